@@ -1,0 +1,11 @@
+"""Certified multiple kernel clustering.
+
+Mix several kernels, or several views of the same samples, and find the clusters.
+"""
+
+from mkclust.kernels import KernelBank
+from mkclust.methods import METHODS, SimpleMKKM, WeightsWarning
+
+__version__ = "0.1.0"
+
+__all__ = ["METHODS", "KernelBank", "SimpleMKKM", "WeightsWarning", "__version__"]

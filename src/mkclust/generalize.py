@@ -1,0 +1,99 @@
+"""Embed samples that were not there when the model was fitted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mkclust.types import Array, Float
+
+
+def usable(eigenvalues: Float, n_samples: int) -> np.ndarray:
+    """Return which eigenvalues are more than rounding, so that one may divide by them."""
+    return eigenvalues > n_samples * np.finfo(np.float64).eps * max(eigenvalues[0], 0)
+
+
+def extended_rows(products: Array, eigenvalues: Float) -> Array:
+    """Return the embedding of the training samples as if they were new, ``K H Lambda^-1``.
+
+    Where an eigenvalue is zero (the combined kernel has rank below k) the coordinate is zero.
+    """
+    kept = usable(eigenvalues, len(products))
+    return products * (kept / np.where(kept, eigenvalues, 1))
+
+
+@dataclass(frozen=True)
+class Extension:
+    r"""The embedding as a function of similarities to the training samples.
+
+    .. math:: h(x) = \Lambda^{-1} H^\top k_\gamma(x)
+
+    Attributes
+    ----------
+    standards : sequence of Standard
+        How each kernel was centered and scaled.
+    names : sequence of str
+        Names of the kernels.
+    coefficients : ndarray of shape (m,)
+        How the kernels are combined.
+    projection : ndarray of shape (n_samples, k)
+        ``H Lambda^-1``.
+    """
+
+    standards: Sequence[Any]
+    names: Sequence[str]
+    coefficients: Float
+    projection: Float
+
+    @classmethod
+    def of(cls, stack: Any, coefficients: Float, H: Float, eigenvalues: Float) -> "Extension":
+        """Return the extension of a partition H with the given eigenvalues."""
+        kept = usable(eigenvalues, len(H))
+        projection = H * (kept / np.where(kept, eigenvalues, 1))
+        return cls(stack.standards, stack.names, coefficients, projection)
+
+    def embed(self, cross: Sequence[Array], self_similarity: Float | None = None) -> Float:
+        """Embed new samples.
+
+        Parameters
+        ----------
+        cross : m matrices of shape (n_new, n_samples)
+            Similarities of the new samples to the training samples.
+        self_similarity : ndarray of shape (m, n_new), default=None
+            Similarities of the new samples to themselves. None serves where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n_new, k)
+        """
+        rows = np.zeros((cross[0].shape[0], self.projection.shape[1]))
+        for p, (c, standard) in enumerate(zip(self.coefficients, self.standards, strict=True)):
+            given = None if self_similarity is None else self_similarity[p]
+            if standard.scale is not None and given is None:
+                given = self._known_self_similarity(p, cross[p])
+            rows += c * standard.project(cross[p], self.projection, given)
+        return rows
+
+    def _known_self_similarity(self, index: int, cross: Array) -> Float:
+        """Return the self-similarities of new samples where they follow from what is there."""
+        standard = self.standards[index]
+        constant = standard.constant_self_similarity()
+        if constant is not None:
+            return np.full(cross.shape[0], constant)
+        if cross.shape[0] == cross.shape[1]:
+            diagonal = np.asarray(cross.diagonal(), dtype=np.float64)
+            if np.allclose(diagonal, standard.diagonal, rtol=1e-6, atol=0) and _symmetric(cross):
+                return diagonal
+        raise ValueError(
+            f"{self.names[index]}: scaling new samples needs their similarity to themselves, and "
+            "it is not constant for this kernel; pass self_similarity, an array of shape "
+            f"({len(self.standards)}, {cross.shape[0]}) of k(x, x), or fit with normalize=False"
+        )
+
+
+def _symmetric(matrix: Array) -> bool:
+    """Return whether a matrix equals its transpose to rounding, judged by one product."""
+    probe = np.random.default_rng(0).standard_normal(matrix.shape[0])
+    left, right = matrix @ probe, matrix.T @ probe
+    return bool(np.abs(left - right).max() <= 1e-6 * np.abs(left).max())

@@ -1,0 +1,568 @@
+"""Turn views of the samples into kernels.
+
+A view is a 2-D array, samples by features. :func:`as_views` brings every
+accepted form of input to one, and :class:`KernelBank` computes a bank of
+Gaussian, polynomial and linear kernels from each view.
+"""
+
+from collections.abc import Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+TABLE = "table"
+MEDIAN_ROWS = 5_000
+BLOCK_ROWS = 256
+# Squared distances come from inner products; below this share of the squared
+# norms their difference is rounding, and the two rows count as identical.
+RESOLUTION = 1e-13
+
+
+def as_views(X: Any) -> dict[str, np.ndarray]:
+    """Return every accepted form of input as named 2-D arrays of floats.
+
+    Parameters
+    ----------
+    X : mapping, list, tuple, array-like or data frame
+        - a mapping of names to views, each of shape (n_samples, n_features);
+        - a list or tuple of views, which are named ``"view 1"``, ``"view 2"``
+          and so on. A list holds views only if its items are 2-D;
+        - one table of shape (n_samples, n_features), also as a list of rows,
+          which is named ``"table"``.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_samples, n_features)
+        The views in their order, not copied where they are float32 or float64
+        arrays already. Other types of numbers become float64.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where a view is not a finite, dense table of real numbers, or the views
+        differ in their number of rows. The message names the view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.kernels import as_views
+    >>> views = as_views([np.ones((4, 2), dtype=int), np.ones((4, 3), dtype="float32")])
+    >>> {name: (view.shape, str(view.dtype)) for name, view in views.items()}
+    {'view 1': ((4, 2), 'float64'), 'view 2': ((4, 3), 'float32')}
+    >>> list(as_views([[1, 2], [3, 4], [5, 6]]))
+    ['table']
+    """
+    # One of SciPy's sparse formats is a dict of its entries, but no mapping of views.
+    if isinstance(X, Mapping) and not issparse(X):
+        named = {str(name): view for name, view in X.items()}
+        if len(named) < len(X):
+            raise ValueError(
+                f"Two views have the same name as text, among {list(X)}; rename one of them."
+            )
+    elif isinstance(X, list | tuple) and (len(X) == 0 or any(_depth(item) > 1 for item in X)):
+        named = {f"view {i}": view for i, view in enumerate(X, start=1)}
+    else:
+        return {TABLE: _check_table(X)}
+    if not named:
+        raise ValueError(f"There are no views in an empty {type(X).__name__}; pass at least one.")
+    views = {name: _check_view(name, view) for name, view in named.items()}
+    (first, reference), *others = views.items()
+    for name, view in others:
+        if len(view) != len(reference):
+            raise ValueError(
+                f"View {first!r} has {len(reference)} rows but view {name!r} has {len(view)}; "
+                "every view must describe the same samples, in the same order."
+            )
+    return views
+
+
+def _depth(item: Any) -> int:
+    """Count the dimensions of an array, a data frame or nested lists."""
+    if hasattr(item, "shape"):
+        return len(item.shape)
+    if isinstance(item, list | tuple):
+        return 1 + (_depth(item[0]) if item else 0)
+    return 0
+
+
+def _check_table(X: Any) -> np.ndarray:
+    """Return one table as floats, leaving scikit-learn to word what is wrong with it."""
+    if issparse(X):
+        raise TypeError("X is a sparse matrix; kernels of views need a dense one: X.toarray().")
+    if _depth(X) > 2:
+        raise ValueError(
+            f"X has {_depth(X)} dimensions, but a table of samples by features has 2; "
+            "pass several views as a list or a dict of 2-D arrays."
+        )
+    return _as_floats(check_array(X, input_name="X"), "X")
+
+
+def _check_view(name: str, view: Any) -> np.ndarray:
+    """Return one of several views as floats, or say by its name what is wrong with it."""
+    title = f"View {name!r}"
+    if issparse(view):
+        raise TypeError(
+            f"{title} is a sparse matrix; kernels of views need a dense one: "
+            "pass its .toarray() instead."
+        )
+    if _depth(view) != 2:
+        raise ValueError(
+            f"{title} has {_depth(view)} dimensions, but a view has 2, samples by features; "
+            "turn a single feature into a column with reshape(-1, 1)."
+        )
+    try:
+        view = check_array(
+            view, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
+        )
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{title} is not a table of real numbers. {error}") from error
+    view = _as_floats(view, title)
+    if view.size == 0:
+        raise ValueError(f"{title} is empty, of shape {view.shape}; leave it out.")
+    if not np.isfinite(view).all():
+        raise ValueError(
+            f"{title} has entries that are not finite: {np.isnan(view).sum()} NaN and "
+            f"{np.isinf(view).sum()} infinity; impute them or drop their rows from every view."
+        )
+    return view
+
+
+def _as_floats(view: np.ndarray, title: str) -> np.ndarray:
+    """Keep float32 and float64 as they are, and turn other numbers to float64."""
+    if view.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{title} has entries of type {view.dtype}, which are not numbers; "
+            "convert or drop those columns."
+        )
+    return view if view.dtype in (np.float32, np.float64) else view.astype(np.float64)
+
+
+class KernelBank(TransformerMixin, BaseEstimator):
+    r"""Turn views into a bank of kernels.
+
+    By default each view gives twelve kernels, the customary make-up of a bank in
+    the multiple kernel clustering literature: seven Gaussian, four polynomial
+    and one linear,
+
+    .. math:: \exp\Bigl(-\frac{\|x - y\|^2}{2 (w s)^2}\Bigr), \qquad
+              \Bigl(a + \frac{x^\top y}{c}\Bigr)^b, \qquad \frac{x^\top y}{c}
+
+    where :math:`s` is the median distance between two training rows and
+    :math:`c` the mean squared norm of a training row. Both are learned, so
+    multiplying a view by a constant changes none of its kernels.
+
+    Parameters
+    ----------
+    widths : sequence of float, default=(1/8, 1/4, 1/2, 1, 2, 4, 8)
+        One Gaussian kernel for each: its standard deviation :math:`w` in units
+        of the median distance.
+    polynomials : sequence of (float, int), default=((0, 2), (0, 4), (1, 2), (1, 4))
+        One polynomial kernel for each: its offset :math:`a`, in units of the
+        mean squared norm, and its degree :math:`b`.
+    linear : {"linear", "cosine"} or None, default="linear"
+        One more kernel: the inner product :math:`x^\top y / c`, or the cosine of
+        the angle between two rows (zero where a row is zero), or none.
+
+    Attributes
+    ----------
+    views_ : dict of str to ndarray of shape (n_samples, n_features)
+        The training views, against which new rows are compared. They are not
+        copied.
+    medians_ : dict of str to float
+        Median distance between two training rows, for each view; empty without
+        Gaussian kernels.
+    scales_ : dict of str to float
+        Mean squared norm of a training row, for each view.
+    kernel_names_ : tuple of str
+        One name a kernel, in the order of the kernels: view by view, Gaussian,
+        then polynomial, then linear.
+    n_features_in_ : int
+        Number of columns over all views.
+
+    Notes
+    -----
+    The median is taken over all pairs of rows up to 5,000 rows, and over the
+    pairs of 5,000 rows drawn with a fixed seed beyond that. Where more than half
+    of the pairs are identical rows, the mean of the distances that are not zero
+    stands in for it.
+
+    Kernels are float32 if every training view is, and float64 otherwise.
+    Distances and inner products are computed in float64 in both cases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.kernels import KernelBank
+    >>> rng = np.random.default_rng(0)
+    >>> views = {"pixels": rng.normal(size=(30, 5)), "words": rng.normal(size=(30, 8))}
+    >>> KernelBank().fit_transform(views).shape
+    (24, 30, 30)
+
+    One Gaussian kernel a view, and the kernels of two new samples against the
+    thirty known ones:
+
+    >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit(views)
+    >>> bank.kernel_names_
+    ('pixels', 'words')
+    >>> bank.transform({name: view[:2] + 0.1 for name, view in views.items()}).shape
+    (2, 2, 30)
+    """
+
+    def __init__(
+        self,
+        *,
+        widths=(1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0),
+        polynomials=((0, 2), (0, 4), (1, 2), (1, 4)),
+        linear="linear",
+    ):
+        self.widths = widths
+        self.polynomials = polynomials
+        self.linear = linear
+
+    def fit(self, X: Any, y: Any = None) -> "KernelBank":
+        """Learn the width and scale of each view and keep the views for new rows.
+
+        Parameters
+        ----------
+        X : mapping, list, tuple, array-like or data frame
+            Views, each of shape (n_samples, n_features), in any form that
+            :func:`as_views` accepts.
+        y : None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        KernelBank
+            The fitted bank itself.
+        """
+        self._check_parameters()
+        views = as_views(X)
+        n_samples = len(next(iter(views.values())))
+        if n_samples < 2:
+            raise ValueError(
+                "Found n_samples=1, but the typical distance between samples takes at least two."
+            )
+        scales = {name: _mean_squared_norm(name, view) for name, view in views.items()}
+        # Distances do not depend on the origin, and inner products give them to
+        # more digits the closer it is; the median stays close despite outliers.
+        origins = {name: np.median(view, axis=0) for name, view in views.items()}
+        medians = {
+            name: _median_distance(name, _moved(view, origins[name]))
+            for name, view in views.items()
+            if len(self.widths) > 0
+        }
+        self.views_, self.scales_, self.medians_, self._origins = views, scales, medians, origins
+        self.kernel_names_ = tuple(self._names())
+        self.n_features_in_ = sum(view.shape[1] for view in views.values())
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit to views and return their kernels.
+
+        Parameters
+        ----------
+        X : mapping, list, tuple, array-like or data frame
+            Views, each of shape (n_samples, n_features), in any form that
+            :func:`as_views` accepts.
+        y : None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        ndarray of shape (n_kernels, n_samples, n_samples)
+            The kernels, exactly symmetric.
+        """
+        self.fit(X)
+        return self._kernels(self.views_)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the kernels of new rows against the training rows.
+
+        Parameters
+        ----------
+        X : mapping, list, tuple, array-like or data frame
+            Views of the new samples, each of shape (n_new, n_features), with the
+            names and columns of the training views.
+
+        Returns
+        -------
+        ndarray of shape (n_kernels, n_new, n_samples)
+            Cross kernels; exactly symmetric, with the diagonal that
+            :meth:`self_similarity` gives, where `X` holds the training views.
+
+        Examples
+        --------
+        >>> from mkclust.kernels import KernelBank
+        >>> bank = KernelBank(widths=(), polynomials=(), linear="cosine")
+        >>> bank.fit([[1, 0], [0, 2]]).transform([[3, 4]])
+        array([[[0.6, 0.8]]])
+        """
+        return self._kernels(self._check_new(X))
+
+    def self_similarity(self, X: Any) -> np.ndarray:
+        """Return each kernel between every new row and itself.
+
+        Parameters
+        ----------
+        X : mapping, list, tuple, array-like or data frame
+            Views of the new samples, each of shape (n_new, n_features), with the
+            names and columns of the training views.
+
+        Returns
+        -------
+        ndarray of shape (n_kernels, n_new)
+            The values k(x, x), which scaling a kernel to a unit diagonal needs.
+
+        Examples
+        --------
+        >>> from mkclust.kernels import KernelBank
+        >>> bank = KernelBank(widths=(1.0,), polynomials=((1, 2),))
+        >>> bank.fit([[1, 0], [0, 1]]).self_similarity([[1, 1]])
+        array([[1.],
+               [9.],
+               [2.]])
+        """
+        return self._self_similarity(self._check_new(X))
+
+    def _check_parameters(self) -> None:
+        """Say which parameter cannot be used, and why."""
+        for parameter in ("widths", "polynomials"):
+            if not hasattr(getattr(self, parameter), "__len__"):
+                raise ValueError(
+                    f"{parameter} must be a sequence, with one entry for each kernel of a view; "
+                    f"found {getattr(self, parameter)!r}."
+                )
+        for width in self.widths:
+            if not (_is_number(width) and 0 < width < np.inf):
+                raise ValueError(
+                    "widths must be positive numbers, in units of the median distance; "
+                    f"found {width!r}."
+                )
+        for pair in self.polynomials:
+            if not hasattr(pair, "__len__") or len(pair) != 2:
+                raise ValueError(
+                    f"polynomials must be pairs of an offset and a degree; found {pair!r}."
+                )
+            offset, degree = pair
+            if not (_is_number(offset) and 0 <= offset < np.inf):
+                raise ValueError(
+                    f"polynomials has the offset {offset!r} in {pair!r}; it must be a number of "
+                    "zero or more, or the kernel may not be positive semi-definite."
+                )
+            if not (isinstance(degree, Integral) and _is_number(degree) and int(degree) > 0):
+                raise ValueError(
+                    f"polynomials has the degree {degree!r} in {pair!r}; it must be a positive "
+                    "integer."
+                )
+        if not (self.linear is None or self.linear in ("linear", "cosine")):
+            raise ValueError(f"linear must be 'linear', 'cosine' or None; found {self.linear!r}.")
+        if self._kernels_per_view() == 0:
+            raise ValueError(
+                "widths and polynomials are empty and linear is None, which leaves no kernel; "
+                "ask for at least one."
+            )
+
+    def _check_new(self, X: Any) -> dict[str, np.ndarray]:
+        """Return new views in the order of the training views, or say how they differ."""
+        check_is_fitted(self)
+        views = as_views(X)
+        if views.keys() != self.views_.keys():
+            raise ValueError(
+                f"The bank was fitted on {_listed(self.views_)}, but found {_listed(views)}; "
+                "pass the new samples in the same form as the training ones."
+            )
+        for name, known in self.views_.items():
+            found, expected = views[name].shape[1], known.shape[1]
+            if found == expected:
+                continue
+            if list(self.views_) == [TABLE]:
+                # The wording that scikit-learn's checks of estimators look for.
+                raise ValueError(
+                    f"X has {found} features, but {type(self).__name__} is expecting "
+                    f"{expected} features as input."
+                )
+            raise ValueError(
+                f"View {name!r} has {found} columns, but {expected} when the bank was fitted; "
+                "pass the same features in the same order."
+            )
+        return {name: views[name] for name in self.views_}
+
+    def _kernels_per_view(self) -> int:
+        """Count the kernels that each view gives."""
+        return len(self.widths) + len(self.polynomials) + (self.linear is not None)
+
+    def _names(self) -> Iterator[str]:
+        """Name the kernels of every view."""
+        kinds = [f"gaussian x{float(width):g}" for width in self.widths]
+        for offset, degree in self.polynomials:
+            base = f"{float(offset):g}+xy" if offset else "xy"
+            kinds.append(f"polynomial {base} ^{degree}")
+        if self.linear is not None:
+            kinds.append(self.linear)
+        for view in self.views_:
+            if len(kinds) == 1:
+                yield view
+            elif list(self.views_) == [TABLE]:
+                yield from kinds
+            else:
+                yield from (f"{view} {kind}" for kind in kinds)
+
+    def _allocate(self, *shape: int) -> np.ndarray:
+        """Allocate one result for all kernels, in the type of the training views."""
+        n_kernels = len(self.views_) * self._kernels_per_view()
+        return np.empty((n_kernels, *shape), dtype=np.result_type(*self.views_.values()))
+
+    def _kernels(self, views: dict[str, np.ndarray]) -> np.ndarray:
+        """Compute the kernels of checked views against the training views."""
+        known = self.views_
+        same = all(
+            views[name] is known[name] or np.array_equal(views[name], known[name]) for name in known
+        )
+        n_new, n_samples = (len(next(iter(rows.values()))) for rows in (views, known))
+        kernels = self._allocate(n_new, n_samples)
+        for part, name in zip(np.split(kernels, len(known)), known, strict=True):
+            self._fill(part, name, views[name], same)
+        if same:
+            np.einsum("pii->pi", kernels)[...] = self._self_similarity(views)
+        return kernels
+
+    def _fill(self, kernels: np.ndarray, name: str, view: np.ndarray, same: bool) -> None:
+        """Write the kernels of one view in place, by blocks of rows."""
+        known = self.views_[name].astype(np.float64, copy=False)
+        view = known if same else view.astype(np.float64, copy=False)
+        known_moved = _moved(known, self._origins[name])
+        view_moved = known_moved if same else _moved(view, self._origins[name])
+        for start in range(0, len(view), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            columns = slice(start if same else 0, None)
+            parts = iter(kernels[:, rows, columns])
+            if len(self.widths) > 0:
+                squared = _squared_distances(view_moved[rows], known_moved[columns])
+                for width in self.widths:
+                    part = next(parts)
+                    np.multiply(squared, -0.5 / (width * self.medians_[name]) ** 2, out=part)
+                    np.exp(part, out=part)
+            if len(self.polynomials) > 0 or self.linear is not None:
+                inner = view[rows] @ known[columns].T
+                inner /= self.scales_[name]
+                for offset, degree in self.polynomials:
+                    _power(inner + offset, degree, out=next(parts))
+                if self.linear == "linear":
+                    next(parts)[...] = inner
+                elif self.linear == "cosine":
+                    inner *= self.scales_[name]
+                    inner /= _norms(view[rows])[:, None]
+                    np.divide(inner, _norms(known[columns]), out=next(parts))
+            if same:
+                _mirror(kernels, start, start + BLOCK_ROWS)
+
+    def _self_similarity(self, views: dict[str, np.ndarray]) -> np.ndarray:
+        """Compute k(x, x) for the rows of checked views."""
+        n_new = len(next(iter(views.values())))
+        result = self._allocate(n_new)
+        for part, name in zip(np.split(result, len(views)), views, strict=True):
+            squared = _squared_norms(views[name]) / self.scales_[name]
+            part[: len(self.widths)] = 1
+            rest = iter(part[len(self.widths) :])
+            for offset, degree in self.polynomials:
+                _power(squared + offset, degree, out=next(rest))
+            if self.linear is not None:
+                next(rest)[...] = squared if self.linear == "linear" else squared > 0
+        return result
+
+
+def _is_number(value: Any) -> bool:
+    """Tell real numbers from everything else, booleans and NaN included."""
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(value == value)
+
+
+def _listed(views: dict[str, np.ndarray]) -> str:
+    """Name views in an error message."""
+    if list(views) == [TABLE]:
+        return "one table"
+    return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
+
+
+def _moved(view: np.ndarray, origin: np.ndarray) -> np.ndarray:
+    """Return the rows of a view as seen from an origin, in float64."""
+    return np.subtract(view, origin, dtype=np.float64)
+
+
+def _squared_norms(view: np.ndarray) -> np.ndarray:
+    """Return the squared norm of every row, in float64."""
+    return np.einsum("ij,ij->i", view, view, dtype=np.float64)
+
+
+def _norms(view: np.ndarray) -> np.ndarray:
+    """Return the norm of every row to divide by, with 1 for rows of zeros."""
+    norms = np.sqrt(_squared_norms(view))
+    return np.where(norms > 0, norms, 1)
+
+
+def _mean_squared_norm(name: str, view: np.ndarray) -> float:
+    """Return the scale of a view's inner products."""
+    with np.errstate(over="ignore"):
+        scale = float(_squared_norms(view).mean())
+    if not 0 < scale < np.inf:
+        found = "zero, or too small" if scale == 0 else "too large"
+        raise ValueError(
+            f"The entries of view {name!r} are {found} to square and sum; "
+            "rescale the view, or leave it out."
+        )
+    return scale
+
+
+def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return squared distances between rows, exactly zero where rows are identical."""
+    norms = _squared_norms(A)[:, None] + _squared_norms(B)
+    squared = A @ B.T
+    squared *= -2
+    squared += norms
+    norms *= RESOLUTION
+    squared[squared <= norms] = 0
+    return squared
+
+
+def _median_distance(name: str, rows: np.ndarray) -> float:
+    """Return the median distance between two rows, or a stand-in where it is zero."""
+    if len(rows) > MEDIAN_ROWS:
+        drawn = np.random.default_rng(0).choice(len(rows), MEDIAN_ROWS, replace=False)
+        rows = rows[np.sort(drawn)]
+    pairs = []
+    for start in range(0, len(rows), BLOCK_ROWS):
+        squared = _squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])
+        pairs.append(squared[np.triu(np.ones(squared.shape, dtype=bool), k=1)])
+    distances = np.concatenate(pairs)
+    np.sqrt(distances, out=distances)
+    median = float(np.median(distances))
+    if median > 0:
+        return median
+    if not distances.any():
+        raise ValueError(
+            f"All {len(rows)} rows looked at in view {name!r} are identical, so it says nothing "
+            "about the clusters and its Gaussian kernels have no width; leave it out."
+        )
+    return float(distances[distances > 0].mean())
+
+
+def _power(base: np.ndarray, degree: int, out: np.ndarray) -> None:
+    """Write an integer power; repeated products are faster than ``np.power``."""
+    out[...] = base
+    for _ in range(degree - 1):
+        out *= base
+
+
+def _mirror(kernels: np.ndarray, start: int, stop: int) -> None:
+    """Copy rows ``start`` to ``stop``, right of the diagonal, to the same columns below it."""
+    # Kernel by kernel, since NumPy may buffer a copy within one array.
+    for kernel in kernels:
+        kernel[stop:, start:stop] = kernel[start:stop, stop:].T
+        square = kernel[start:stop, start:stop]
+        above = np.triu_indices(len(square), k=1)
+        square.T[above] = square[above]

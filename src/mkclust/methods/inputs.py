@@ -1,0 +1,75 @@
+"""What a user may hand to ``fit``: kernels, views or a table, told apart here and nowhere else."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+
+from mkclust.kernels import KernelBank
+
+Kind = Literal["kernels", "views", "table"]
+
+
+def kind_of_input(X: Any, kernels: Any) -> Kind:
+    """Return what X is, given the parameter ``kernels``, or refuse what could be two things."""
+    if not (isinstance(kernels, KernelBank) or kernels in ("auto", "precomputed")):
+        raise ValueError(
+            f"kernels={kernels!r}: pass 'auto', 'precomputed' or a KernelBank instance"
+        )
+    several = _several_matrices(X)
+    dimensions = 2 if scipy.sparse.issparse(X) or several else getattr(X, "ndim", 2)
+    if kernels == "precomputed":
+        if several or dimensions == 3:
+            return "kernels"
+        shape = getattr(X, "shape", None)
+        raise ValueError(
+            "kernels='precomputed' expects an array of shape (m, n, n) or a list of n x n "
+            + (f"matrices, got one of shape {shape}: pass K[None]" if shape else "matrices")
+            + " if it is the only kernel"
+        )
+    if dimensions == 3:
+        if kernels == "auto":
+            return "kernels"
+        raise ValueError(
+            f"X has the shape {X.shape}: a KernelBank makes kernels from views, samples x "
+            "features; pass kernels='precomputed' if these are kernels already"
+        )
+    if not several:
+        return "table"
+    shapes = {np.shape(matrix) for matrix in _matrices(X)}
+    if kernels == "auto" and len(shapes) == 1 and len(set(*shapes)) == 1:
+        n = next(iter(shapes))[0]
+        raise ValueError(
+            f"X holds square matrices only, all {n} x {n}: they could be kernels or views with as "
+            "many features as samples; pass kernels='precomputed' for kernels or "
+            "kernels=KernelBank() for views"
+        )
+    return "views"
+
+
+def _several_matrices(X: Any) -> bool:
+    """Return whether X is a list or dict of two-dimensional things."""
+    if scipy.sparse.issparse(X):  # one format of SciPy's is a dict, too
+        return False
+    if isinstance(X, Mapping):
+        return True
+    if not isinstance(X, list | tuple):
+        return False
+    if not X:
+        raise ValueError("X is an empty list: pass at least one kernel or view")
+    return any(_dimensions(item) == 2 for item in X)
+
+
+def _matrices(X: Any) -> list:
+    """Return the items of a list or the values of a dict."""
+    return list(X.values()) if isinstance(X, Mapping) else list(X)
+
+
+def _dimensions(item: Any) -> int:
+    """Return the number of dimensions of an array, frame, sparse matrix or nested list."""
+    if hasattr(item, "ndim"):
+        return int(item.ndim)
+    if isinstance(item, list | tuple):
+        return 1 + (_dimensions(item[0]) if item else 0)
+    return 0

@@ -1,0 +1,277 @@
+"""Reduced gradient descent on the weights: the paper's Algorithm 1, and the routine released."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from mkclust.linalg import to_host
+from mkclust.methods.solution import Solution
+from mkclust.simplex import longest_step, reduced_direction
+from mkclust.subspace import Relaxation, relax
+from mkclust.surfaces import CuttingSurfaces
+from mkclust.types import Array, Float
+
+GOLDEN = (1 + np.sqrt(5)) / 2
+# Relative error of the eigenvalue sums that line searches compare.
+EIGEN_TOLERANCE = 1e-12
+# The largest change of a weight at which the released routine stops.
+RELEASED_TOLERANCE = 1e-5
+
+
+def solve_reduced_gradient(
+    stack: Any,
+    n_clusters: int,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+    stopping: Literal["gap", "step"] = "gap",
+    line_search: Literal["armijo", "golden"] = "armijo",
+    released: bool = False,
+    eta: float = 1e-3,
+    eigensolver: Callable[[Any, int], Relaxation] | None = None,
+) -> Solution:
+    r"""Minimize J over the simplex by reduced gradient descent (Algorithm 1).
+
+    .. math:: J(\gamma) = \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
+              \qquad K_\gamma = \sum_p \gamma_p^2 K_p
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    tol : float, default=1e-6
+        With ``stopping="gap"`` the certified relative gap at which to stop, with
+        ``stopping="step"`` the largest change of a weight (the paper: 1e-4).
+    max_iter : int, default=200
+        Number of descent steps at which to give up.
+    stopping : {"gap", "step"}, default="gap"
+        What ``tol`` measures.
+    line_search : {"armijo", "golden"}, default="armijo"
+        Backtracking until Armijo's rule holds, as the paper says, or a golden section search.
+    released : bool, default=False
+        Reproduce the authors' released routine to the last step, the H of the last bracket end
+        included, which it returns and takes its next gradient from. It stops at steps below 1e-5
+        and has no iteration cap but ``max_iter``. For reproduction only.
+    eta : float, default=1e-3
+        Relative width at which the golden section stops.
+    eigensolver : callable, default=None
+        ``eigensolver(operator, n_clusters) -> Relaxation``; by default eigenvectors are iterated
+        from those of the previous evaluation.
+
+    Returns
+    -------
+    Solution
+
+    References
+    ----------
+    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
+       Kernel K-means. ICML 2020. Theorem 1, Eqs. 6-9, Algorithm 1.
+    """
+    evaluate = _Evaluator(stack, n_clusters, eigensolver)
+    start = np.full(stack.n_kernels, 1 / stack.n_kernels)
+    if released:
+        return _descend_as_released(evaluate, start, eta, max_iter)
+    search = {"armijo": _armijo, "golden": _golden}[line_search]
+    gamma, partition = start, evaluate(start)
+    baseline, surfaces = partition, CuttingSurfaces(stack.n_kernels)
+    history, bounds, step, converged = [partition.value], [], None, False
+    while True:
+        alignments = evaluate.alignments(partition)
+        surfaces.add(alignments)
+        bounds.append(surfaces.lower_bound)
+        if stopping == "gap":
+            converged = partition.value - surfaces.lower_bound <= tol * partition.value
+        if converged or len(history) > max_iter:
+            break
+        gradient = 2 * gamma * alignments  # Theorem 1
+        direction = reduced_direction(gamma, gradient)
+        step, reached = search(evaluate, gamma, direction, partition, gradient, step, eta)
+        if step == 0:
+            # Stationary: one kernel, or a kink from which no single gradient leads down.
+            converged = stopping == "step"
+            break
+        converged = stopping == "step" and bool(np.max(np.abs(step * direction)) <= tol)
+        gamma, partition = gamma + step * direction, reached
+        history.append(partition.value)
+    return Solution(
+        partition.vectors[:, :n_clusters],
+        gamma,
+        np.array(history),
+        converged,
+        gamma**2,
+        partition,
+        baseline,
+        np.array(bounds),
+        evaluate.n_passes,
+    )
+
+
+class _Evaluator:
+    """J and its maximizer as a function of the weights, each solve starting from the last."""
+
+    def __init__(
+        self,
+        stack: Any,
+        n_clusters: int,
+        eigensolver: Callable[[Any, int], Relaxation] | None,
+    ):
+        self.stack, self.n_clusters, self.n_passes = stack, n_clusters, 0
+        self._eigensolver = eigensolver
+        self._operator: Any = None
+        self._start: Array | None = None
+
+    def __call__(self, gamma: Float) -> Relaxation:
+        self.n_passes += 1
+        self._operator = self.stack.combine(gamma**2, out=self._operator)
+        if self._eigensolver is not None:
+            return self._eigensolver(self._operator, self.n_clusters)
+        found = relax(self._operator, self.n_clusters, tol=EIGEN_TOLERANCE, start=self._start)
+        self._start = found.vectors
+        return found
+
+    def alignments(self, partition: Relaxation) -> Float:
+        """Return ``Tr(H^T K_p H)`` for every kernel."""
+        self.n_passes += 1
+        H = partition.vectors[:, : self.n_clusters]
+        return to_host((self.stack.apply(H) * H).sum(axis=(1, 2)))
+
+
+def _armijo(
+    evaluate: _Evaluator,
+    gamma: Float,
+    direction: Float,
+    partition: Relaxation,
+    gradient: Float,
+    last_step: float | None,
+    eta: float,
+) -> tuple[float, Relaxation]:
+    """Backtrack until the decrease is a fair share of what the slope promises."""
+    slope = float(direction @ gradient)
+    if slope >= 0:
+        return 0.0, partition
+    # The first guess moves no weight by more than a tenth; later ones start from the last step.
+    guess = 0.1 / np.abs(direction).max() if last_step is None else 4 * last_step
+    step = min(guess, longest_step(gamma, direction))
+    while step * np.abs(direction).max() > np.finfo(np.float64).eps:
+        reached = evaluate(gamma + step * direction)
+        rise = reached.value - partition.value
+        if rise <= 1e-4 * step * slope:
+            return step, reached
+        # The parabola through what is known has its minimum here.
+        step *= float(np.clip(-slope * step / (2 * (rise - slope * step)), 0.1, 0.5))
+    return 0.0, partition
+
+
+def _golden(
+    evaluate: _Evaluator,
+    gamma: Float,
+    direction: Float,
+    partition: Relaxation,
+    gradient: Float,
+    last_step: float | None,
+    eta: float,
+) -> tuple[float, Relaxation]:
+    """Narrow a bracket by the golden section; one new evaluation a round."""
+    if direction @ gradient >= 0:
+        return 0.0, partition
+    low, high = 0.0, longest_step(gamma, direction)
+    width = eta * high
+    left, right = high - high / GOLDEN, high / GOLDEN
+    at_left, at_right = evaluate(gamma + left * direction), evaluate(gamma + right * direction)
+    best = min([(0.0, partition), (left, at_left), (right, at_right)], key=lambda p: p[1].value)
+    # A bracket that still reaches down to the start has not found a step: go on narrowing.
+    while high - low > width or (best[0] == 0 and high * np.abs(direction).max() > 1e-12):
+        if at_left.value <= at_right.value:
+            high, right, at_right = right, left, at_left
+            left = high - (high - low) / GOLDEN
+            at_left = evaluate(gamma + left * direction)
+            tried = (left, at_left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + (high - low) / GOLDEN
+            at_right = evaluate(gamma + right * direction)
+            tried = (right, at_right)
+        best = min(best, tried, key=lambda p: p[1].value)
+    return best
+
+
+def _descend_as_released(evaluate: _Evaluator, gamma: Float, eta: float, max_iter: int) -> Solution:
+    """Follow the released routine step by step, its quirks included."""
+    partition = baseline = evaluate(gamma)
+    surfaces = CuttingSurfaces(len(gamma))
+    history, bounds, converged = [partition.value], [], False
+    while not converged and len(history) <= max_iter:
+        alignments = evaluate.alignments(partition)
+        surfaces.add(alignments)
+        bounds.append(surfaces.lower_bound)
+        gradient = 2 * gamma * alignments
+        direction = reduced_direction(gamma, gradient / np.linalg.norm(gradient))
+        reached, cost, partition = _released_step(
+            evaluate, gamma, direction, history[-1], partition, eta
+        )
+        converged = bool(np.max(np.abs(reached - gamma)) < RELEASED_TOLERANCE)
+        gamma = reached
+        history.append(cost)
+    return Solution(
+        partition.vectors[:, : evaluate.n_clusters],
+        gamma,
+        np.array(history),
+        converged,
+        gamma**2,
+        partition,
+        baseline,
+        np.array(bounds),
+        evaluate.n_passes,
+    )
+
+
+def _released_step(
+    evaluate: _Evaluator,
+    gamma: Float,
+    direction: Float,
+    start_cost: float,
+    partition: Relaxation,
+    eta: float,
+) -> tuple[Float, float, Relaxation]:
+    """Take one outer step: expand while that pays, then narrow by the golden section."""
+    pivot, tiny = int(np.argmax(gamma)), 1e-16
+    point, best = gamma, start_cost
+    width = longest_step(point, direction)
+    low, high = 0.0, min(width, 0.1)
+    at_high = evaluate(point + high * direction)
+    while at_high.value < best:
+        best, partition = at_high.value, at_high
+        point = point + high * direction
+        point = np.where(point < tiny, 0.0, point)
+        point = point / point.sum()
+        direction = np.where((point <= tiny) & (direction < 0), 0.0, direction)
+        direction[pivot] = 0
+        direction[pivot] = -direction.sum()
+        width = high = longest_step(point, direction)
+        if high == 0:
+            break
+        at_high = evaluate(point + high * direction)
+    steps, costs = [low, high], [best, at_high.value]
+    while high - low > eta * abs(width) and high > np.finfo(np.float64).eps:
+        right = low + (high - low) / GOLDEN
+        left = low + (right - low) / GOLDEN
+        at_left, at_right = evaluate(point + left * direction), evaluate(point + right * direction)
+        steps = [low, left, right, high]
+        costs = [costs[0], at_left.value, at_right.value, costs[-1]]
+        chosen = int(np.argmin(costs))
+        best, step = costs[chosen], steps[chosen]
+        # The partition kept is that of the interior point which becomes an end of the bracket,
+        # not that of the best point: the released code's own habit.
+        partition = at_left if chosen in (0, 2) else at_right
+        if chosen <= 1:
+            high = left if chosen == 0 else right
+            costs = [costs[0], partition.value]
+        else:
+            low = left if chosen == 2 else right
+            costs = [partition.value, costs[-1]]
+    if len(steps) == 2:
+        step = 0.0
+    return (point + step * direction if best < start_cost else point), best, partition

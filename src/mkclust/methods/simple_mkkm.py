@@ -1,0 +1,282 @@
+"""SimpleMKKM: minimize over the weights what the partition maximizes."""
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+from mkclust.generalize import extended_rows
+from mkclust.linalg import to_host
+from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.reduced_gradient import solve_reduced_gradient
+from mkclust.methods.solution import Solution
+from mkclust.stack import KernelStack
+from mkclust.subspace import search
+from mkclust.surfaces import CuttingSurfaces
+
+SOLVERS = ("subspace", "reduced-gradient")
+# The learned weights suppress structure where they close the cluster gap to less than this share
+# of what it is under uniform weights.
+SUPPRESSED = 0.5
+
+
+class WeightsWarning(UserWarning):
+    """The learned weights suppress structure that the average kernel has."""
+
+
+def solve_simple_mkkm(
+    stack: KernelStack, n_clusters: int, *, tol: float = 1e-6, max_iter: int = 200
+) -> Solution:
+    r"""Solve SimpleMKKM to a certified relative gap.
+
+    .. math:: \min_{\gamma \in \Delta} J(\gamma), \qquad
+              J(\gamma) = \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top), \quad
+              K_\gamma = \sum_p \gamma_p^2 K_p
+
+    J is convex, so its minimum is global; ``lower_bound`` certifies how close to it the solution
+    is. Weights and eigenvectors are found together in a small subspace (``mkclust.subspace``),
+    ties of the k-th and the next eigenvalue included (``mkclust.surfaces``).
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    tol : float, default=1e-6
+        Relative gap at which to stop.
+    max_iter : int, default=200
+        Number of iterations at which to give up.
+
+    Returns
+    -------
+    Solution
+
+    References
+    ----------
+    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
+       Kernel K-means. ICML 2020. Eqs. 4-5.
+    """
+    surfaces = CuttingSurfaces(stack.n_kernels)
+    found = search(stack, n_clusters, surfaces, tol=tol, max_iter=max_iter)
+    value = found.relaxation.value
+    # The best value so far, which ends at the value of what is returned.
+    history = np.maximum(np.minimum.accumulate(found.history[:, 0]), value)
+    history[-1] = value
+    return Solution(
+        found.relaxation.vectors[:, :n_clusters],
+        found.weights,
+        history,
+        found.converged,
+        found.weights**2,
+        found.relaxation,
+        found.baseline,
+        found.history[:, 1],
+        found.n_passes,
+    )
+
+
+class SimpleMKKM(MultipleKernelClusterer):
+    r"""Simple multiple kernel k-means [1]_, solved to certified global optimality.
+
+    Mixes the kernels as ``K = sum_p gamma_p^2 K_p`` with weights on the simplex, and clusters the
+    samples by the leading eigenvectors of the mix. The weights minimize what the partition
+    maximizes:
+
+    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top)
+
+    **What "certified" means.** This relaxed problem is convex in the weights, and every fit comes
+    with a lower bound on its global minimum: ``duality_gap_`` bounds how far the result is from
+    it. It does not say that clusters exist, that ``n_clusters`` is right, that the kernels are
+    good, or that the k-means step that turns the relaxed partition into labels is optimal.
+
+    **What a weight means.** ``weights_`` are mixing weights, not importance: at the optimum a
+    weight is inversely proportional to the kernel's agreement with the consensus, so a kernel
+    without structure gets the largest. Read ``alignments_`` beside them. Where several kernels
+    are noise, the minimum can flatten the structure that the others share; a `WeightsWarning`
+    says so, and ``baseline_labels_`` holds what uniform weights find.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, k.
+    kernels : {"auto", "precomputed"} or KernelBank, default="auto"
+        How X is read. "auto" takes a 3-D array as kernels, a list or dict of views as one Gaussian
+        kernel each, and one table as a bank of twelve kernels; a list of square matrices of one
+        size is refused as ambiguous. "precomputed" takes kernels only. A `KernelBank` says which
+        kernels to make of views or a table.
+    center : bool, default=True
+        Center every kernel in its feature space (on the fly; nothing is copied).
+    normalize : bool, default=True
+        Scale every kernel to a unit diagonal (on the fly; nothing is copied).
+    psd : {"error", "clip", "shift"}, default="error"
+        What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
+        of the identity. New samples are embedded by their similarities as given.
+    validate : bool, default=True
+        Look for asymmetry and negative eigenvalues in precomputed kernels (a check with the
+        diagonal and ten Lanczos steps a kernel, not a proof). False skips it.
+    solver : {"subspace", "reduced-gradient"}, default="subspace"
+        The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer.
+    stopping : {"gap", "step"}, default="gap"
+        What ``tol`` measures: the certified relative gap or, for the reduced gradient only, the
+        largest change of a weight (the paper stops at 1e-4).
+    tol : float, default=1e-6
+        When to stop.
+    max_iter : int, default=200
+        When to give up, with a warning that says how large the gap still is.
+    n_init : int, default=10
+        Number of k-means starts on the embedding; the best is kept.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the k-means starts. The solvers themselves are deterministic.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Clusters, numbered by falling size.
+    weights_ : ndarray of shape (n_kernels,)
+        Mixing weights, summing to one. Not importance: a large weight means little agreement with
+        the consensus.
+    alignments_ : ndarray of shape (n_kernels,)
+        The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1.
+    coefficients_ : ndarray of shape (n_kernels,)
+        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
+    embedding_ : ndarray of shape (n_samples, n_clusters)
+        The orthonormal H, unique up to a rotation.
+    objective_ : float
+        ``Tr(K H H^T)``, the minimum over the weights.
+    duality_gap_ : float
+        Relative distance of the objective to its global minimum at most.
+    history_ : ndarray of shape (n_iter_,)
+        Best objective after each iteration, falling.
+    lower_bounds_ : ndarray of shape (n_iter_,)
+        Certified lower bound after each iteration, rising.
+    cluster_gap_ : float
+        Relative gap between eigenvalues k - 1 and k of the mixed kernel, where the structure of k
+        centered clusters shows; NaN for k = 1.
+    eigengap_ : float
+        Relative gap between eigenvalues k and k + 1: zero at a tie, where the objective has a
+        kink. It says nothing about clusters.
+    baseline_labels_ : ndarray of shape (n_samples,)
+        What uniform weights find: the average kernel's clusters.
+    baseline_agreement_ : float
+        Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
+    baseline_cluster_gap_ : float
+        ``cluster_gap_`` under uniform weights.
+    converged_ : bool
+        Whether ``tol`` was reached.
+    n_iter_ : int
+        Number of iterations.
+    n_passes_ : int
+        How often every kernel was read while solving.
+    kernel_names_ : tuple of str
+        Names of the kernels.
+    n_features_in_ : int
+        Columns of the table, or of all views together, or the number of samples for kernels.
+    kernel_seconds_, check_seconds_, solve_seconds_ : float
+        Time spent on making the kernels, on checking them, and on solving.
+
+    References
+    ----------
+    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
+       Kernel K-means. ICML 2020.
+
+    Examples
+    --------
+    >>> from mkclust import SimpleMKKM
+    >>> from mkclust.datasets import load
+    >>> digits = load("digits")
+    >>> model = SimpleMKKM(n_clusters=10, random_state=0).fit(digits.views)
+    >>> model.labels_.shape, bool(model.duality_gap_ < 1e-6)
+    ((1797,), True)
+    >>> bool((model.predict(digits.views) == model.labels_).all())
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernels: Any = "auto",
+        center: bool = True,
+        normalize: bool = True,
+        psd: Literal["error", "clip", "shift"] = "error",
+        validate: bool = True,
+        solver: Literal["subspace", "reduced-gradient"] = "subspace",
+        stopping: Literal["gap", "step"] = "gap",
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.kernels = kernels
+        self.center = center
+        self.normalize = normalize
+        self.psd = psd
+        self.validate = validate
+        self.solver = solver
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of."""
+        super()._check_parameters()
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver={self.solver!r}: choose one of {SOLVERS}")
+        if self.stopping not in ("gap", "step"):
+            raise ValueError(f"stopping={self.stopping!r}: choose 'gap' or 'step'")
+        if self.stopping == "step" and self.solver == "subspace":
+            raise ValueError(
+                "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
+                "or stopping='gap' for the subspace solver"
+            )
+
+    def _solve(self, stack: KernelStack) -> Solution:
+        """Solve with the chosen solver."""
+        if self.solver == "subspace":
+            return solve_simple_mkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+        return solve_reduced_gradient(
+            stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter, stopping=self.stopping
+        )
+
+    def _learned(self, solution: Solution, labels: np.ndarray) -> dict[str, Any]:
+        """Return the certificate and what uniform weights find; warn where they find more."""
+        baseline, relaxation = solution.baseline, solution.relaxation
+        assert baseline is not None
+        assert relaxation is not None
+        k = self.n_clusters
+        rows = extended_rows(baseline.products[:, :k], baseline.eigenvalues[:k])
+        baseline_labels, _ = self._discretize(to_host(rows))
+        learned = {
+            "duality_gap_": solution.duality_gap,
+            "lower_bounds_": solution.lower_bounds,
+            "eigengap_": relaxation.eigengap,
+            "cluster_gap_": relaxation.cluster_gap,
+            "n_passes_": solution.n_passes,
+            "baseline_labels_": baseline_labels,
+            "baseline_agreement_": float(adjusted_rand_score(baseline_labels, labels)),
+            "baseline_cluster_gap_": baseline.cluster_gap,
+        }
+        if not solution.converged:
+            warnings.warn(
+                f"stopped after {solution.n_iter} iterations at a certified relative gap of "
+                f"{solution.duality_gap:.2g} (tol={self.tol:g}): raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if relaxation.cluster_gap < SUPPRESSED * baseline.cluster_gap:
+            warnings.warn(
+                "the learned weights suppress structure that the average kernel has: the gap in "
+                f"the spectrum where {k} clusters show is {relaxation.cluster_gap:.2g} under the "
+                f"learned weights and {baseline.cluster_gap:.2g} under uniform ones. Some kernels "
+                "are probably noise: leave out those with low alignments_, or use "
+                "baseline_labels_, the average kernel's clusters",
+                WeightsWarning,
+                stacklevel=3,
+            )
+        return learned

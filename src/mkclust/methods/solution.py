@@ -1,0 +1,69 @@
+"""What a solver returns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mkclust.subspace import Relaxation
+from mkclust.types import Array, Float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A relaxed partition with the weights it belongs to.
+
+    Attributes
+    ----------
+    partition : array of shape (n_samples, n_clusters)
+        The orthonormal H, unique up to a rotation.
+    weights : ndarray of shape (n_kernels,)
+        Mixing weights.
+    history : ndarray of shape (n_iter,)
+        The objective after each iteration.
+    converged : bool
+        Whether the method's own stopping rule was met.
+    coefficients : ndarray of shape (n_kernels,) or None
+        The combined kernel is ``sum_p coefficients_p K_p``.
+    relaxation : Relaxation or None
+        Eigenvectors, eigenvalues and products of the combined kernel.
+    baseline : Relaxation or None
+        The same of the uniform combination, where it was computed on the way.
+    lower_bounds : ndarray of shape (n_iter,) or None
+        Certified lower bounds on the global minimum after each iteration.
+    n_passes : int
+        How often every kernel was read.
+    """
+
+    partition: Array
+    weights: Float
+    history: Float
+    converged: bool
+    coefficients: Float | None = None
+    relaxation: Relaxation | None = None
+    baseline: Relaxation | None = None
+    lower_bounds: Float | None = None
+    n_passes: int = 0
+
+    @property
+    def objective(self) -> float:
+        """The objective of the returned partition and weights."""
+        return float(self.history[-1])
+
+    @property
+    def lower_bound(self) -> float:
+        """The best certified lower bound, NaN where the method has none."""
+        return float("nan") if self.lower_bounds is None else float(np.max(self.lower_bounds))
+
+    @property
+    def duality_gap(self) -> float:
+        """Relative distance to the global minimum at most, NaN where the method has no bound.
+
+        What the residuals of the eigenvectors leave open counts as distance.
+        """
+        error = 0.0 if self.relaxation is None else self.relaxation.error
+        return max(0.0, (self.objective + error - self.lower_bound) / self.objective)
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations."""
+        return len(self.history)

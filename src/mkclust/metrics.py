@@ -1,0 +1,246 @@
+"""Compare a clustering with known classes: accuracy, mutual information, purity, Rand index.
+
+Every function takes two sequences of labels of the same samples. Labels may be
+of any hashable type and the two sequences need not share names: only which
+samples are grouped together counts.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+
+def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
+    r"""Return the share of samples matched by the best pairing of clusters with classes.
+
+    .. math:: \max_\pi \frac{1}{n} \sum_{i=1}^{n} [y_i = \pi(\hat y_i)]
+
+    where :math:`\pi` sends each cluster to a class of its own. The numbers of
+    clusters and classes may differ: whatever stays without a partner counts as
+    mistaken.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Classes.
+    y_pred : array-like of shape (n_samples,)
+        Clusters.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 1 means the same grouping.
+
+    Examples
+    --------
+    >>> from mkclust.metrics import clustering_accuracy
+    >>> clustering_accuracy(["cat", "cat", "dog", "dog"], [1, 1, 0, 1])
+    0.75
+    """
+    table, _, _ = _contingency(y_true, y_pred)
+    return float(table[linear_sum_assignment(table, maximize=True)].sum() / table.sum())
+
+
+def normalized_mutual_info(y_true: Any, y_pred: Any) -> float:
+    r"""Return the mutual information divided by the larger of the two entropies.
+
+    .. math:: \frac{I(y; \hat y)}{\max(H(y), H(\hat y))}
+
+    This is scikit-learn's ``normalized_mutual_info_score`` with
+    ``average_method="max"``, the convention of the multiple kernel clustering
+    literature; scikit-learn's own default divides by the mean entropy and is
+    never smaller.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Classes.
+    y_pred : array-like of shape (n_samples,)
+        Clusters.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 1 means the same grouping.
+
+    Examples
+    --------
+    >>> from mkclust.metrics import normalized_mutual_info
+    >>> round(normalized_mutual_info([0, 0, 1, 1], [0, 0, 1, 2]), 4)
+    0.6667
+    """
+    true, pred, _, _ = _encode_pair(y_true, y_pred)
+    return float(normalized_mutual_info_score(true, pred, average_method="max"))
+
+
+def purity(y_true: Any, y_pred: Any) -> float:
+    r"""Return the share of samples that belong to the commonest class of their cluster.
+
+    .. math:: \frac{1}{n} \sum_{c} \max_{t} |\{i : \hat y_i = c,\; y_i = t\}|
+
+    Purity is never below the clustering accuracy, because several clusters may
+    claim the same class, and it reaches 1 when every sample is a cluster of its
+    own: compare it only between clusterings with as many clusters.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Classes.
+    y_pred : array-like of shape (n_samples,)
+        Clusters.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from mkclust.metrics import purity
+    >>> purity([0, 0, 0, 1], [0, 0, 1, 1])
+    0.75
+    """
+    table, _, _ = _contingency(y_true, y_pred)
+    return float(table.max(axis=0).sum() / table.sum())
+
+
+def adjusted_rand_index(y_true: Any, y_pred: Any) -> float:
+    """Return the agreement over pairs of samples, corrected for chance.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Classes.
+    y_pred : array-like of shape (n_samples,)
+        Clusters.
+
+    Returns
+    -------
+    float
+        At most 1, for the same grouping; 0 on average for random labels, and
+        negative for less agreement than that.
+
+    Examples
+    --------
+    >>> from mkclust.metrics import adjusted_rand_index
+    >>> round(adjusted_rand_index([0, 0, 1, 1], [0, 0, 1, 2]), 4)
+    0.5714
+    """
+    true, pred, _, _ = _encode_pair(y_true, y_pred)
+    return float(adjusted_rand_score(true, pred))
+
+
+def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
+    """Return all four scores of a clustering by their short names.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Classes.
+    y_pred : array-like of shape (n_samples,)
+        Clusters.
+
+    Returns
+    -------
+    dict
+        ``acc`` (:func:`clustering_accuracy`), ``nmi``
+        (:func:`normalized_mutual_info`), ``purity`` (:func:`purity`) and ``ari``
+        (:func:`adjusted_rand_index`).
+
+    Examples
+    --------
+    >>> from mkclust.metrics import scores
+    >>> scores([0, 0, 1, 1], ["b", "b", "a", "a"])
+    {'acc': 1.0, 'nmi': 1.0, 'purity': 1.0, 'ari': 1.0}
+    """
+    return {
+        "acc": clustering_accuracy(y_true, y_pred),
+        "nmi": normalized_mutual_info(y_true, y_pred),
+        "purity": purity(y_true, y_pred),
+        "ari": adjusted_rand_index(y_true, y_pred),
+    }
+
+
+def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
+    """Rename the clusters after the classes they match best.
+
+    The pairing is the one behind :func:`clustering_accuracy`, so the share of
+    samples where the result equals `y_true` is that accuracy.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Classes.
+    y_pred : array-like of shape (n_samples,)
+        Clusters, at most as many as there are classes.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        `y_pred` in the names of `y_true`, with its type.
+
+    Examples
+    --------
+    >>> from mkclust.metrics import match_labels
+    >>> match_labels(["cat", "cat", "dog", "dog"], [1, 1, 0, 1]).tolist()
+    ['cat', 'cat', 'dog', 'cat']
+    """
+    table, first_of_class, pred = _contingency(y_true, y_pred)
+    n_classes, n_clusters = table.shape
+    if n_clusters > n_classes:
+        raise ValueError(
+            f"y_pred has {n_clusters} clusters but y_true only {n_classes} classes, so not every "
+            "cluster can take the name of a class of its own; merge clusters first."
+        )
+    matched, clusters = linear_sum_assignment(table, maximize=True)
+    class_of = np.empty(n_clusters, dtype=int)
+    class_of[clusters] = matched
+    return np.asarray(y_true)[first_of_class[class_of[pred]]]
+
+
+def _contingency(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count samples by class and cluster; also where each class first occurs, and the clusters."""
+    true, pred, classes, clusters = _encode_pair(y_true, y_pred)
+    shape = len(classes), len(clusters)
+    table = np.bincount(true * shape[1] + pred, minlength=shape[0] * shape[1]).reshape(shape)
+    return table, classes, pred
+
+
+def _encode_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Encode the labels of both sequences from zero, and say where each first occurs."""
+    true, classes = _encode(y_true, "y_true")
+    pred, clusters = _encode(y_pred, "y_pred")
+    if len(true) != len(pred):
+        raise ValueError(
+            f"y_true has {len(true)} labels but y_pred has {len(pred)}; "
+            "both must label the same samples."
+        )
+    return true, pred, classes, clusters
+
+
+def _encode(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Encode labels from zero in order of appearance, and say where each first occurs."""
+    labels = np.asarray(labels)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"{name} has shape {labels.shape}; pass one label a sample, as a 1-D sequence "
+            "(ravel() turns a column into one)."
+        )
+    if len(labels) == 0:
+        raise ValueError(f"{name} is empty; there is nothing to compare.")
+    # A dictionary rather than a sort: labels of mixed types have no order.
+    numbers: dict[Any, int] = {}
+    codes = np.empty(len(labels), dtype=int)
+    first: list[int] = []
+    for i, label in enumerate(labels.tolist()):
+        if label is None or label != label:
+            raise ValueError(
+                f"{name} has a missing label ({label}) at position {i}; drop the samples without "
+                "a label from both sequences."
+            )
+        codes[i] = numbers.setdefault(label, len(numbers))
+        if codes[i] == len(first):
+            first.append(i)
+    return codes, np.array(first)

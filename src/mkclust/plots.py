@@ -1,0 +1,443 @@
+"""Pictures of a fit: weights beside alignments, convergence, embedding, clusters against classes.
+
+Each ``draw_*`` function draws one thing on the axes it is given, from plain arrays;
+:func:`plot_fit` composes them. Nothing here touches matplotlib's global state, so the
+functions work without a display and inside any figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
+MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
+
+# Two hues that stay apart for every common color vision deficiency, and in gray.
+BLUE, ORANGE = "#2b6ca3", "#d98324"
+INK, FAINT = "#222222", "#8a8a8a"
+# Ten colors, told apart under deuteranopia and protanopia; more clusters reuse them, and the
+# numbers at the cluster centers say which is which.
+PALETTE = (
+    "#332288",
+    "#DDAA33",
+    "#44AA99",
+    "#CC6677",
+    "#88CCEE",
+    "#117733",
+    "#AA4499",
+    "#999933",
+    "#6F4E37",
+    "#9A9A9A",
+)
+MAX_POINTS = 20_000  # more dots than this only add ink and file size
+MAX_NUMBERED = 30  # beyond this many clusters their numbers would cover the dots
+MAX_NAMED = 60  # beyond this many kernels only every second, third ... one is named
+MAX_TICKS = 25  # beyond this many clusters or classes the map of counts has no names
+
+
+def draw_weights(
+    ax: Axes,
+    names: Sequence[str],
+    weights: Any,
+    alignments: Any,
+    *,
+    note: str = LARGE_WEIGHT,
+) -> None:
+    """Draw each kernel's weight to the left and its alignment to the right.
+
+    Weights are never drawn alone: read without the alignments they are easily taken for
+    importance, which they are not. The two sides have their own scales, and the numbers at
+    the bars are the values.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    names : sequence of str, length m
+        Names of the kernels, in their order; the first is drawn at the top.
+    weights : array-like of shape (m,)
+        Mixing weights, not negative.
+    alignments : array-like of shape (m,)
+        The share, from 0 to 1, of each kernel's own best value that the consensus captures.
+    note : str
+        The sentence below the bars on how to read them.
+    """
+    weights = np.asarray(weights, dtype=float)
+    alignments = np.asarray(alignments, dtype=float)
+    m = len(weights)
+    rows = np.arange(m)
+    # Both sides fill the same width, so that small weights (1/m on average) stay visible.
+    left = -_unit(weights)
+    right = _unit(alignments, top=1.0)
+    ax.barh(rows, left, height=0.68, color=ORANGE)
+    ax.barh(rows, right, height=0.68, color=BLUE)
+    ax.axvline(0, color=INK, linewidth=0.8)
+
+    size = 9 if m <= 16 else 8 if m <= 30 else 7
+    every = -(-m // MAX_NAMED)
+    for row in rows[::every]:
+        for value, end, side in (
+            (weights[row], left[row], "right"),
+            (alignments[row], right[row], "left"),
+        ):
+            ax.annotate(
+                _number(value),
+                (end, row),
+                xytext=(-3 if side == "right" else 3, 0),
+                textcoords="offset points",
+                ha=side,
+                va="center",
+                fontsize=size,
+                color=INK,
+            )
+    # `parse_math=False`: a dollar sign in a file's variable name is not a formula.
+    ax.set_yticks(rows[::every], [_short(name) for name in names[::every]], parse_math=False)
+    ax.tick_params(axis="y", length=0, labelsize=size, labelcolor=INK)
+    # Room for four bars at least, so that one or two kernels are not drawn as slabs.
+    room = max(m, 4) / 2 + 0.1
+    ax.set_ylim((m - 1) / 2 + room, (m - 1) / 2 - room)
+    ax.set_xlim(-1.3, 1.3)
+    ax.set_xticks([-0.5, 0.5], ["weight", "alignment"])
+    ax.xaxis.tick_top()
+    ax.tick_params(axis="x", length=0, labelsize=10)
+    for label, color in zip(ax.get_xticklabels(), (ORANGE, BLUE), strict=True):
+        label.set(color=color, fontweight="bold")
+    ax.spines[:].set_visible(False)
+    _title(ax, "Weights and alignments of the kernels")
+    ax.set_xlabel(_wrap(note), fontsize=9, color=INK, labelpad=6)
+
+
+def draw_convergence(ax: Axes, history: Any, lower_bounds: Any = None) -> None:
+    """Draw the falling objective and the rising certified lower bound.
+
+    The global minimum lies in the band between the two curves. The band soon becomes too
+    thin to see, so an inset shows its relative width on a logarithmic scale.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    history : array-like of shape (s,)
+        Values of the objective.
+    lower_bounds : array-like of shape (s,), optional
+        Certified lower bounds on the minimum, one for each value; entries that are not
+        finite are left out. None for a method that has no certificate.
+    """
+    history = np.asarray(history, dtype=float)
+    steps = np.arange(len(history))
+    marks: dict[str, Any] = {"marker": "o", "markersize": 4} if len(history) <= 40 else {}
+    ax.plot(steps, history, color=BLUE, linewidth=1.8, label="objective", **marks)
+    title = "Convergence"
+    if lower_bounds is not None:
+        bounds = np.where(np.isfinite(lower_bounds), lower_bounds, np.nan).astype(float)
+        ax.plot(steps, bounds, color=ORANGE, linewidth=1.8, label="certified lower bound", **marks)
+        ax.fill_between(steps, bounds, history, color=FAINT, alpha=0.15, linewidth=0)
+        gaps = _relative_gaps(history, bounds)
+        if gaps.size and np.isfinite(gaps[-1]):
+            title += f": certified relative gap {gaps[-1]:.1e}" if gaps[-1] else ": no gap left"
+        _draw_gap(ax, steps, gaps, history)
+        ax.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=2,
+            fontsize=9,
+            frameon=False,
+            borderaxespad=0.2,
+            borderpad=0,
+        )
+    _title(ax, title, pad=8 if lower_bounds is None else 24)
+    ax.set_xlabel("step", fontsize=10)
+    ax.set_ylabel("objective", fontsize=10)
+    _whole_steps(ax, len(history))
+    _quiet(ax)
+
+
+def draw_embedding(ax: Axes, embedding: Any, labels: Any) -> None:
+    """Draw the samples on the two leading axes of the row-normalized embedding.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    embedding : array-like of shape (n, k)
+        The relaxed partition matrix; its rows are scaled to length one, as the k-means step
+        that finds the clusters sees them.
+    labels : array-like of int of shape (n,)
+        The cluster of each sample. Clusters are numbered at their centers, unless there are
+        too many for that to be legible.
+    """
+    labels = np.asarray(labels)
+    points, shares = _principal_plane(np.asarray(embedding, dtype=float))
+    clusters = np.unique(labels)
+    # A fixed order drawn once at random: no cluster is painted over by the ones after it.
+    order = np.random.default_rng(0).permutation(len(points))[:MAX_POINTS]
+    palette = np.resize(PALETTE, len(clusters))
+    colors = palette[np.searchsorted(clusters, labels)]
+    ax.scatter(
+        points[order, 0],
+        points[order, 1],
+        c=colors[order],
+        s=float(np.clip(22_000 / max(len(order), 1), 3, 26)),
+        alpha=0.75,
+        linewidths=0,
+        rasterized=True,
+    )
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.margins(0.06)
+    # One scale for both axes: distances in the picture are distances in the plane.
+    ax.set_aspect("equal", adjustable="datalim")
+    for spine in ax.spines.values():
+        spine.set(color=FAINT, linewidth=0.6)
+    ax.set_xlabel(f"first axis ({shares[0]:.0%} of the variance)", fontsize=10)
+    ax.set_ylabel(f"second axis ({shares[1]:.0%})", fontsize=10)
+    title = f"Embedding of {len(points):,} samples, {_count(len(clusters), 'cluster')}"
+    if len(clusters) > MAX_NUMBERED:
+        title += " (colors repeat)"
+    else:
+        centers = np.array([points[labels == cluster].mean(axis=0) for cluster in clusters])
+        _draw_numbers(ax, clusters, centers, palette)
+    _title(ax, title)
+
+
+def draw_classes(ax: Axes, labels: Any, y: Any) -> None:
+    """Draw how the samples of each given class spread over the clusters.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    labels : array-like of int of shape (n,)
+        The cluster of each sample.
+    y : array-like of shape (n,)
+        The given class of each sample. Classes are ordered by the cluster that holds most
+        of them, so that a good clustering reads as a dark diagonal.
+    """
+    clusters, rows = np.unique(np.asarray(labels), return_inverse=True)
+    classes, columns = np.unique(np.asarray(y), return_inverse=True)
+    counts = np.zeros((len(clusters), len(classes)), dtype=int)
+    np.add.at(counts, (rows, columns), 1)
+    order = np.lexsort((-counts.max(axis=0), counts.argmax(axis=0)))
+    counts, classes = counts[:, order], classes[order]
+    shares = counts / counts.sum(axis=0)
+    darkest = shares.max()
+    ax.imshow(shares, cmap="Blues", vmin=0, vmax=darkest, aspect="auto", interpolation="nearest")
+    if max(counts.shape) <= 12:
+        for (row, column), count in np.ndenumerate(counts):
+            if count:
+                shade = "white" if shares[row, column] > 0.55 * darkest else INK
+                ax.text(column, row, count, ha="center", va="center", fontsize=8, color=shade)
+    for axis, values in ((ax.yaxis, clusters), (ax.xaxis, classes)):
+        if len(values) <= MAX_TICKS:
+            names = [_short(str(value), 12) for value in values]
+            axis.set_ticks(np.arange(len(values)), names, parse_math=False)
+        else:
+            axis.set_ticks([])
+    if len(classes) <= MAX_TICKS and max(len(str(value)) for value in classes) > 3:
+        ax.tick_params(axis="x", rotation=45)
+    ax.tick_params(length=0, labelsize=8)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("given class (not used to fit)", fontsize=10)
+    ax.set_ylabel("cluster", fontsize=10)
+    _title(ax, f"Share of each class in each cluster (darkest: {darkest:.0%})")
+
+
+def plot_fit(model: Any, y: Any = None) -> Figure:
+    """Draw a fitted model on one page.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted clusterer of this library.
+    y : array-like of shape (n,), optional
+        Given classes, drawn against the clusters found.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        Pass it to :func:`save`, or to a notebook, which shows it.
+    """
+    from matplotlib.figure import Figure
+
+    m = len(model.weights_)
+    bounds = getattr(model, "lower_bounds_", None)
+    if m > 16:
+        # A tall column of bars, the other panels beside it.
+        panels = ["convergence", "embedding"] + ([] if y is None else ["classes"])
+        mosaic = [["weights", panel] for panel in panels]
+        heights = [3.2, 5.2, 5.2][: len(panels)]
+        height = max(sum(heights) + 1.0, 0.21 * min(m, MAX_NAMED) + 2.0)
+    elif y is None:
+        mosaic = [["weights", "embedding"], ["convergence", "embedding"]]
+        heights = [max(3.2, 0.3 * m + 1.2), 3.6]
+        height = sum(heights) + 0.8
+    else:
+        mosaic = [["weights", "convergence"], ["embedding", "classes"]]
+        heights = [max(3.6, 0.3 * m + 1.2), 5.4]
+        height = sum(heights) + 0.8
+    figure = Figure(figsize=(13, height), layout="constrained", facecolor="white")
+    axes = figure.subplot_mosaic(mosaic, height_ratios=heights)  # type: ignore[arg-type]
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03)  # type: ignore[union-attr, call-arg]
+    draw_weights(
+        axes["weights"],
+        list(model.kernel_names_),
+        model.weights_,
+        model.alignments_,
+        note=MIXING_WEIGHT if bounds is None else LARGE_WEIGHT,
+    )
+    draw_convergence(axes["convergence"], model.history_, bounds)
+    draw_embedding(axes["embedding"], model.embedding_, model.labels_)
+    if y is not None:
+        draw_classes(axes["classes"], model.labels_, y)
+    return figure
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure to a file whose suffix names the format (png, pdf, svg ...).
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        For instance of :func:`plot_fit`.
+    path : str or path
+        The file to write.
+    """
+    figure.savefig(path, dpi=150)
+
+
+def _unit(values: np.ndarray, top: float | None = None) -> np.ndarray:
+    """Return finite values as lengths from 0 to 1, relative to `top` or to the largest."""
+    values = np.clip(np.nan_to_num(values, posinf=0.0), 0, None)
+    top = max(top or 0.0, float(values.max(initial=0.0)))
+    return values / top if top > 0 else values
+
+
+def _number(value: float) -> str:
+    """Return a value with three decimals, or with two digits where that would read zero."""
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.1e}"
+
+
+def _short(name: str, limit: int = 26) -> str:
+    """Return a name, its middle left out where it is too long for a tick label."""
+    name = str(name)
+    half = (limit - 1) // 2
+    return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
+
+
+def _count(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _wrap(text: str) -> str:
+    """Break a sentence at its semicolon, so that it fits below half a page."""
+    return text.replace("; ", ";\n", 1)
+
+
+def _title(ax: Axes, text: str, pad: float = 8) -> None:
+    """Set a panel's title."""
+    ax.set_title(text, fontsize=11.5, fontweight="bold", loc="left", color=INK, pad=pad)
+
+
+def _quiet(ax: Axes) -> None:
+    """Take away what carries no information from a panel with two scales."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["bottom", "left"]].set_color(FAINT)
+    ax.tick_params(labelsize=9, color=FAINT)
+    ax.grid(axis="y", color="#e6e6e6", linewidth=0.7)
+    ax.set_axisbelow(True)
+
+
+def _relative_gaps(history: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return how far each value may lie above the minimum, relative to the value."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.maximum(history - bounds, 0) / np.abs(history)
+
+
+def _whole_steps(ax: Axes, steps: int) -> None:
+    """Give an axis that counts steps whole numbers as ticks."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set_xlim(-0.04 * max(steps - 1, 10), max(steps - 1, 1) * 1.04)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _draw_gap(ax: Axes, steps: np.ndarray, gaps: np.ndarray, history: np.ndarray) -> None:
+    """Draw the relative gap on a logarithmic scale in the upper right of a convergence panel."""
+    shown = np.isfinite(gaps) & (gaps > 0)
+    if shown.sum() < 3:
+        return
+    # The objective has fallen by the middle of the panel; where it has not far enough, the
+    # scale grows until the corner is free.
+    low, high = ax.get_ylim()
+    middle = np.interp(0.48 * steps[-1], steps, history)
+    ax.set_ylim(low, max(high, low + (middle - low) / 0.4))
+    inset = ax.inset_axes((0.56, 0.5, 0.42, 0.4))
+    inset.semilogy(steps[shown], gaps[shown], color=INK, linewidth=1.2)
+    inset.set_title("relative gap", fontsize=8, color=INK, pad=3)
+    inset.patch.set_alpha(0.0)
+    inset.tick_params(labelsize=7, color=FAINT, which="both", length=2)
+    inset.spines[["top", "right"]].set_visible(False)
+    inset.spines[["bottom", "left"]].set_color(FAINT)
+    _whole_steps(inset, len(steps))
+    inset.minorticks_off()
+
+
+def _principal_plane(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the row-normalized embedding on its two leading axes, and their shares of variance."""
+    lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
+    rows = embedding / np.where(lengths > 0, lengths, 1)
+    rows = rows - rows.mean(axis=0)
+    values, vectors = np.linalg.eigh(rows.T @ rows)
+    points = rows @ vectors[:, ::-1][:, :2]
+    # The embedding is unique only up to a rotation, so the sign must come from the points.
+    points *= np.where((points**3).sum(axis=0) < 0, -1.0, 1.0)
+    total = max(float(values.sum()), np.finfo(float).tiny)
+    shares = np.clip(values[::-1][:2], 0, None) / total
+    missing = 2 - points.shape[1]
+    return np.pad(points, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
+
+
+def _draw_numbers(ax: Axes, clusters: np.ndarray, centers: np.ndarray, colors: np.ndarray) -> None:
+    """Write each cluster's number in its color at its center, apart where centers coincide."""
+    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
+    origin, span = np.array([x0, y0]), np.array([x1 - x0, y1 - y0])
+    places = _spread((centers - origin) / span) * span + origin
+    for cluster, place, color in zip(clusters, places, colors, strict=True):
+        # Red, green and blue as the eye weighs them: white on dark colors, black on light ones.
+        red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+        light = 0.299 * red + 0.587 * green + 0.114 * blue > 140
+        ax.text(
+            place[0],
+            place[1],
+            f"{cluster}",
+            ha="center",
+            va="center",
+            fontsize=9.5 if len(clusters) <= 12 else 8,
+            fontweight="bold",
+            color="black" if light else "white",
+            bbox={"boxstyle": "circle,pad=0.25", "facecolor": color, "edgecolor": "white"},
+        )
+
+
+def _spread(places: np.ndarray, distance: float = 0.06, rounds: int = 60) -> np.ndarray:
+    """Push points of the unit square apart until none are closer than `distance`."""
+    angles = 2.4 * np.arange(len(places))  # any fixed directions do, where two points coincide
+    places = places + 1e-6 * np.column_stack([np.cos(angles), np.sin(angles)])
+    for _ in range(rounds):
+        steps = places[:, None] - places[None]
+        lengths = np.linalg.norm(steps, axis=2)
+        np.fill_diagonal(lengths, np.inf)
+        short = np.maximum(distance - lengths, 0)
+        if not short.any():
+            break
+        places = places + 0.5 * np.einsum("ij,ijd->id", short / lengths, steps)
+    return np.clip(places, 0.02, 0.98)

@@ -1,0 +1,267 @@
+"""Kernels held as matrices: NumPy arrays, memory maps and SciPy sparse matrices."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from mkclust.stack.base import Operator, Standard
+from mkclust.types import Array, Float
+
+# Entries are only written out for methods that cannot do without; past this they are refused.
+ENTRIES_LIMIT_BYTES = 8 * 2**30
+# Rows combined at a time: the block and its scratch copy stay in a core's own cache.
+BLOCK_ROWS = 16
+
+
+def _product(matrix: Array, X: Array) -> Array:
+    """Multiply a symmetric matrix with a thin one, in the matrix's own precision."""
+    if scipy.sparse.issparse(matrix):
+        return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=np.float64)
+    # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
+    thin = np.asarray(X.T, dtype=matrix.dtype)
+    return np.asarray(thin @ matrix, dtype=np.float64).T
+
+
+@dataclass(frozen=True)
+class StandardizedKernel:
+    """One kernel, centered and scaled on the fly; the matrix itself is neither copied nor changed.
+
+    Attributes
+    ----------
+    matrix : ndarray, memmap or sparse matrix of shape (n, n)
+        The kernel as given.
+    standard : Standard
+        How it is centered and scaled.
+    shift : float
+        Multiple of the identity that is added between centering and scaling.
+    """
+
+    matrix: Any
+    standard: Standard
+    shift: float = 0.0
+
+    @property
+    def diagonal_shift(self) -> Float:
+        """What the shift adds to the diagonal in the end, (n,)."""
+        scale = self.standard.scale
+        return self.shift * (np.ones(self.shape[0]) if scale is None else scale**2)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.matrix.shape
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply with a thin matrix, (n, b) to (n, b)."""
+        scale, centered = self.standard.scale, self.standard.row_means is not None
+        Y = X if scale is None else X * scale[:, None]
+        if centered:
+            Y = Y - Y.mean(axis=0)
+        Y = _product(self.matrix, Y)
+        if centered:
+            Y = Y - Y.mean(axis=0)
+        if scale is not None:
+            Y = Y * scale[:, None]
+        return Y + self.diagonal_shift[:, None] * X if self.shift else Y
+
+    def dense(self) -> Float:
+        """Write the entries out, (n, n)."""
+        return self.block(np.arange(self.shape[0]), np.arange(self.shape[0]))
+
+    def block(self, rows: Array, columns: Array) -> Float:
+        """Return the entries of some rows and columns."""
+        part = self.matrix[rows][:, columns]
+        part = part.toarray() if scipy.sparse.issparse(part) else part
+        part = np.array(part, dtype=np.float64)
+        standard = self.standard
+        if standard.row_means is not None:
+            part -= standard.row_means[rows][:, None]
+            part -= standard.row_means[columns] - standard.mean
+        if standard.scale is not None:
+            part *= standard.scale[rows][:, None]
+            part *= standard.scale[columns]
+        if self.shift:
+            part += np.equal.outer(rows, columns) * self.diagonal_shift[columns]
+        return part
+
+    def diagonal(self) -> Float:
+        """Return the diagonal, (n,)."""
+        lengths = self.standard.centered_diagonal() + self.shift
+        return lengths if self.standard.scale is None else lengths * self.standard.scale**2
+
+
+@dataclass(frozen=True)
+class Combination:
+    """``sum_p c_p K_p`` as one matrix, with its centering as a thin correction beside it.
+
+    It equals ``matrix - left right^T - right left^T + diag(shift)``.
+    """
+
+    matrix: Any
+    left: Float
+    right: Float
+    shift: Float | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.matrix.shape
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply with a thin matrix, (n, b) to (n, b)."""
+        Y = _product(self.matrix, X)
+        if self.left.shape[1]:
+            Y = Y - self.left @ (self.right.T @ X) - self.right @ (self.left.T @ X)
+        return Y if self.shift is None else Y + self.shift[:, None] * X
+
+    def dense(self) -> Float:
+        """Write the entries out, (n, n)."""
+        matrix = self.matrix
+        M = np.array(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, np.float64)
+        outer = self.left @ self.right.T
+        M -= outer + outer.T
+        if self.shift is not None:
+            M[np.diag_indices_from(M)] += self.shift
+        return M
+
+
+@dataclass(frozen=True)
+class DenseStack:
+    """Several kernels held as matrices.
+
+    Attributes
+    ----------
+    kernels : sequence of StandardizedKernel
+        The kernels.
+    names : tuple of str
+        Their names.
+    standards : sequence of Standard
+        How the kernels as given, and those of new samples, are centered and scaled.
+    repaired : bool
+        Whether an indefinite kernel was clipped or shifted.
+    whole : ndarray of shape (m, n, n) or None
+        The one contiguous array that the matrices are slices of, where there is one: combined
+        by a single BLAS call.
+    """
+
+    kernels: Sequence[StandardizedKernel]
+    names: tuple[str, ...]
+    standards: Sequence[Standard] = field(repr=False)
+    repaired: bool = False
+    whole: Any = field(default=None, repr=False)
+
+    @property
+    def n_kernels(self) -> int:
+        """Number of kernels, m."""
+        return len(self.kernels)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+        return self.kernels[0].shape[0]
+
+    def kernel(self, index: int) -> StandardizedKernel:
+        """Return one kernel, as something that supports ``@``."""
+        return self.kernels[index]
+
+    def apply(self, V: Array) -> Array:
+        """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
+        products = np.empty((self.n_kernels, V.shape[1], self.n_samples))
+        for row, kernel in zip(products, self.kernels, strict=True):
+            row[...] = (kernel @ V).T
+        return products.transpose(0, 2, 1)
+
+    def combine(self, coefficients: Float, out: Operator | None = None) -> Combination:
+        """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
+        left, right, shift = [], [], None
+        for c, kernel in zip(coefficients, self.kernels, strict=True):
+            standard = kernel.standard
+            if standard.row_means is not None:
+                scale = np.ones(self.n_samples) if standard.scale is None else standard.scale
+                right.append(scale)
+                left.append(c * scale * (standard.row_means - standard.mean / 2))
+            if kernel.shift:
+                shift = c * kernel.diagonal_shift + (0 if shift is None else shift)
+        thin = np.empty((0, self.n_samples))
+        return Combination(
+            self._sum(coefficients, out.matrix if isinstance(out, Combination) else None),
+            np.array(left).T if left else thin.T,
+            np.array(right).T if right else thin.T,
+            shift,
+        )
+
+    def _sum(self, coefficients: Float, out: Array | None) -> Array:
+        """Return the sum of the scaled, uncentered matrices."""
+        matrices = [kernel.matrix for kernel in self.kernels]
+        scales = [kernel.standard.scale for kernel in self.kernels]
+        if all(scipy.sparse.issparse(matrix) for matrix in matrices):
+            return sum(
+                matrix * c if scale is None else matrix.multiply(scale).multiply(c * scale[:, None])
+                for c, matrix, scale in zip(coefficients, matrices, scales, strict=True)
+            ).tocsr()
+        n = self.n_samples
+        if out is None:
+            out = np.empty((n, n), np.result_type(*matrices))
+        if self.whole is not None and all(scale is None for scale in scales):
+            flat = self.whole.reshape(len(matrices), -1)
+            np.dot(coefficients.astype(flat.dtype), flat, out=out.reshape(-1))
+            return out
+
+        def fill(start: int) -> None:
+            rows = slice(start, start + BLOCK_ROWS)
+            total = out[rows]
+            total[...] = 0
+            scratch = np.empty_like(total)
+            for c, matrix, scale in zip(coefficients, matrices, scales, strict=True):
+                part = matrix[rows]
+                part = part.toarray() if scipy.sparse.issparse(part) else part
+                if scale is None:
+                    np.multiply(part, c, out=scratch)
+                else:
+                    np.multiply.outer(c * scale[rows], scale, out=scratch, casting="same_kind")
+                    scratch *= part
+                total += scratch
+
+        # NumPy lets go of the interpreter lock inside these loops, and every block is computed
+        # alike on whichever thread, so the result does not depend on their number.
+        with ThreadPoolExecutor(_n_threads()) as pool:
+            list(pool.map(fill, range(0, n, BLOCK_ROWS)))
+        return out
+
+    def traces(self) -> Float:
+        """Return the m traces."""
+        return np.array([kernel.diagonal().sum() for kernel in self.kernels])
+
+    def gram(self) -> Float:
+        """Return ``Tr(K_p K_q)``, (m, m)."""
+        everyone = np.arange(self.n_samples)
+        total = np.zeros((self.n_kernels, self.n_kernels))
+        for start in range(0, self.n_samples, 64):
+            rows = everyone[start : start + 64]
+            blocks = np.stack([kernel.block(rows, everyone).reshape(-1) for kernel in self.kernels])
+            total += blocks @ blocks.T
+        return total
+
+    def entries(self, samples: Array | None = None) -> Float:
+        """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
+        samples = np.arange(self.n_samples) if samples is None else samples
+        size = self.n_kernels * len(samples) ** 2 * 8
+        if size > ENTRIES_LIMIT_BYTES:
+            raise MemoryError(
+                f"writing out {self.n_kernels} kernels of {len(samples)} samples takes "
+                f"{size / 2**30:.1f} GiB, more than the {ENTRIES_LIMIT_BYTES / 2**30:.0f} GiB "
+                "allowed: use fewer samples, or a method that needs products only"
+            )
+        return np.stack([kernel.block(samples, samples) for kernel in self.kernels])
+
+
+def _n_threads() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

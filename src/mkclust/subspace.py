@@ -1,0 +1,366 @@
+"""The engine: expand a basis, solve small, look at the kernels again.
+
+Eigenvectors of a combination of kernels, and combinations that are themselves being sought, are
+found in a subspace of a few dozen to a few hundred dimensions. All this asks of the kernels is
+products with thin matrices.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mkclust.linalg import inner, orthonormalize, to_device, to_host, top_eigenpairs
+from mkclust.surfaces import CuttingSurfaces, Evaluation
+from mkclust.types import Array, Float
+
+# A share of the accuracy asked for goes to the weights, another one to the eigenvectors.
+SHARE = 0.3
+# How accurately (relative to the value) the uniform mix is solved: enough for its clusters.
+BASELINE_TOLERANCE = 1e-3
+# No block of vectors is iterated longer than this on one matrix.
+MAX_PRODUCTS = 100
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The relaxed k-means clustering of one kernel: its leading eigenvectors.
+
+    Attributes
+    ----------
+    n_clusters : int
+        How many of the eigenvectors make up the partition, k.
+    vectors : array of shape (n_samples, b)
+        Orthonormal; the first k are the partition, the others follow in the spectrum.
+    products : array of shape (n_samples, b)
+        The kernel times the vectors.
+    eigenvalues : ndarray of shape (b,)
+        Falling.
+    error : float
+        By how much the eigenvalue sum may still be too small, judged by the residuals.
+    """
+
+    n_clusters: int
+    vectors: Array
+    products: Array
+    eigenvalues: Float
+    error: float = 0.0
+
+    @property
+    def value(self) -> float:
+        """Sum of the k largest eigenvalues."""
+        return float(self.eigenvalues[: self.n_clusters].sum())
+
+    @property
+    def eigengap(self) -> float:
+        """Relative gap between the k-th eigenvalue and the next: J is smooth where it is open."""
+        return self._gap(self.n_clusters)
+
+    @property
+    def cluster_gap(self) -> float:
+        """Relative gap between eigenvalues k - 1 and k, where k centered clusters show."""
+        return self._gap(self.n_clusters - 1)
+
+    def _gap(self, index: int) -> float:
+        """Return the drop after the first ``index`` eigenvalues, NaN where there is none."""
+        if not 0 < index < len(self.eigenvalues):
+            return float("nan")
+        above, below = self.eigenvalues[index - 1 : index + 1]
+        return float((above - below) / above) if above > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search for weights found.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        The weights; the combination's coefficients are their squares.
+    relaxation : Relaxation
+        The partition of that combination.
+    baseline : Relaxation
+        The partition of the uniform combination.
+    history : ndarray of shape (n_iter, 2)
+        Best objective and certified lower bound after each iteration.
+    converged : bool
+        Whether the certified relative gap is below the tolerance.
+    n_passes : int
+        How often every kernel was read.
+    """
+
+    weights: Float
+    relaxation: Relaxation
+    baseline: Relaxation
+    history: Float
+    converged: bool
+    n_passes: int
+
+
+def relax(operator: Any, n_clusters: int, *, tol: float, start: Array | None = None) -> Relaxation:
+    """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
+
+    Parameters
+    ----------
+    operator : Operator
+        The kernel, as something that supports ``@``.
+    n_clusters : int
+        Number of eigenvectors wanted, k.
+    tol : float
+        Relative error allowed in the sum of the k largest eigenvalues.
+    start : array of shape (n_samples, b), default=None
+        Orthonormal vectors to start from, such as those of a similar kernel.
+
+    Returns
+    -------
+    Relaxation
+    """
+    n = operator.shape[0]
+    width = _block_width(n, n_clusters)
+    if width >= n:
+        return _relax_whole(operator.dense(), n_clusters)
+    missing = width - (0 if start is None else start.shape[1])
+    if missing > 0:
+        noise = np.random.default_rng(0).standard_normal((n, missing))
+        noise = noise if start is None else to_device(noise, start)
+        noise = orthonormalize(operator @ noise, start)
+        start = noise if start is None else np.hstack([start, noise])
+    start = start[:, :width]
+    return _iterate(operator, start, operator @ start, n_clusters, tol)
+
+
+def search(
+    stack: Any, n_clusters: int, surfaces: CuttingSurfaces, *, tol: float, max_iter: int
+) -> Search:
+    r"""Find the weights and the eigenvectors of their combination together.
+
+    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
+              \sum_p \gamma_p^2 \mathrm{Tr}(H^\top K_p H)
+
+    A basis V is kept together with the products of every kernel with it. In each iteration the
+    problem restricted to V is solved to about the accuracy that V deserves; then V is expanded by
+    the leading eigenvectors of the combination just found, computed with products of that one
+    matrix alone. Alignments measured in V belong to vectors of full length, so the surfaces they
+    make stay valid however V changes: the lower bound is exact. The upper bound is the eigenvalue
+    sum found plus what its residuals leave open.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    surfaces : CuttingSurfaces
+        The problem over the weights.
+    tol : float
+        Relative gap at which to stop.
+    max_iter : int
+        Number of iterations at which to give up.
+
+    Returns
+    -------
+    Search
+    """
+    width = _block_width(stack.n_samples, n_clusters)
+    if width >= stack.n_samples:
+        return _search_whole(stack, n_clusters, surfaces, tol, max_iter)
+    operator = stack.combine(surfaces.weights**2)
+    baseline = current = relax(operator, n_clusters, tol=BASELINE_TOLERANCE)
+    uniform = surfaces.weights
+    surfaces.weights = _coarse_weights(stack, n_clusters)
+    basis = Basis(stack, width)
+    history: list[tuple[float, float]] = []
+    n_passes, inner_tol, converged = 1, 10 * BASELINE_TOLERANCE, False
+    while not converged and len(history) < max_iter:
+        if surfaces.weights is not uniform:
+            operator = stack.combine(surfaces.weights**2, out=operator)
+            n_passes += 1
+        products = current.products if history else operator @ current.vectors
+        found = _iterate(operator, current.vectors, products, n_clusters, inner_tol)
+        if not basis.expand(found.vectors, n_clusters, surfaces.weights):
+            break  # the basis holds all that products can reach
+        n_passes += 1
+        error = inner_tol
+        while True:
+            small_tol = SHARE * max(tol, error)
+            weights, best, _ = surfaces.minimize(
+                lambda gamma: basis.evaluate(gamma, n_clusters, width), small_tol
+            )
+            current = basis.lift(weights, best, n_clusters)
+            error = current.error / current.value
+            if small_tol <= max(SHARE * tol, error):
+                break
+        history.append((best.value + current.error, surfaces.lower_bound))
+        surfaces.weights = weights
+        converged = history[-1][0] - history[-1][1] <= tol * best.value
+        inner_tol = float(np.clip(0.03 * error, 0.1 * tol, 10 * BASELINE_TOLERANCE))
+    return Search(weights, current, baseline, np.array(history), converged, n_passes)
+
+
+class Basis:
+    """An orthonormal basis V, every kernel's products W_p = K_p V, and G_p = V^T W_p."""
+
+    def __init__(self, stack: Any, width: int):
+        n, m = stack.n_samples, stack.n_kernels
+        # The products are kept within a small share of the kernels' own size.
+        self.capacity = max(3 * width, min(6 * width, n // 16))
+        self.keep = 2 * width
+        self.size = 0
+        self._stack = stack
+        self._rows = np.empty((self.capacity, n))
+        self._images = np.empty((m, self.capacity, n))
+        self._G = np.empty((m, self.capacity, self.capacity))
+
+    @property
+    def vectors(self) -> Array:
+        """The basis, (n, r)."""
+        return self._rows[: self.size].T
+
+    @property
+    def G(self) -> Float:
+        """Every kernel seen from the basis, (m, r, r)."""
+        return self._G[:, : self.size, : self.size]
+
+    def expand(self, vectors: Array, n_clusters: int, weights: Float) -> int:
+        """Add vectors and one pass over the kernels; return how many were new."""
+        if self.size + vectors.shape[1] > self.capacity:
+            self._restrict(weights)
+        new = orthonormalize(vectors, self.vectors if self.size else None)
+        if not new.shape[1]:
+            return 0
+        old, self.size = self.size, self.size + new.shape[1]
+        images = self._stack.apply(new)
+        self._rows[old : self.size] = new.T
+        for G, image, stored in zip(self._G, images, self._images, strict=True):
+            stored[old : self.size] = image.T
+            block = inner(self.vectors, image)
+            block[old:] = (block[old:] + block[old:].T) / 2
+            G[: self.size, old : self.size] = block
+            G[old : self.size, : self.size] = block.T
+        return new.shape[1]
+
+    def evaluate(self, weights: Float, n_clusters: int, width: int) -> Evaluation:
+        """Return the value and the alignments at some weights as seen from the basis."""
+        G = self.G
+        combined = np.tensordot(weights**2, G, 1)
+        values, S = top_eigenpairs(combined, min(width, self.size))
+        return Evaluation(
+            float(values[:n_clusters].sum()), _alignments(S, G, n_clusters), (values, S)
+        )
+
+    def lift(self, weights: Float, evaluation: Evaluation, n_clusters: int) -> Relaxation:
+        """Return the eigenvectors found in the basis as vectors over the samples."""
+        values, S = evaluation.state
+        vectors = (S.T @ self._rows[: self.size]).T
+        products = np.zeros_like(vectors.T)
+        for c, images in zip(weights**2, self._images[:, : self.size], strict=True):
+            products += (c * S.T) @ images
+        return _judged(vectors, products.T, values, n_clusters)
+
+    def _restrict(self, weights: Float) -> None:
+        """Keep the leading part of the basis only."""
+        _, S = top_eigenpairs(np.tensordot(weights**2, self.G, 1), self.keep)
+        self._rows[: self.keep] = S.T @ self._rows[: self.size]
+        for G, stored in zip(self._G, self._images, strict=True):
+            stored[: self.keep] = S.T @ stored[: self.size]
+            G[: self.keep, : self.keep] = S.T @ G[: self.size, : self.size] @ S
+        self.size = self.keep
+
+
+def _block_width(n: int, n_clusters: int) -> int:
+    """Return how many vectors to iterate together, or n where the whole space is cheaper."""
+    # Guard vectors carry what follows in the spectrum: they speed up the convergence, and they
+    # hold the other partners of a tie.
+    width = n_clusters + max(8, n_clusters // 4)
+    return n if n <= 200 or 5 * width >= n else width
+
+
+def _relax_whole(M: Float, n_clusters: int) -> Relaxation:
+    """Solve one kernel by a dense eigendecomposition."""
+    values, vectors = top_eigenpairs(M, min(n_clusters + 1, len(M)))
+    return Relaxation(n_clusters, vectors, M @ vectors, values)
+
+
+def _search_whole(
+    stack: Any, n_clusters: int, surfaces: CuttingSurfaces, tol: float, max_iter: int
+) -> Search:
+    """Search where the basis would be the whole space: every eigenproblem at full size."""
+    seen: list[Relaxation] = []
+
+    def evaluate(gamma: Float) -> Evaluation:
+        found = _relax_whole(stack.combine(gamma**2).dense(), n_clusters)
+        seen.append(found if not seen else seen[0])
+        H = found.vectors[:, :n_clusters]
+        alignments = to_host((stack.apply(H) * H).sum(axis=(1, 2)))
+        return Evaluation(found.value, alignments, found)
+
+    weights, best, history = surfaces.minimize(evaluate, tol, max_iter)
+    converged = best.value - surfaces.lower_bound <= tol * best.value
+    passes = 2 * len(history)
+    return Search(weights, best.state, seen[0], np.array(history), converged, passes)
+
+
+def _coarse_weights(stack: Any, n_clusters: int) -> Float:
+    """Return the weights that a sample of the samples asks for, as a place to start from."""
+    m, n = stack.n_kernels, stack.n_samples
+    size = max(200, 10 * n_clusters)
+    if m == 1 or 4 * size > n:
+        return np.full(m, 1 / m)
+    samples = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
+    G = to_host(stack.entries(samples))
+
+    def evaluate(gamma: Float) -> Evaluation:
+        values, S = top_eigenpairs(np.tensordot(gamma**2, G, 1), n_clusters)
+        return Evaluation(float(values.sum()), _alignments(S, G, n_clusters))
+
+    return CuttingSurfaces(m).minimize(evaluate, 10 * BASELINE_TOLERANCE)[0]
+
+
+def _alignments(S: Float, G: Float, n_clusters: int) -> Float:
+    """Return ``Tr(S_k^T G_p S_k)`` for every kernel."""
+    S = S[:, :n_clusters]
+    return np.array([np.vdot(S, G_p @ S) for G_p in G])
+
+
+def _iterate(
+    operator: Any, vectors: Array, products: Array, n_clusters: int, tol: float
+) -> Relaxation:
+    """Improve leading eigenvectors by block Krylov steps with one matrix (thick restarts)."""
+    n, width = vectors.shape
+    capacity = 5 * width
+    rows, images = np.empty((capacity, n)), np.empty((capacity, n))
+    T = np.zeros((capacity, capacity))
+    size, n_products = width, 0
+    rows[:width], images[:width] = vectors.T, products.T
+    T[:width, :width] = inner(vectors, products)
+    while True:
+        values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width)
+        vectors, products = (S.T @ rows[:size]).T, (S.T @ images[:size]).T
+        current = _judged(vectors, products, values, n_clusters)
+        if current.error <= tol * current.value or n_products >= MAX_PRODUCTS:
+            return current
+        if size + width > capacity:
+            rows[:width], images[:width] = vectors.T, products.T
+            T[:width, :width] = np.diag(values)
+            size = width
+        new = orthonormalize(products - vectors * values, rows[:size].T)
+        if not new.shape[1]:
+            return current  # an invariant subspace: the residuals are rounding
+        fresh = operator @ new
+        n_products += 1
+        end = size + new.shape[1]
+        rows[size:end], images[size:end] = new.T, fresh.T
+        T[:end, size:end] = inner(rows[:end].T, fresh)
+        T[size:end, :size] = T[:size, size:end].T
+        size = end
+
+
+def _judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:
+    """Return a relaxation with the error that its residuals leave open."""
+    residuals = products - vectors * values
+    lengths = np.sqrt(to_host((residuals[:, :n_clusters] ** 2).sum(axis=0)))
+    # An eigenvalue lies within the residual, and within its square over the distance to the part
+    # of the spectrum that the block does not hold.
+    distance = np.maximum(values[:n_clusters] - values[-1], lengths)
+    distance[distance == 0] = 1
+    return Relaxation(n_clusters, vectors, products, values, float((lengths**2 / distance).sum()))

@@ -1,0 +1,635 @@
+"""Files of every format give the same data; what cannot be read says so in one line."""
+
+import contextlib
+import io
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from mkclust import datasets
+from mkclust.datasets import AVAILABLE, Dataset, DatasetError
+
+# A test knows whether it asked for views or for kernels; the type checker cannot.
+load: Any = datasets.load
+
+N = 12
+SUFFIXES = (".npz", ".mat", "-v73.mat", ".h5")
+
+
+def cell_of(*arrays):
+    """Return a MATLAB cell array, a column as the field's files have it."""
+    cell = np.empty((len(arrays), 1), dtype=object)
+    cell[:, 0] = arrays
+    return cell
+
+
+def write_v73(path, variables):
+    """Write what MATLAB's save -v7.3 does: reversed axes, cells as references, 512 bytes ahead."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, value in variables.items():
+            write_v73_variable(file, name, value)
+    with open(path, "r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+
+
+def write_v73_variable(file, name, value):
+    if scipy.sparse.issparse(value):
+        matrix = value.tocsc()
+        group = file.create_group(name)
+        group.attrs["MATLAB_sparse"] = np.uint64(matrix.shape[0])
+        parts = {"data": matrix.data, "ir": matrix.indices, "jc": matrix.indptr}
+        for part, content in parts.items():
+            group[part] = content
+        group.attrs["MATLAB_class"] = np.bytes_("double")
+    elif isinstance(value, str):
+        file[name] = np.array([[ord(letter)] for letter in value], dtype=np.uint16)
+        file[name].attrs["MATLAB_class"] = np.bytes_("char")
+    elif value.dtype == object:
+        items: list[Any] = []
+        for item in value.ravel("F"):
+            held = f"#refs#/{name}{len(items)}"
+            write_v73_variable(file, held, item)
+            items.append(file[held].ref)
+        shape = value.shape[::-1]
+        file.create_dataset(name, data=np.array(items, dtype=h5py.ref_dtype).reshape(shape))
+        file[name].attrs["MATLAB_class"] = np.bytes_("cell")
+    else:
+        file[name] = np.atleast_2d(value).T
+        file[name].attrs["MATLAB_class"] = np.bytes_("double")
+
+
+def write_h5(path, variables):
+    with h5py.File(path, "w", track_order=True) as file:
+        for name, value in variables.items():
+            file[name] = value
+
+
+def write(path, **variables):
+    """Write the variables in the format that the name of the file tells."""
+    name = str(path)
+    if name.endswith("-v73.mat"):
+        write_v73(path, variables)
+    elif name.endswith(".mat"):
+        scipy.io.savemat(path, variables)
+    elif name.endswith(".npz"):
+        np.savez(path, **variables)
+    else:
+        write_h5(path, variables)
+    return path
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def views(rng):
+    return {"second": rng.normal(size=(N, 4)), "first": rng.normal(size=(N, 3))}
+
+
+@pytest.fixture
+def kernels(rng):
+    features = rng.normal(size=(3, N, 5))
+    return features @ features.transpose(0, 2, 1)
+
+
+@pytest.fixture
+def y():
+    return np.repeat([1, 2, 3], N // 3)
+
+
+# --- views and labels --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("label", ["y", "Y", "gnd", "labels"])
+def test_views_and_labels_survive_a_round_trip_through_every_format(
+    tmp_path, views, y, suffix, label
+):
+    data = load(write(tmp_path / f"data{suffix}", **views, **{label: y}))
+    # HDF5 without tracking, which is all MATLAB writes, has no order but the alphabet's.
+    expected = sorted(views) if suffix == "-v73.mat" else list(views)
+    assert list(data.views) == list(data.kernel_names) == expected
+    assert data.kernels is None
+    for name, view in views.items():
+        np.testing.assert_array_equal(data.views[name], view)
+    np.testing.assert_array_equal(data.y, y)
+    assert data.y.dtype == np.int64
+    assert (data.n_samples, data.n_classes, data.X) == (N, 3, data.views)
+
+
+@pytest.mark.parametrize("suffix", [".mat", "-v73.mat"])
+def test_cells_of_a_cell_array_are_views_numbered_from_one(tmp_path, views, y, suffix):
+    path = write(tmp_path / f"data{suffix}", X=cell_of(*views.values()), y=y)
+    data = load(path)
+    assert data.kernel_names == ("X_1", "X_2")
+    for got, expected in zip(data.views.values(), views.values(), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(data.y, y)
+    assert load(f"{path}::X").kernel_names == ("X_1", "X_2")
+    assert load(f"{path}::X_2").kernel_names == ("X_2",)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_labels_are_never_views_even_where_they_look_like_one(tmp_path, views, y, suffix):
+    indicators = np.eye(3)[y - 1]
+    path = write(tmp_path / f"data{suffix}", **views, Y=indicators, other=y[:, None])
+    data = load(path)
+    assert set(data.views) == set(views)
+    assert data.y is None
+    assert "Y" in data.description
+    assert "other" in data.description
+
+
+def test_labels_in_a_cell_array_are_never_views(tmp_path, views, y):
+    X, Y = cell_of(*views.values()), cell_of(y[:, None], y[:, None])
+    data = load(write(tmp_path / "data.mat", X=X, Y=Y))
+    assert data.kernel_names == ("X_1", "X_2")
+    np.testing.assert_array_equal(data.y, y)
+
+
+def test_a_lone_column_is_a_view_only_where_it_is_selected(tmp_path, views, y):
+    path = write(tmp_path / "data.npz", **views, column=y[:, None], y=y)
+    assert "column" not in load(path).views
+    assert load(f"{path}::first,column").kernel_names == ("first", "column")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_view_of_features_by_samples_is_turned_around(tmp_path, views, y, suffix):
+    turned = {name: view.T for name, view in views.items()}
+    data = load(write(tmp_path / f"data{suffix}", **turned, y=y))
+    for name, view in views.items():
+        np.testing.assert_array_equal(data.views[name], view)
+
+
+def test_a_square_view_is_not_turned_around(tmp_path, rng, y):
+    square = rng.normal(size=(N, N))
+    data = load(write(tmp_path / "data.npz", square=square, y=y))
+    np.testing.assert_array_equal(data.views["square"], square)
+
+
+def test_without_labels_the_most_frequent_number_of_rows_decides(tmp_path, views, rng):
+    path = write(tmp_path / "data.npz", odd=rng.normal(size=(5, 7)), **views)
+    data = load(path)
+    assert list(data.views) == list(views)
+    assert (data.y, data.n_classes) == (None, None)
+    assert "odd" in data.description
+
+
+def test_labels_of_another_length_are_left_aside_with_a_note(tmp_path, views):
+    data = load(write(tmp_path / "data.npz", **views, y=np.arange(50)))
+    assert data.y is None
+    assert data.n_samples == N
+    assert "Left aside: y int64[50]" in data.description
+
+
+def test_scalars_text_and_empty_arrays_are_left_aside(tmp_path, views, y):
+    extra = {"k": 3, "numclass": [[3]], "files": ["a"] * N, "none": np.empty((0, N))}
+    data = load(write(tmp_path / "data.npz", **views, y=y, **extra))
+    assert list(data.views) == list(views)
+
+
+def test_labels_may_be_words_or_fractions(tmp_path, views, y):
+    words = np.array(["", "cat", "dog", "owl"])[y]
+    for suffix in (".npz", ".mat"):
+        data = load(write(tmp_path / f"data{suffix}", **views, y=words))
+        np.testing.assert_array_equal(data.y, words)
+    assert load(write(tmp_path / "half.npz", **views, y=y / 2)).n_classes == 3
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".mat"])
+def test_the_file_may_name_its_views(tmp_path, views, suffix):
+    names = np.array(["color", "shape"])
+    first, second = views.values()
+    listed = load(write(tmp_path / f"listed{suffix}", A=first, B=second, names=names))
+    assert listed.kernel_names == tuple(listed.views) == ("color", "shape")
+    # By name, not by place: the list need not be in the order of the arrays.
+    path = write(tmp_path / f"named{suffix}", X_shape=second, X_color=first, names=names)
+    assert load(path).kernel_names == ("shape", "color")
+    assert load(f"{path}::X_color").kernel_names == ("color",)
+
+
+def test_a_cell_array_of_strings_names_the_views(tmp_path, views):
+    for path in (tmp_path / "data.mat", tmp_path / "data-v73.mat"):
+        names = cell_of("color", "shape")
+        data = load(write(path, X=cell_of(*views.values()), names=names))
+        assert data.kernel_names == ("color", "shape")
+
+
+@pytest.mark.parametrize("suffix", [".mat", "-v73.mat"])
+def test_sparse_views_become_dense_and_sparse_kernels_stay_sparse(tmp_path, rng, suffix):
+    square = scipy.sparse.random(N, N, density=0.3, random_state=0, format="csc")
+    path = write(tmp_path / f"data{suffix}", A=square, B=square.T.tocsc())
+    data = load(path)
+    assert isinstance(data.views["A"], np.ndarray)
+    np.testing.assert_array_equal(data.views["A"], square.toarray())
+    kernels = load(path, kernels=True).kernels
+    assert all(scipy.sparse.issparse(K) for K in kernels)
+    np.testing.assert_array_equal(kernels[1].toarray(), square.toarray().T)
+
+
+def test_structs_and_groups_are_walked_to_their_arrays(tmp_path, views, y):
+    matlab = load(write(tmp_path / "data.mat", data={**views, "gnd": y}))
+    nested = {**{f"data/{name}": view for name, view in views.items()}, "meta/deep/y": y}
+    plain = load(write(tmp_path / "data.h5", **nested))
+    for data in (matlab, plain):
+        assert data.kernel_names == ("data/second", "data/first")
+        np.testing.assert_array_equal(data.views["data/first"], views["first"])
+        np.testing.assert_array_equal(data.y, y)
+    assert load(f"{tmp_path}/data.h5::data/first").kernel_names == ("data/first",)
+    assert load(f"{tmp_path}/data.h5::data").kernel_names == ("data/second", "data/first")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (np.uint8, np.float64),
+        (np.bool_, np.float64),
+        (np.float16, np.float32),
+        (np.float32, np.float32),
+        (">f4", np.float32),
+        (np.float64, np.float64),
+    ],
+)
+def test_single_precision_is_kept_and_whole_numbers_become_double(tmp_path, given, expected):
+    table = np.arange(24).reshape(N, 2).astype(given)
+    got = load(write(tmp_path / "data.npz", table=table)).views["table"]
+    assert got.dtype == expected
+    np.testing.assert_array_equal(got, table)
+
+
+def test_suffixes_are_read_in_any_case_and_paths_as_strings_or_objects(tmp_path, views, y):
+    path = tmp_path / "data.NPZ"
+    with path.open("wb") as file:
+        np.savez(file, **views, y=y)
+    assert repr(load(path)) == repr(load(str(path)))
+
+
+# --- kernels -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_the_axis_that_counts_the_kernels_is_found(tmp_path, kernels, y, suffix, axis):
+    stored = np.moveaxis(kernels, 0, axis)
+    data = load(write(tmp_path / f"data{suffix}", KH=stored, Y=y, numclass=np.array([[3.0]])))
+    assert data.views is None
+    assert data.kernel_names == ("KH_1", "KH_2", "KH_3")
+    np.testing.assert_array_equal(data.X, kernels)
+    np.testing.assert_array_equal(data.y, y)
+    if suffix.endswith("mat"):
+        assert data.kernels.flags.c_contiguous
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_cube_of_kernels_is_counted_last_by_matlab_and_first_by_others(tmp_path, rng, suffix):
+    cube = rng.normal(size=(3, 3, 3))
+    stored = np.moveaxis(cube, 0, 2) if suffix.endswith("mat") else cube
+    got = load(write(tmp_path / f"data{suffix}", K=stored)).kernels
+    np.testing.assert_array_equal(got, cube)
+
+
+def test_a_single_array_stays_on_disk_and_in_its_precision(tmp_path, kernels):
+    for name, axis in (("first", 0), ("last", 2)):
+        path = tmp_path / f"{name}.npy"
+        np.save(path, np.moveaxis(kernels, 0, axis).astype(np.float32))
+        got = load(path).kernels
+        assert isinstance(got, np.memmap)
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(got, kernels.astype(np.float32))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_kernels_in_single_precision_are_never_widened(tmp_path, kernels, suffix):
+    data = load(write(tmp_path / f"data{suffix}", K=kernels.astype(np.float32)))
+    assert data.kernels.dtype == np.float32
+
+
+def test_square_arrays_are_kernels_only_where_the_caller_says_so(tmp_path, kernels, rng, y):
+    path = tmp_path / "data.npz"
+    write(path, A=kernels[0], B=kernels[1], table=rng.normal(size=(N, 4)), y=y)
+    assert list(load(path).views) == ["A", "B", "table"]
+    data = load(path, kernels=True)
+    assert data.kernel_names == ("A", "B")
+    assert data.views is None
+    np.testing.assert_array_equal(data.kernels, kernels[:2])
+
+
+def test_a_single_square_file_as_a_kernel_stays_on_disk(tmp_path, kernels):
+    np.save(tmp_path / "K.npy", kernels[0])
+    data = load(tmp_path / "K.npy", kernels=True)
+    assert isinstance(data.kernels[0], np.memmap)
+    assert (data.n_samples, data.kernel_names) == (N, ("K",))
+
+
+def test_one_of_several_stacks_is_chosen_by_its_name(tmp_path, kernels, y):
+    path = write(tmp_path / "data.npz", K_raw=kernels, K=2 * kernels, y=y)
+    np.testing.assert_array_equal(load(f"{path}::K").kernels, 2 * kernels)
+    np.testing.assert_array_equal(load(f"{path}::K_raw").kernels, kernels)
+    np.testing.assert_array_equal(load(f"{path}:: K ").y, y)
+
+
+def test_labels_choose_among_several_stacks(tmp_path, kernels, rng, y):
+    path = write(tmp_path / "data.npz", other=rng.normal(size=(2, 5, 5)), K=kernels, y=y)
+    assert load(path).kernel_names == ("K_1", "K_2", "K_3")
+
+
+def test_images_of_labeled_samples_are_not_taken_for_kernels(tmp_path, rng, y):
+    path = write(tmp_path / "data.npz", images=rng.normal(size=(N, 8, 8)), y=y)
+    with pytest.raises(DatasetError, match=r"images float64\[12, 8, 8\]"):
+        load(path)
+
+
+# --- the bundled data set ----------------------------------------------------------------------
+
+
+def test_every_available_name_loads():
+    for name in AVAILABLE:
+        assert load(name).name == name
+
+
+def test_digits_are_four_finite_views_without_empty_samples():
+    data = load("digits")
+    assert repr(data) == "Dataset('digits': 4 views, 1797 samples, 10 classes)"
+    for view in data.views.values():
+        assert view.shape[0] == data.n_samples
+        assert view.dtype == np.float64
+        assert np.isfinite(view).all()
+        assert view.any(axis=1).all()
+
+
+def test_digits_are_the_same_every_time():
+    once, again = load("digits"), load("digits")
+    for name in once.views:
+        np.testing.assert_array_equal(once.views[name], again.views[name])
+
+
+def test_every_view_of_the_digits_tells_digits_apart():
+    data = load("digits")
+    for view in data.views.values():
+        labels = KMeans(10, n_init=1, random_state=0).fit_predict(view)
+        assert adjusted_rand_score(data.y, labels) > 0.2
+
+
+def test_the_views_of_the_digits_are_what_their_names_say():
+    views = load("digits").views
+    images = views["pixels"].reshape(-1, 8, 8)
+    # Parseval: the half spectrum holds columns 1 to 3 once instead of twice.
+    power = views["fourier"].reshape(-1, 8, 5) ** 2 * [1, 2, 2, 2, 1]
+    np.testing.assert_allclose(power.sum(axis=(1, 2)) / 64, (images**2).sum(axis=(1, 2)))
+    # Every projection counts all the ink once.
+    ink = images.sum(axis=(1, 2))
+    for profile in np.split(views["projections"], [8, 16, 31], axis=1):
+        np.testing.assert_allclose(profile.sum(axis=1), ink)
+    magnitude = np.hypot(*np.gradient(images, axis=(1, 2))).sum(axis=(1, 2))
+    np.testing.assert_allclose(views["gradients"].sum(axis=1), magnitude)
+
+
+# --- the container -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"views": None, "kernels": None},
+        {"views": {"a": np.ones((3, 2))}, "kernels": np.ones((1, 3, 3))},
+        {"views": {}, "kernels": None},
+        {"views": {"a": np.ones((3, 2))}, "kernels": None, "kernel_names": ("a", "b")},
+        {"views": {"a": np.ones((3, 2))}, "kernels": None, "y": np.ones(4)},
+    ],
+)
+def test_a_data_set_holds_either_views_or_kernels_with_matching_names_and_labels(arguments):
+    with pytest.raises(DatasetError, match=r"^mine: [^\n]+$"):
+        Dataset(**{"name": "mine", "y": None, "kernel_names": ("a",), **arguments})
+
+
+def test_a_data_set_shows_itself_without_its_arrays():
+    data = Dataset("mine", None, [np.ones((3, 3))], None, ("a",))
+    assert repr(data) == "Dataset('mine': 1 kernels, 3 samples, no labels)"
+
+
+# --- what cannot be read -----------------------------------------------------------------------
+
+
+def complaint(target, **options):
+    """Return the one line that loading the target raises."""
+    with pytest.raises(DatasetError) as caught:
+        load(target, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_misspelled_name_is_answered_by_the_nearest():
+    assert "did you mean 'digits'?" in complaint("Digit")
+    assert "data sets: digits" in complaint("flowers")
+
+
+@pytest.mark.parametrize("name", ["none.npz", "none", "none.mat::X", "~nobody/none.npz", "a\0b"])
+def test_a_missing_file_is_called_missing(tmp_path, name):
+    assert "no such file" in complaint(f"{tmp_path}/{name}" if name[0] != "~" else name)
+
+
+def test_a_directory_and_an_unknown_suffix_are_refused(tmp_path):
+    (tmp_path / "data.csv").write_text("1,2\n3,4\n")
+    (tmp_path / "data").write_text("1,2\n3,4\n")
+    assert "is a directory" in complaint(tmp_path)
+    assert "unknown suffix '.csv'; give a file of .npz, .npy, .mat" in complaint(
+        tmp_path / "data.csv"
+    )
+    assert "unknown suffix ''" in complaint(tmp_path / "data")
+
+
+@pytest.fixture(params=[".npy", *SUFFIXES])
+def whole_file(request, tmp_path, kernels, y):
+    """A sound file of each format, to be damaged."""
+    path = tmp_path / f"whole{request.param}"
+    if request.param == ".npy":
+        np.save(path, kernels)
+        return path
+    return write(path, K=kernels, y=y)
+
+
+@pytest.mark.parametrize("share", [0, 0.001, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9])
+def test_a_truncated_file_is_refused_at_every_length(whole_file, share):
+    content = whole_file.read_bytes()
+    whole_file.write_bytes(content[: int(share * len(content))])
+    assert str(whole_file) in complaint(whole_file)
+
+
+# Not the others: a wrong type code can crash the compiled readers of SciPy and HDF5 themselves.
+@pytest.mark.parametrize("whole_file", [".npy", ".npz"], indirect=True)
+def test_a_file_with_damaged_bytes_is_read_or_refused_but_never_crashes(whole_file):
+    content = whole_file.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        damaged = bytearray(content)
+        for place in rng.integers(min(len(content), 700), size=8):
+            damaged[place] = rng.integers(256)
+        whole_file.write_bytes(damaged)
+        with contextlib.suppress(DatasetError):
+            load(whole_file)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".mat", ".h5", ".hdf5"])
+@pytest.mark.parametrize("content", [b"", b"x", b"1 2 3\n" * 200, bytes(1000)])
+def test_content_of_another_kind_is_refused(tmp_path, suffix, content):
+    path = tmp_path / f"data{suffix}"
+    path.write_bytes(content)
+    assert str(path) in complaint(path)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_pickled_objects_are_never_loaded(tmp_path, suffix):
+    path, objects = tmp_path / f"data{suffix}", np.array([{"a": 1}], dtype=object)
+    with path.open("wb") as file:
+        np.savez(file, X=objects) if suffix == ".npz" else np.save(file, objects)
+    assert "cannot be read" in complaint(path)
+    path.write_bytes(pickle.dumps(objects))
+    assert "cannot be read" in complaint(path)
+
+
+def test_a_file_without_usable_arrays_lists_what_it_holds(tmp_path, y):
+    path = write(tmp_path / "data.npz", files=["a"] * N, k=3, wave=np.ones((4, 3), complex), y=y)
+    message = complaint(path)
+    for part in ("files text[12]", "k int64[]", "wave complex128[4, 3]", "y int64[12]"):
+        assert part in message
+    assert "only nothing" in complaint(write(tmp_path / "empty.npz"))
+    many = {f"v{i}": np.ones(3) for i in range(20)}
+    assert "12 more" in complaint(write(tmp_path / "many.npz", **many))
+
+
+def test_several_stacks_are_named_with_a_way_to_choose(tmp_path, kernels):
+    path = write(tmp_path / "data.npz", K_raw=kernels, K=kernels)
+    message = complaint(path)
+    assert "K_raw float64[3, 12, 12], K float64[3, 12, 12]" in message
+    assert f"{path}::K_raw" in message
+
+
+def test_a_tie_between_numbers_of_rows_is_not_decided_by_chance(tmp_path, rng):
+    path = write(tmp_path / "data.npz", A=rng.normal(size=(9, 3)), B=rng.normal(size=(8, 3)))
+    assert "A float64[9, 3], B float64[8, 3]" in complaint(path)
+    assert load(f"{path}::B").n_samples == 8
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_selected_name_must_be_in_the_file(tmp_path, views, y, suffix):
+    path = write(tmp_path / f"data{suffix}", **views, y=y)
+    message = complaint(f"{path}::first,third")
+    assert "no third in it" in message
+    assert "second float64[12, 4]" in message
+    assert "no variable after '::'" in complaint(f"{path}::")
+
+
+def test_a_file_whose_name_holds_the_separator_is_read_as_a_whole(tmp_path, views):
+    path = write(tmp_path / "odd::name.npz", **views)
+    assert load(path).n_samples == N
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path, views):
+    first, second = views.values()
+    path = write(tmp_path / "data.mat", X=cell_of(first, second), X_1=first)
+    assert "two arrays would be called X_1" in complaint(path)
+
+
+def test_kernels_need_square_arrays(tmp_path, views):
+    path = write(tmp_path / "data.npz", **views)
+    assert "square 2-D arrays" in complaint(path, kernels=True)
+    assert "without kernels=True" in complaint("digits", kernels=True)
+
+
+def test_without_h5py_the_message_says_what_to_install(tmp_path, views, monkeypatch):
+    paths = [write(tmp_path / f"data{suffix}", **views) for suffix in ("-v73.mat", ".h5")]
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    for path in paths:
+        assert 'pip install "mkclust[hdf5]"' in complaint(path)
+
+
+def test_numpy_files_are_told_apart_by_content(tmp_path, views):
+    buffer = io.BytesIO()
+    np.savez(buffer, **views)
+    (tmp_path / "data.npy").write_bytes(buffer.getvalue())
+    assert load(tmp_path / "data.npy").n_samples == N
+
+
+# --- real data ---------------------------------------------------------------------------------
+
+
+def folder(variable):
+    if not os.environ.get(variable):
+        pytest.skip(f"{variable} is not set")
+    return Path(os.environ[variable])
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("file", "kind", "count", "n_samples", "n_classes"),
+    [
+        ("uci_digit/UCI.mat", "views", 3, 2000, 10),
+        ("uci_digit/Handwritten_6view.mat", "views", 6, 2000, 10),
+        ("protein_fold/ProteinFold.mat", "views", 12, 694, 27),
+        ("protein_fold/ProteinFold_v73.mat", "views", 12, 694, 27),
+        ("ccv/CCV.mat", "views", 3, 6773, 20),
+        ("flower17/features.npz", "views", 7, 1360, 17),
+        ("caltech101/features.npz", "views", 22, 1020, 102),
+        ("ar10p/AR10P_Kmatrix.mat", "kernels", 6, 130, 10),
+        ("jaffe/jaffe_12kernels.mat", "kernels", 12, 213, 10),
+        ("multiview/BBCSport.mat", "views", 2, 544, 5),
+        ("multiview/3Sources.mat", "views", 3, 169, 6),
+        ("multiview/MSRC-v5.mat", "views", 5, 210, 7),
+        ("multiview/Hdigit.mat", "views", 2, 10000, 10),
+        ("multiview/Cora.mat", "views", 4, 2708, 7),
+        ("multiview/COIL20.mat", "views", 1, 1440, 20),
+    ],
+)
+def test_public_files_load_with_their_known_sizes(file, kind, count, n_samples, n_classes):
+    data = load(folder("MKCLUST_DATA") / file)
+    assert len(getattr(data, kind)) == len(data.kernel_names) == count
+    assert (data.n_samples, data.n_classes) == (n_samples, n_classes)
+    for array in data.views.values() if kind == "views" else data.kernels:
+        assert array.dtype in (np.float32, np.float64)
+        assert np.isfinite(array).all()
+
+
+@pytest.mark.data
+def test_a_second_vector_of_classes_beside_the_labels_is_left_aside():
+    data = load(folder("MKCLUST_DATA") / "jaffe" / "jaffe_12kernels.mat")
+    assert "Left aside: g uint8[213, 1]" in data.description
+
+
+@pytest.mark.data
+def test_both_formats_of_one_public_file_agree():
+    place = folder("MKCLUST_DATA") / "protein_fold"
+    old, new = load(place / "ProteinFold.mat"), load(place / "ProteinFold_v73.mat")
+    np.testing.assert_array_equal(old.y, new.y)
+    for name in old.kernel_names:
+        np.testing.assert_array_equal(old.views[name], new.views[name])
+
+
+@pytest.mark.data
+def test_public_features_carry_their_names():
+    data = load(folder("MKCLUST_DATA") / "flower17" / "features.npz")
+    assert data.kernel_names[:2] == ("colour", "hog_fg")
+    assert all(view.dtype == np.float32 for view in data.views.values())
+
+
+@pytest.mark.data
+def test_the_golden_problem_is_the_same_from_both_its_files():
+    place = folder("MKCLUST_GOLDENS")
+    matlab = load(place / "p1_n150_m5_k4.mat")
+    numpy = load(f"{place}/p1_n150_m5_k4.npz::K_raw")
+    assert len(matlab.kernels) == 5
+    np.testing.assert_allclose(matlab.kernels, numpy.kernels, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(matlab.y, numpy.y)
+    assert "several 3-D arrays" in complaint(place / "p1_n150_m5_k4.npz")
