@@ -74,7 +74,14 @@ def test_convergence_shows_both_bounds_and_the_final_relative_gap(ax):
     upper, lower = ax.lines
     np.testing.assert_array_equal(upper.get_ydata(), [12.0, 10.5, 10.0])
     np.testing.assert_array_equal(lower.get_ydata(), [9.0, 9.9, 9.999])
-    assert "1.0e-04" in ax.get_title(loc="left")
+    assert ax.get_title(loc="left") == "Convergence: relative gap 1.0e-04"
+
+
+def test_only_the_gap_that_counts_the_residuals_is_called_certified(ax):
+    plots.draw_convergence(ax, [12.0, 10.5, 10.0], [9.0, 9.9, 9.999], gap=3e-4)
+    assert ax.get_title(loc="left") == "Convergence: certified relative gap 3.0e-04"
+    (inset,) = ax.child_axes
+    assert inset.lines[0].get_ydata()[-1] == 3e-4
 
 
 def test_convergence_without_a_certificate_claims_none(ax):
@@ -94,7 +101,7 @@ def test_bounds_that_are_not_finite_are_left_out(ax, bounds):
 def test_a_single_step_is_drawn(ax):
     plots.draw_convergence(ax, [5.0], [5.0])
     ax.figure.draw_without_rendering()
-    assert ax.get_title(loc="left") == "Convergence: no gap left"
+    assert ax.get_title(loc="left") == "Convergence: relative gap 0"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +195,9 @@ def test_a_fit_is_drawn_on_one_page(model):
     figure = plots.plot_fit(model)
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert len(titles) == 3
-    assert any("gap" in title for title in titles)
+    words, gap = next(title for title in titles if "gap" in title).rsplit(" ", 1)
+    assert words == "Convergence: certified relative gap"
+    assert float(gap) == pytest.approx(model.duality_gap_, rel=0.05)
     assert len(plots.plot_fit(model, model.labels_).axes) == 4
 
 

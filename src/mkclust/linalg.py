@@ -5,7 +5,6 @@ what is as long as the samples stays with its own library.
 """
 
 import numpy as np
-import scipy.linalg
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
 from mkclust.types import Array, Float
@@ -37,16 +36,10 @@ def inner(X: Array, Y: Array) -> Float:
 
 def top_eigenpairs(M: Float, count: int) -> tuple[Float, Float]:
     """Return the largest eigenvalues of a symmetric matrix, falling, and their vectors."""
-    size = len(M)
-    # The full divide-and-conquer solver beats the selective one unless few pairs are wanted.
-    if size > 60 and 3 * count < size:
-        values, vectors = scipy.linalg.eigh(
-            M, subset_by_index=(size - count, size - 1), check_finite=False
-        )
-    else:
-        values, vectors = np.linalg.eigh(M)
-        values, vectors = values[size - count :], vectors[:, size - count :]
-    return values[::-1], vectors[:, ::-1]
+    # NumPy's full solver rather than SciPy's selective one: the two bring their own BLAS threads,
+    # which stand in each other's way when calls alternate.
+    values, vectors = np.linalg.eigh(M)
+    return values[::-1][:count], vectors[:, ::-1][:, :count]
 
 
 def orthonormalize(X: Array, against: Array | None = None) -> Array:

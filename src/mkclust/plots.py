@@ -115,7 +115,9 @@ def draw_weights(
     ax.set_xlabel(_wrap(note), fontsize=9, color=INK, labelpad=6)
 
 
-def draw_convergence(ax: Axes, history: Any, lower_bounds: Any = None) -> None:
+def draw_convergence(
+    ax: Axes, history: Any, lower_bounds: Any = None, *, gap: float | None = None
+) -> None:
     """Draw the falling objective and the rising certified lower bound.
 
     The global minimum lies in the band between the two curves. The band soon becomes too
@@ -130,6 +132,10 @@ def draw_convergence(ax: Axes, history: Any, lower_bounds: Any = None) -> None:
     lower_bounds : array-like of shape (s,), optional
         Certified lower bounds on the minimum, one for each value; entries that are not
         finite are left out. None for a method that has no certificate.
+    gap : float, optional
+        The certified relative gap at the end, ``duality_gap_`` of a fit. It is larger than the
+        distance of the last two values by what the residuals of the eigenvectors leave open,
+        so only this number is called certified.
     """
     history = np.asarray(history, dtype=float)
     steps = np.arange(len(history))
@@ -141,8 +147,11 @@ def draw_convergence(ax: Axes, history: Any, lower_bounds: Any = None) -> None:
         ax.plot(steps, bounds, color=ORANGE, linewidth=1.8, label="certified lower bound", **marks)
         ax.fill_between(steps, bounds, history, color=FAINT, alpha=0.15, linewidth=0)
         gaps = _relative_gaps(history, bounds)
-        if gaps.size and np.isfinite(gaps[-1]):
-            title += f": certified relative gap {gaps[-1]:.1e}" if gaps[-1] else ": no gap left"
+        kind = "relative gap"
+        if gap is not None:
+            gaps[-1], kind = gap, "certified relative gap"
+        if np.isfinite(gaps[-1]):
+            title += f": {kind} {gaps[-1]:.1e}" if gaps[-1] else f": {kind} 0"
         _draw_gap(ax, steps, gaps, history)
         ax.legend(
             loc="lower left",
@@ -293,7 +302,8 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
         model.alignments_,
         note=MIXING_WEIGHT if bounds is None else LARGE_WEIGHT,
     )
-    draw_convergence(axes["convergence"], model.history_, bounds)
+    gap = getattr(model, "duality_gap_", None)
+    draw_convergence(axes["convergence"], model.history_, bounds, gap=gap)
     draw_embedding(axes["embedding"], model.embedding_, model.labels_)
     if y is not None:
         draw_classes(axes["classes"], model.labels_, y)
@@ -366,7 +376,8 @@ def _whole_steps(ax: Axes, steps: int) -> None:
     """Give an axis that counts steps whole numbers as ticks."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.set_xlim(-0.04 * max(steps - 1, 10), max(steps - 1, 1) * 1.04)
+    margin = 0.04 * (steps - 1) or 0.5
+    ax.set_xlim(-margin, steps - 1 + margin)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 

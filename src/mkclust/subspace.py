@@ -164,16 +164,17 @@ def search(
     width = _block_width(stack.n_samples, n_clusters)
     if width >= stack.n_samples:
         return _search_whole(stack, n_clusters, surfaces, tol, max_iter)
-    operator = stack.combine(surfaces.weights**2)
+    combined = surfaces.weights
+    operator = stack.combine(combined**2)
     baseline = current = relax(operator, n_clusters, tol=BASELINE_TOLERANCE)
-    uniform = surfaces.weights
     surfaces.weights = _coarse_weights(stack, n_clusters)
     basis = Basis(stack, width)
     history: list[tuple[float, float]] = []
     n_passes, inner_tol, converged = 1, 10 * BASELINE_TOLERANCE, False
     while not converged and len(history) < max_iter:
-        if surfaces.weights is not uniform:
-            operator = stack.combine(surfaces.weights**2, out=operator)
+        if np.any(surfaces.weights != combined):
+            combined = surfaces.weights
+            operator = stack.combine(combined**2, out=operator)
             n_passes += 1
         products = current.products if history else operator @ current.vectors
         found = _iterate(operator, current.vectors, products, n_clusters, inner_tol)
