@@ -1,146 +1,24 @@
 """Turn views of the samples into kernels.
 
-A view is a 2-D array, samples by features. :func:`as_views` brings every
-accepted form of input to one, and :class:`KernelBank` computes a bank of
-Gaussian, polynomial and linear kernels from each view.
+A view is a 2-D array, samples by features (see :mod:`mkclust.views`). :class:`KernelBank`
+computes a bank of Gaussian, polynomial and linear kernels from each view.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-TABLE = "table"
+from mkclust.views import TABLE, as_views
+
 MEDIAN_ROWS = 5_000
 BLOCK_ROWS = 256
 # Squared distances come from inner products; below this share of the squared
 # norms their difference is rounding, and the two rows count as identical.
 RESOLUTION = 1e-13
-
-
-def as_views(X: Any) -> dict[str, np.ndarray]:
-    """Return every accepted form of input as named 2-D arrays of floats.
-
-    Parameters
-    ----------
-    X : mapping, list, tuple, array-like or data frame
-        - a mapping of names to views, each of shape (n_samples, n_features);
-        - a list or tuple of views, which are named ``"view 1"``, ``"view 2"``
-          and so on. A list holds views only if its items are 2-D;
-        - one table of shape (n_samples, n_features), also as a list of rows,
-          which is named ``"table"``.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n_samples, n_features)
-        The views in their order, not copied where they are float32 or float64
-        arrays already. Other types of numbers become float64.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Where a view is not a finite, dense table of real numbers, or the views
-        differ in their number of rows. The message names the view.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mkclust.kernels import as_views
-    >>> views = as_views([np.ones((4, 2), dtype=int), np.ones((4, 3), dtype="float32")])
-    >>> {name: (view.shape, str(view.dtype)) for name, view in views.items()}
-    {'view 1': ((4, 2), 'float64'), 'view 2': ((4, 3), 'float32')}
-    >>> list(as_views([[1, 2], [3, 4], [5, 6]]))
-    ['table']
-    """
-    # One of SciPy's sparse formats is a dict of its entries, but no mapping of views.
-    if isinstance(X, Mapping) and not issparse(X):
-        named = {str(name): view for name, view in X.items()}
-        if len(named) < len(X):
-            raise ValueError(
-                f"Two views have the same name as text, among {list(X)}; rename one of them."
-            )
-    elif isinstance(X, list | tuple) and (len(X) == 0 or any(_depth(item) > 1 for item in X)):
-        named = {f"view {i}": view for i, view in enumerate(X, start=1)}
-    else:
-        return {TABLE: _check_table(X)}
-    if not named:
-        raise ValueError(f"There are no views in an empty {type(X).__name__}; pass at least one.")
-    views = {name: _check_view(name, view) for name, view in named.items()}
-    (first, reference), *others = views.items()
-    for name, view in others:
-        if len(view) != len(reference):
-            raise ValueError(
-                f"View {first!r} has {len(reference)} rows but view {name!r} has {len(view)}; "
-                "every view must describe the same samples, in the same order."
-            )
-    return views
-
-
-def _depth(item: Any) -> int:
-    """Count the dimensions of an array, a data frame or nested lists."""
-    if hasattr(item, "shape"):
-        return len(item.shape)
-    if isinstance(item, list | tuple):
-        return 1 + (_depth(item[0]) if item else 0)
-    return 0
-
-
-def _check_table(X: Any) -> np.ndarray:
-    """Return one table as floats, leaving scikit-learn to word what is wrong with it."""
-    if issparse(X):
-        raise TypeError("X is a sparse matrix; kernels of views need a dense one: X.toarray().")
-    if _depth(X) > 2:
-        raise ValueError(
-            f"X has {_depth(X)} dimensions, but a table of samples by features has 2; "
-            "pass several views as a list or a dict of 2-D arrays."
-        )
-    return _as_floats(check_array(X, input_name="X"), "X")
-
-
-def _check_view(name: str, view: Any) -> np.ndarray:
-    """Return one of several views as floats, or say by its name what is wrong with it."""
-    title = f"View {name!r}"
-    if issparse(view):
-        raise TypeError(
-            f"{title} is a sparse matrix; kernels of views need a dense one: "
-            "pass its .toarray() instead."
-        )
-    if _depth(view) != 2:
-        raise ValueError(
-            f"{title} has {_depth(view)} dimensions, but a view has 2, samples by features; "
-            "turn a single feature into a column with reshape(-1, 1)."
-        )
-    try:
-        view = check_array(
-            view, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
-        )
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{title} is not a table of real numbers. {error}") from error
-    view = _as_floats(view, title)
-    if view.size == 0:
-        raise ValueError(f"{title} is empty, of shape {view.shape}; leave it out.")
-    if not np.isfinite(view).all():
-        raise ValueError(
-            f"{title} has entries that are not finite: {np.isnan(view).sum()} NaN and "
-            f"{np.isinf(view).sum()} infinity; impute them or drop their rows from every view."
-        )
-    return view
-
-
-def _as_floats(view: np.ndarray, title: str) -> np.ndarray:
-    """Keep float32 and float64 as they are, and turn other numbers to float64."""
-    if view.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{title} has entries of type {view.dtype}, which are not numbers; "
-            "convert or drop those columns."
-        )
-    return view if view.dtype in (np.float32, np.float64) else view.astype(np.float64)
 
 
 class KernelBank(TransformerMixin, BaseEstimator):

@@ -14,8 +14,9 @@ from mkclust.types import Array, Float
 
 # Entries are only written out for methods that cannot do without; past this they are refused.
 ENTRIES_LIMIT_BYTES = 8 * 2**30
-# Rows combined at a time: the block and its scratch copy stay in a core's own cache.
-BLOCK_ROWS = 16
+# Entries combined at a time: few enough to stay in a core's own cache, many enough that threads
+# seldom wait for each other.
+BLOCK_ENTRIES = 2**17
 
 
 def _product(matrix: Array, X: Array) -> Array:
@@ -212,25 +213,28 @@ class DenseStack:
             np.dot(coefficients.astype(flat.dtype), flat, out=out.reshape(-1))
             return out
 
+        columns = np.array([np.ones(n) if scale is None else scale for scale in scales], out.dtype)
+        rows = (coefficients[:, None] * columns).astype(out.dtype)
+        height = max(1, BLOCK_ENTRIES // n)
+
         def fill(start: int) -> None:
-            rows = slice(start, start + BLOCK_ROWS)
-            total = out[rows]
-            total[...] = 0
-            scratch = np.empty_like(total)
-            for c, matrix, scale in zip(coefficients, matrices, scales, strict=True):
-                part = matrix[rows]
-                part = part.toarray() if scipy.sparse.issparse(part) else part
-                if scale is None:
-                    np.multiply(part, c, out=scratch)
-                else:
-                    np.multiply.outer(c * scale[rows], scale, out=scratch, casting="same_kind")
-                    scratch *= part
-                total += scratch
+            block = slice(start, start + height)
+            if self.whole is not None:
+                parts = rows[:, block], columns, self.whole[:, block]
+                np.einsum("pi,pj,pij->ij", *parts, out=out[block])
+                return
+            out[block] = 0
+            scratch = np.empty_like(out[block])
+            for row, column, matrix in zip(rows, columns, matrices, strict=True):
+                part = matrix[block]
+                np.multiply.outer(row[block], column, out=scratch)
+                scratch *= part.toarray() if scipy.sparse.issparse(part) else part
+                out[block] += scratch
 
         # NumPy lets go of the interpreter lock inside these loops, and every block is computed
         # alike on whichever thread, so the result does not depend on their number.
         with ThreadPoolExecutor(_n_threads()) as pool:
-            list(pool.map(fill, range(0, n, BLOCK_ROWS)))
+            list(pool.map(fill, range(0, n, height)))
         return out
 
     def traces(self) -> Float:

@@ -1,0 +1,120 @@
+"""From named arrays to views or kernels, and labels."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from mkclust.datasets.base import Content, Dataset, DatasetError, inventory
+
+
+def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) -> Dataset:
+    """Decide which arrays are views or kernels, and which vector labels them."""
+    labels = {name: _as_labels(array) for name, array in content.labels.items()}
+    sizes = [len(vector) for vector in labels.values() if len(vector)]
+    stack = _find_stack(path, content, sizes)
+    used = stack or _find_tables(path, content, sizes, selected=selected, square=square)
+    n = next(iter(used.values())).shape[-2]
+    truth = next((name for name, vector in labels.items() if len(vector) == n), "")
+    held = content.arrays | content.labels
+    aside = {name: held[name] for name in held if name not in used and name != truth}
+    note = f" Left aside: {inventory(aside)}." if aside else ""
+    description, y = f"Read from {path.name}.{note}", labels.get(truth)
+    if stack:
+        [(name, kernels)] = stack.items()
+        names = _rename([f"{name}_{i + 1}" for i in range(len(kernels))], content.names)
+        return Dataset(path.stem, None, kernels, y, names, description)
+    names = _rename(list(used), content.names)
+    if square:
+        return Dataset(path.stem, None, list(used.values()), y, names, description)
+    views = dict(zip(names, map(_as_dense, used.values()), strict=True))
+    return Dataset(path.stem, views, None, y, names, description)
+
+
+def _as_labels(value: Any) -> np.ndarray:
+    """Return a vector of labels, whole numbers as integers; empty if it is not a vector."""
+    vector = np.squeeze(_as_dense(value))
+    if vector.ndim != 1 or vector.dtype.kind not in "biufUS":
+        return np.empty(0)
+    text = vector.dtype.kind in "US"
+    whole = not text and np.isfinite(vector).all() and (vector == np.rint(vector)).all()
+    return vector.astype(np.int64) if whole else vector
+
+
+def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any]:
+    """Return the one stack of kernels, kernels first; empty if there is none."""
+    stacks = {}
+    for name, array in _numeric(content, 3).items():
+        if (axis := _kernel_axis(array.shape, sizes, content.matlab)) is not None:
+            stacks[name] = np.moveaxis(array, axis, 0)
+    # Labels tell the kernels between samples from those between anything else.
+    stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
+    if len(stacks) > 1:
+        advice = f"choose one, for example {path}::{next(iter(stacks))}"
+        raise DatasetError(f"{path}: several 3-D arrays ({inventory(stacks)}); {advice}")
+    # MATLAB lays out columns, products want rows. A memory map must not be copied.
+    order = np.ascontiguousarray if content.matlab else np.asanyarray
+    return {name: order(_as_float(K)) for name, K in stacks.items()}
+
+
+def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int | None:
+    """Return the axis that counts the kernels: the other two are equal."""
+    for axis in (2, 0, 1) if matlab else (0, 2, 1):
+        rows, columns = shape[:axis] + shape[axis + 1 :]
+        # As many square arrays as labels are images, not kernels.
+        images = shape[axis] in sizes and rows not in sizes
+        if rows == columns > 1 and not images:
+            return axis
+    return None
+
+
+def _find_tables(
+    path: Path, content: Content, sizes: list[int], *, selected: bool, square: bool
+) -> dict[str, Any]:
+    """Return the 2-D arrays that share the common number of rows, samples first."""
+    tables = _numeric(content, 2)
+    if square:
+        tables = {name: a for name, a in tables.items() if a.shape[0] == a.shape[1]}
+    elif not selected:
+        tables = {name: a for name, a in tables.items() if min(a.shape) > 1}
+    rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
+    if not rows:
+        wanted = "square 2-D arrays" if square else "2-D arrays (samples x features)"
+        advice = f"it should hold {wanted} or a 3-D array of kernels; ::NAME selects a lone column"
+        held = inventory(content.arrays | content.labels)
+        raise DatasetError(f"{path}: no usable array, only {held}; {advice}")
+    told = [size for size in sizes if any(size in a.shape for a in tables.values())]
+    (n, count), *others = rows.most_common(2)
+    if not told and others and others[0][1] == count:
+        advice = "select those of the same samples by ::NAME,NAME or store labels y beside them"
+        raise DatasetError(f"{path}: numbers of rows differ ({inventory(tables)}); {advice}")
+    n = told[0] if told else n
+    fitting = {name: a for name, a in tables.items() if n in a.shape}
+    return {name: _as_float(a if a.shape[0] == n else a.T) for name, a in fitting.items()}
+
+
+def _numeric(content: Content, ndim: int) -> dict[str, Any]:
+    """Return the nonempty real arrays with so many axes."""
+    real = {name: a for name, a in content.arrays.items() if a.dtype.kind in "biuf"}
+    return {name: a for name, a in real.items() if a.ndim == ndim and all(a.shape)}
+
+
+def _as_float(array: Any) -> Any:
+    """Return float16 and float32 in single, all else in double precision; copy only if needed."""
+    single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    return array.astype(np.float32 if single else np.float64, copy=False)
+
+
+def _as_dense(array: Any) -> np.ndarray:
+    """Return the array of a sparse matrix, and an array as it is."""
+    return array.toarray() if scipy.sparse.issparse(array) else array
+
+
+def _rename(names: list[str], given: list[str]) -> tuple[str, ...]:
+    """Return the names that the file gives, where they are those of its views."""
+    short = [name.removeprefix("X_") for name in names]
+    if set(short) <= set(given):
+        return tuple(short)
+    return tuple(given if len(given) == len(set(given)) == len(names) else names)
