@@ -21,7 +21,8 @@ pytest.importorskip("typer")
 
 from typer.testing import CliRunner
 
-from mkclust import cli, metrics
+from mkclust import cli, metrics, plots
+from mkclust.cli import outputs, printing
 
 PYTHON = [sys.executable, "-m", "mkclust.cli"]
 
@@ -457,14 +458,37 @@ def test_expected_errors_of_a_fit_become_one_line_and_old_outputs_stay(error, da
     assert Path("labels.csv").read_text() == "precious"
 
 
-def test_nothing_is_written_when_the_last_output_fails(data, monkeypatch):
-    def full(figure, path):
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (OSError(28, "No space left on device", "disk"), "No space left on device"),
+        (RuntimeError("two\nlines"), "two lines"),
+    ],
+)
+def test_the_labels_of_a_finished_fit_stay_when_its_picture_fails(error, word, data, monkeypatch):
+    def broken(figure, path):
         path.write_bytes(b"half a picture")
-        raise OSError(28, "No space left on device", str(path))
+        raise error
 
-    monkeypatch.setattr(cli.plots, "save", full)
+    monkeypatch.setattr(plots, "save", broken)
     save_npz("d.npz", data)
-    assert "No space left" in fail("cluster", "d.npz", "-k", 3, "--plot", "fit.png")
+    result = invoke("cluster", "d.npz", "-k", 3, "--plot", "fit.png")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("mkclust: error: fit.png: ")
+    assert result.stderr.count("\n") == 1
+    assert word in result.stderr
+    assert "written: labels.csv and run.json" in result.stderr
+    assert sorted(os.listdir()) == ["d.npz", "labels.csv", "run.json"]
+    assert len(read_labels()) == read_run()["n_samples"] == 60
+
+
+def test_no_output_is_written_when_one_of_labels_and_record_fails(data, monkeypatch):
+    def full(record):
+        raise OSError(28, "No space left on device", "disk")
+
+    monkeypatch.setattr(cli, "strict_json", full)
+    save_npz("d.npz", data)
+    assert "No space left" in fail("cluster", "d.npz", "-k", 3)
 
 
 def test_an_unexpected_error_is_not_hidden(data, monkeypatch):
@@ -480,7 +504,7 @@ def test_labels_that_cannot_be_scored_do_not_fail_the_fit(data, monkeypatch):
     def broken(y_true, y_pred):
         raise ValueError("odd labels")
 
-    monkeypatch.setattr(cli.metrics, "scores", broken)
+    monkeypatch.setattr(metrics, "scores", broken)
     save_npz("d.npz", data)
     result = succeed("cluster", "d.npz", "-k", 3)
     assert result.stderr == "warning: no scores: odd labels\n"
@@ -489,19 +513,18 @@ def test_labels_that_cannot_be_scored_do_not_fail_the_fit(data, monkeypatch):
 
 def test_numbers_that_are_not_finite_become_null():
     record = {"a": np.array([1.0, np.nan]), "b": (np.inf, np.int64(3)), "c": np.bool_(True)}
-    assert json.loads(cli._strict_json(record)) == {"a": [1.0, None], "b": [None, 3], "c": True}
+    assert json.loads(outputs.strict_json(record)) == {"a": [1.0, None], "b": [None, 3], "c": True}
 
 
 def test_long_tables_are_cut_and_many_cluster_sizes_are_summed_up():
     names, shares = [f"kernel {i}" for i in range(100)], np.full(100, 0.01)
     fit = SimpleNamespace(kernel_names_=names, weights_=shares, alignments_=shares)
-    table = cli._kernel_table(fit)
+    table = printing.kernel_table(fit)
     assert "kernel 59" in table
     assert "kernel 60" not in table
     assert "40 more" in table
-    assert cli._cluster_sizes(np.repeat(np.arange(50), np.arange(50, 0, -1))).endswith(
-        "1 to 50, median 25"
-    )
+    sizes = printing.cluster_sizes(np.repeat(np.arange(50), np.arange(50, 0, -1)))
+    assert sizes.endswith("1 to 50, median 25")
 
 
 # --- as a program --------------------------------------------------------------------------------

@@ -1,8 +1,4 @@
-"""Turn views of the samples into kernels.
-
-A view is a 2-D array, samples by features (see :mod:`mkclust.views`). :class:`KernelBank`
-computes a bank of Gaussian, polynomial and linear kernels from each view.
-"""
+"""Turn views of the samples into a bank of Gaussian, polynomial and linear kernels."""
 
 from collections.abc import Iterator
 from numbers import Integral, Real
@@ -16,75 +12,65 @@ from mkclust.views import TABLE, as_views
 
 MEDIAN_ROWS = 5_000
 BLOCK_ROWS = 256
-# Squared distances come from inner products; below this share of the squared
-# norms their difference is rounding, and the two rows count as identical.
+# Squared distances come from inner products; below this share of the squared norms their
+# difference is rounding, and the two rows count as identical.
 RESOLUTION = 1e-13
 
 
 class KernelBank(TransformerMixin, BaseEstimator):
     r"""Turn views into a bank of kernels.
 
-    By default each view gives twelve kernels, the customary make-up of a bank in
-    the multiple kernel clustering literature: seven Gaussian, four polynomial
-    and one linear,
+    By default each view gives twelve kernels, the customary make-up of a bank in the multiple
+    kernel clustering literature: seven Gaussian, four polynomial and one linear,
 
     .. math:: \exp\Bigl(-\frac{\|x - y\|^2}{2 (w s)^2}\Bigr), \qquad
               \Bigl(a + \frac{x^\top y}{c}\Bigr)^b, \qquad \frac{x^\top y}{c}
 
-    where :math:`s` is the median distance between two training rows and
-    :math:`c` the mean squared norm of a training row. Both are learned, so
-    multiplying a view by a constant changes none of its kernels.
+    where :math:`s` is the median distance between two training rows and :math:`c` the mean
+    squared norm of a training row. Both are learned, so multiplying a view by a constant changes
+    none of its kernels.
 
     Parameters
     ----------
     widths : sequence of float, default=(1/8, 1/4, 1/2, 1, 2, 4, 8)
-        One Gaussian kernel for each: its standard deviation :math:`w` in units
-        of the median distance.
+        One Gaussian kernel for each: its standard deviation :math:`w`, in median distances.
     polynomials : sequence of (float, int), default=((0, 2), (0, 4), (1, 2), (1, 4))
-        One polynomial kernel for each: its offset :math:`a`, in units of the
-        mean squared norm, and its degree :math:`b`.
+        One polynomial kernel for each: its offset :math:`a`, in units of the mean squared norm,
+        and its degree :math:`b`.
     linear : {"linear", "cosine"} or None, default="linear"
-        One more kernel: the inner product :math:`x^\top y / c`, or the cosine of
-        the angle between two rows (zero where a row is zero), or none.
+        One more kernel: the inner product :math:`x^\top y / c`, or the cosine of the angle
+        between two rows (zero where a row is zero), or none.
 
     Attributes
     ----------
     views_ : dict of str to ndarray of shape (n_samples, n_features)
-        The training views, against which new rows are compared. They are not
-        copied.
+        The training views, against which new rows are compared. They are not copied.
     medians_ : dict of str to float
-        Median distance between two training rows, for each view; empty without
-        Gaussian kernels.
+        Median distance between two training rows, for each view; empty without Gaussian kernels.
     scales_ : dict of str to float
         Mean squared norm of a training row, for each view.
     kernel_names_ : tuple of str
-        One name a kernel, in the order of the kernels: view by view, Gaussian,
-        then polynomial, then linear.
+        One name a kernel, in their order: view by view, Gaussian, then polynomial, then linear.
     n_features_in_ : int
         Number of columns over all views.
 
     Notes
     -----
-    The median is taken over all pairs of rows up to 5,000 rows, and over the
-    pairs of 5,000 rows drawn with a fixed seed beyond that. Where more than half
-    of the pairs are identical rows, the mean of the distances that are not zero
-    stands in for it.
+    The median is taken over all pairs of rows up to 5,000 rows, and over the pairs of 5,000 rows
+    drawn with a fixed seed beyond that. Where more than half of the pairs are identical rows,
+    the mean of the distances that are not zero stands in for it.
 
-    Kernels are float32 if every training view is, and float64 otherwise.
-    Distances and inner products are computed in float64 in both cases.
+    Kernels are float32 if every training view is, and float64 otherwise. Distances and inner
+    products are computed in float64 in both cases.
 
     Examples
     --------
+    One Gaussian kernel a view, and the kernels of two new samples against the thirty known ones:
+
     >>> import numpy as np
     >>> from mkclust.kernels import KernelBank
     >>> rng = np.random.default_rng(0)
     >>> views = {"pixels": rng.normal(size=(30, 5)), "words": rng.normal(size=(30, 8))}
-    >>> KernelBank().fit_transform(views).shape
-    (24, 30, 30)
-
-    One Gaussian kernel a view, and the kernels of two new samples against the
-    thirty known ones:
-
     >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit(views)
     >>> bank.kernel_names_
     ('pixels', 'words')
@@ -109,8 +95,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : mapping, list, tuple, array-like or data frame
-            Views, each of shape (n_samples, n_features), in any form that
-            :func:`as_views` accepts.
+            Views, each of shape (n_samples, n_features), in any form that `as_views` accepts.
         y : None
             Ignored; present for pipelines.
 
@@ -121,17 +106,15 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         views = as_views(X)
-        n_samples = len(next(iter(views.values())))
-        if n_samples < 2:
-            raise ValueError(
-                "Found n_samples=1, but the typical distance between samples takes at least two."
-            )
+        if len(next(iter(views.values()))) < 2:
+            advice = "but the typical distance between samples takes at least two"
+            raise ValueError(f"Found n_samples=1, {advice}.")
         scales = {name: _mean_squared_norm(name, view) for name, view in views.items()}
-        # Distances do not depend on the origin, and inner products give them to
-        # more digits the closer it is; the median stays close despite outliers.
+        # Distances do not depend on the origin, and inner products give them to more digits the
+        # closer it is; the median stays close despite outliers.
         origins = {name: np.median(view, axis=0) for name, view in views.items()}
         medians = {
-            name: _median_distance(name, _moved(view, origins[name]))
+            name: _median_distance(name, np.subtract(view, origins[name], dtype=np.float64))
             for name, view in views.items()
             if len(self.widths) > 0
         }
@@ -146,8 +129,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : mapping, list, tuple, array-like or data frame
-            Views, each of shape (n_samples, n_features), in any form that
-            :func:`as_views` accepts.
+            Views, each of shape (n_samples, n_features), in any form that `as_views` accepts.
         y : None
             Ignored; present for pipelines.
 
@@ -165,21 +147,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : mapping, list, tuple, array-like or data frame
-            Views of the new samples, each of shape (n_new, n_features), with the
-            names and columns of the training views.
+            New views, of shape (n_new, n_features), with the names and columns of the known ones.
 
         Returns
         -------
         ndarray of shape (n_kernels, n_new, n_samples)
-            Cross kernels; exactly symmetric, with the diagonal that
-            :meth:`self_similarity` gives, where `X` holds the training views.
-
-        Examples
-        --------
-        >>> from mkclust.kernels import KernelBank
-        >>> bank = KernelBank(widths=(), polynomials=(), linear="cosine")
-        >>> bank.fit([[1, 0], [0, 2]]).transform([[3, 4]])
-        array([[[0.6, 0.8]]])
+            Cross kernels; exactly symmetric, with the diagonal that :meth:`self_similarity`
+            gives, where `X` holds the training views.
         """
         return self._kernels(self._check_new(X))
 
@@ -189,44 +163,29 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : mapping, list, tuple, array-like or data frame
-            Views of the new samples, each of shape (n_new, n_features), with the
-            names and columns of the training views.
+            New views, of shape (n_new, n_features), with the names and columns of the known ones.
 
         Returns
         -------
         ndarray of shape (n_kernels, n_new)
             The values k(x, x), which scaling a kernel to a unit diagonal needs.
-
-        Examples
-        --------
-        >>> from mkclust.kernels import KernelBank
-        >>> bank = KernelBank(widths=(1.0,), polynomials=((1, 2),))
-        >>> bank.fit([[1, 0], [0, 1]]).self_similarity([[1, 1]])
-        array([[1.],
-               [9.],
-               [2.]])
         """
         return self._self_similarity(self._check_new(X))
 
     def _check_parameters(self) -> None:
         """Say which parameter cannot be used, and why."""
-        for parameter in ("widths", "polynomials"):
-            if not hasattr(getattr(self, parameter), "__len__"):
-                raise ValueError(
-                    f"{parameter} must be a sequence, with one entry for each kernel of a view; "
-                    f"found {getattr(self, parameter)!r}."
-                )
+        for name in ("widths", "polynomials"):
+            if not hasattr(found := getattr(self, name), "__len__"):
+                expected = "a sequence, with one entry for each kernel of a view"
+                raise ValueError(f"{name} must be {expected}; found {found!r}.")
         for width in self.widths:
             if not (_is_number(width) and 0 < width < np.inf):
-                raise ValueError(
-                    "widths must be positive numbers, in units of the median distance; "
-                    f"found {width!r}."
-                )
+                expected = "positive numbers, in units of the median distance"
+                raise ValueError(f"widths must be {expected}; found {width!r}.")
         for pair in self.polynomials:
             if not hasattr(pair, "__len__") or len(pair) != 2:
-                raise ValueError(
-                    f"polynomials must be pairs of an offset and a degree; found {pair!r}."
-                )
+                expected = "pairs of an offset and a degree"
+                raise ValueError(f"polynomials must be {expected}; found {pair!r}.")
             offset, degree = pair
             if not (_is_number(offset) and 0 <= offset < np.inf):
                 raise ValueError(
@@ -234,17 +193,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
                     "zero or more, or the kernel may not be positive semi-definite."
                 )
             if not (isinstance(degree, Integral) and _is_number(degree) and int(degree) > 0):
-                raise ValueError(
-                    f"polynomials has the degree {degree!r} in {pair!r}; it must be a positive "
-                    "integer."
-                )
+                found = f"the degree {degree!r} in {pair!r}"
+                raise ValueError(f"polynomials has {found}; it must be a positive integer.")
         if not (self.linear is None or self.linear in ("linear", "cosine")):
             raise ValueError(f"linear must be 'linear', 'cosine' or None; found {self.linear!r}.")
-        if self._kernels_per_view() == 0:
-            raise ValueError(
-                "widths and polynomials are empty and linear is None, which leaves no kernel; "
-                "ask for at least one."
-            )
+        if len(self.widths) == len(self.polynomials) == 0 and self.linear is None:
+            found = "widths and polynomials are empty and linear is None"
+            raise ValueError(f"{found}, which leaves no kernel; ask for at least one.")
 
     def _check_new(self, X: Any) -> dict[str, np.ndarray]:
         """Return new views in the order of the training views, or say how they differ."""
@@ -257,23 +212,16 @@ class KernelBank(TransformerMixin, BaseEstimator):
             )
         for name, known in self.views_.items():
             found, expected = views[name].shape[1], known.shape[1]
-            if found == expected:
-                continue
-            if list(self.views_) == [TABLE]:
+            if found != expected and list(views) == [TABLE]:
                 # The wording that scikit-learn's checks of estimators look for.
+                needs = f"{type(self).__name__} is expecting {expected} features as input"
+                raise ValueError(f"X has {found} features, but {needs}.")
+            if found != expected:
                 raise ValueError(
-                    f"X has {found} features, but {type(self).__name__} is expecting "
-                    f"{expected} features as input."
+                    f"View {name!r} has {found} columns, but {expected} when the bank was fitted; "
+                    "pass the same features in the same order."
                 )
-            raise ValueError(
-                f"View {name!r} has {found} columns, but {expected} when the bank was fitted; "
-                "pass the same features in the same order."
-            )
         return {name: views[name] for name in self.views_}
-
-    def _kernels_per_view(self) -> int:
-        """Count the kernels that each view gives."""
-        return len(self.widths) + len(self.polynomials) + (self.linear is not None)
 
     def _names(self) -> Iterator[str]:
         """Name the kernels of every view."""
@@ -293,15 +241,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _allocate(self, *shape: int) -> np.ndarray:
         """Allocate one result for all kernels, in the type of the training views."""
-        n_kernels = len(self.views_) * self._kernels_per_view()
-        return np.empty((n_kernels, *shape), dtype=np.result_type(*self.views_.values()))
+        dtype = np.result_type(*self.views_.values())
+        return np.empty((len(self.kernel_names_), *shape), dtype=dtype)
 
     def _kernels(self, views: dict[str, np.ndarray]) -> np.ndarray:
         """Compute the kernels of checked views against the training views."""
         known = self.views_
-        same = all(
-            views[name] is known[name] or np.array_equal(views[name], known[name]) for name in known
-        )
+        same = all(views[v] is known[v] or np.array_equal(views[v], known[v]) for v in known)
         n_new, n_samples = (len(next(iter(rows.values()))) for rows in (views, known))
         kernels = self._allocate(n_new, n_samples)
         for part, name in zip(np.split(kernels, len(known)), known, strict=True):
@@ -314,8 +260,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Write the kernels of one view in place, by blocks of rows."""
         known = self.views_[name].astype(np.float64, copy=False)
         view = known if same else view.astype(np.float64, copy=False)
-        known_moved = _moved(known, self._origins[name])
-        view_moved = known_moved if same else _moved(view, self._origins[name])
+        known_moved = known - self._origins[name]
+        view_moved = known_moved if same else view - self._origins[name]
         for start in range(0, len(view), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
             columns = slice(start if same else 0, None)
@@ -342,8 +288,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _self_similarity(self, views: dict[str, np.ndarray]) -> np.ndarray:
         """Compute k(x, x) for the rows of checked views."""
-        n_new = len(next(iter(views.values())))
-        result = self._allocate(n_new)
+        result = self._allocate(len(next(iter(views.values()))))
         for part, name in zip(np.split(result, len(views)), views, strict=True):
             squared = _squared_norms(views[name]) / self.scales_[name]
             part[: len(self.widths)] = 1
@@ -367,11 +312,6 @@ def _listed(views: dict[str, np.ndarray]) -> str:
     return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
 
 
-def _moved(view: np.ndarray, origin: np.ndarray) -> np.ndarray:
-    """Return the rows of a view as seen from an origin, in float64."""
-    return np.subtract(view, origin, dtype=np.float64)
-
-
 def _squared_norms(view: np.ndarray) -> np.ndarray:
     """Return the squared norm of every row, in float64."""
     return np.einsum("ij,ij->i", view, view, dtype=np.float64)
@@ -388,11 +328,9 @@ def _mean_squared_norm(name: str, view: np.ndarray) -> float:
     with np.errstate(over="ignore"):
         scale = float(_squared_norms(view).mean())
     if not 0 < scale < np.inf:
-        found = "zero, or too small" if scale == 0 else "too large"
-        raise ValueError(
-            f"The entries of view {name!r} are {found} to square and sum; "
-            "rescale the view, or leave it out."
-        )
+        found = f"{'zero, or too small' if scale == 0 else 'too large'} to square and sum"
+        advice = "rescale the view, or leave it out"
+        raise ValueError(f"The entries of view {name!r} are {found}; {advice}.")
     return scale
 
 

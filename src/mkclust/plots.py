@@ -1,8 +1,7 @@
 """Pictures of a fit: weights beside alignments, convergence, embedding, clusters against classes.
 
-Each ``draw_*`` function draws one thing on the axes it is given, from plain arrays;
-:func:`plot_fit` composes them. Nothing here touches matplotlib's global state, so the
-functions work without a display and inside any figure.
+Each ``draw_*`` function draws one thing on the axes it is given, from plain arrays; `plot_fit`
+composes them. Nothing here touches matplotlib's global state: no display is needed.
 """
 
 from __future__ import annotations
@@ -19,24 +18,12 @@ if TYPE_CHECKING:
 
 LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
-
 # Two hues that stay apart for every common color vision deficiency, and in gray.
 BLUE, ORANGE = "#2b6ca3", "#d98324"
 INK, FAINT = "#222222", "#8a8a8a"
-# Ten colors, told apart under deuteranopia and protanopia; more clusters reuse them, and the
-# numbers at the cluster centers say which is which.
-PALETTE = (
-    "#332288",
-    "#DDAA33",
-    "#44AA99",
-    "#CC6677",
-    "#88CCEE",
-    "#117733",
-    "#AA4499",
-    "#999933",
-    "#6F4E37",
-    "#9A9A9A",
-)
+# Ten colors, told apart under deuteranopia and protanopia; more clusters reuse them.
+PALETTE: tuple[str, ...] = ("#332288", "#DDAA33", "#44AA99", "#CC6677", "#88CCEE")
+PALETTE += ("#117733", "#AA4499", "#999933", "#6F4E37", "#9A9A9A")
 MAX_POINTS = 20_000  # more dots than this only add ink and file size
 MAX_NUMBERED = 30  # beyond this many clusters their numbers would cover the dots
 MAX_NAMED = 60  # beyond this many kernels only every second, third ... one is named
@@ -44,18 +31,12 @@ MAX_TICKS = 25  # beyond this many clusters or classes the map of counts has no 
 
 
 def draw_weights(
-    ax: Axes,
-    names: Sequence[str],
-    weights: Any,
-    alignments: Any,
-    *,
-    note: str = LARGE_WEIGHT,
+    ax: Axes, names: Sequence[str], weights: Any, alignments: Any, *, note: str = LARGE_WEIGHT
 ) -> None:
     """Draw each kernel's weight to the left and its alignment to the right.
 
     Weights are never drawn alone: read without the alignments they are easily taken for
-    importance, which they are not. The two sides have their own scales, and the numbers at
-    the bars are the values.
+    importance. The two sides have their own scales; the numbers at the bars are the values.
 
     Parameters
     ----------
@@ -70,41 +51,27 @@ def draw_weights(
     note : str
         The sentence below the bars on how to read them.
     """
-    weights = np.asarray(weights, dtype=float)
-    alignments = np.asarray(alignments, dtype=float)
-    m = len(weights)
+    values = np.array([weights, alignments], dtype=float)
+    m = len(values[0])
     rows = np.arange(m)
     # Both sides fill the same width, so that small weights (1/m on average) stay visible.
-    left = -_unit(weights)
-    right = _unit(alignments, top=1.0)
-    ax.barh(rows, left, height=0.68, color=ORANGE)
-    ax.barh(rows, right, height=0.68, color=BLUE)
+    ends = np.array([-_unit(values[0]), _unit(values[1], top=1.0)])
+    for end, color in zip(ends, (ORANGE, BLUE), strict=True):
+        ax.barh(rows, end, height=0.68, color=color)
     ax.axvline(0, color=INK, linewidth=0.8)
-
     size = 9 if m <= 16 else 8 if m <= 30 else 7
     every = -(-m // MAX_NAMED)
+    style: dict[str, Any] = {"textcoords": "offset points", "va": "center", "color": INK}
     for row in rows[::every]:
-        for value, end, side in (
-            (weights[row], left[row], "right"),
-            (alignments[row], right[row], "left"),
-        ):
-            ax.annotate(
-                _number(value),
-                (end, row),
-                xytext=(-3 if side == "right" else 3, 0),
-                textcoords="offset points",
-                ha=side,
-                va="center",
-                fontsize=size,
-                color=INK,
-            )
+        for i, (side, gap) in enumerate((("right", -3), ("left", 3))):
+            number, end = _number(values[i, row]), ends[i, row]
+            ax.annotate(number, (end, row), (gap, 0), ha=side, fontsize=size, **style)
     # `parse_math=False`: a dollar sign in a file's variable name is not a formula.
     ax.set_yticks(rows[::every], [_short(name) for name in names[::every]], parse_math=False)
     ax.tick_params(axis="y", length=0, labelsize=size, labelcolor=INK)
     # Room for four bars at least, so that one or two kernels are not drawn as slabs.
-    room = max(m, 4) / 2 + 0.1
-    ax.set_ylim((m - 1) / 2 + room, (m - 1) / 2 - room)
-    ax.set_xlim(-1.3, 1.3)
+    middle, room = (m - 1) / 2, max(m, 4) / 2 + 0.1
+    ax.set(xlim=(-1.3, 1.3), ylim=(middle + room, middle - room))
     ax.set_xticks([-0.5, 0.5], ["weight", "alignment"])
     ax.xaxis.tick_top()
     ax.tick_params(axis="x", length=0, labelsize=10)
@@ -112,7 +79,8 @@ def draw_weights(
         label.set(color=color, fontweight="bold")
     ax.spines[:].set_visible(False)
     _title(ax, "Weights and alignments of the kernels")
-    ax.set_xlabel(_wrap(note), fontsize=9, color=INK, labelpad=6)
+    # Broken at its semicolon, the sentence fits below half a page.
+    ax.set_xlabel(note.replace("; ", ";\n", 1), fontsize=9, color=INK, labelpad=6)
 
 
 def draw_convergence(
@@ -120,8 +88,8 @@ def draw_convergence(
 ) -> None:
     """Draw the falling objective and the rising certified lower bound.
 
-    The global minimum lies in the band between the two curves. The band soon becomes too
-    thin to see, so an inset shows its relative width on a logarithmic scale.
+    The global minimum lies in the band between the two curves. The band soon becomes too thin
+    to see, so an inset shows its relative width on a logarithmic scale.
 
     Parameters
     ----------
@@ -130,8 +98,8 @@ def draw_convergence(
     history : array-like of shape (s,)
         Values of the objective.
     lower_bounds : array-like of shape (s,), optional
-        Certified lower bounds on the minimum, one for each value; entries that are not
-        finite are left out. None for a method that has no certificate.
+        Certified lower bounds on the minimum, one for each value; entries that are not finite
+        are left out. None for a method that has no certificate.
     gap : float, optional
         The certified relative gap at the end, ``duality_gap_`` of a fit. It is larger than the
         distance of the last two values by what the residuals of the eigenvectors leave open,
@@ -140,33 +108,27 @@ def draw_convergence(
     history = np.asarray(history, dtype=float)
     steps = np.arange(len(history))
     marks: dict[str, Any] = {"marker": "o", "markersize": 4} if len(history) <= 40 else {}
-    ax.plot(steps, history, color=BLUE, linewidth=1.8, label="objective", **marks)
+    marks["linewidth"] = 1.8
+    ax.plot(steps, history, color=BLUE, label="objective", **marks)
     title = "Convergence"
     if lower_bounds is not None:
         bounds = np.where(np.isfinite(lower_bounds), lower_bounds, np.nan).astype(float)
-        ax.plot(steps, bounds, color=ORANGE, linewidth=1.8, label="certified lower bound", **marks)
+        ax.plot(steps, bounds, color=ORANGE, label="certified lower bound", **marks)
         ax.fill_between(steps, bounds, history, color=FAINT, alpha=0.15, linewidth=0)
-        gaps = _relative_gaps(history, bounds)
-        kind = "relative gap"
-        if gap is not None:
-            gaps[-1], kind = gap, "certified relative gap"
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gaps = np.maximum(history - bounds, 0) / np.abs(history)
+        kind = "relative gap" if gap is None else "certified relative gap"
+        gaps[-1] = gaps[-1] if gap is None else gap
         if np.isfinite(gaps[-1]):
             title += f": {kind} {gaps[-1]:.1e}" if gaps[-1] else f": {kind} 0"
         _draw_gap(ax, steps, gaps, history)
-        ax.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=2,
-            fontsize=9,
-            frameon=False,
-            borderaxespad=0.2,
-            borderpad=0,
-        )
-    _title(ax, title, pad=8 if lower_bounds is None else 24)
-    ax.set_xlabel("step", fontsize=10)
-    ax.set_ylabel("objective", fontsize=10)
-    _whole_steps(ax, len(history))
-    _quiet(ax)
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2}
+        ax.legend(**place, fontsize=9, frameon=False, borderaxespad=0.2, borderpad=0)
+    _title(ax, title, "step", "objective", pad=8 if lower_bounds is None else 24)
+    _count_steps(ax, len(history))
+    ax.tick_params(labelsize=9, color=FAINT)
+    ax.grid(axis="y", color="#e6e6e6", linewidth=0.7)
+    ax.set_axisbelow(True)
 
 
 def draw_embedding(ax: Axes, embedding: Any, labels: Any) -> None:
@@ -177,11 +139,9 @@ def draw_embedding(ax: Axes, embedding: Any, labels: Any) -> None:
     ax : matplotlib.axes.Axes
         Where to draw.
     embedding : array-like of shape (n, k)
-        The relaxed partition matrix; its rows are scaled to length one, as the k-means step
-        that finds the clusters sees them.
+        The relaxed partition matrix; its rows are scaled to length one, as k-means sees them.
     labels : array-like of int of shape (n,)
-        The cluster of each sample. Clusters are numbered at their centers, unless there are
-        too many for that to be legible.
+        The cluster of each sample. Clusters are numbered at their centers, unless too many.
     """
     labels = np.asarray(labels)
     points, shares = _principal_plane(np.asarray(embedding, dtype=float))
@@ -190,31 +150,23 @@ def draw_embedding(ax: Axes, embedding: Any, labels: Any) -> None:
     order = np.random.default_rng(0).permutation(len(points))[:MAX_POINTS]
     palette = np.resize(PALETTE, len(clusters))
     colors = palette[np.searchsorted(clusters, labels)]
-    ax.scatter(
-        points[order, 0],
-        points[order, 1],
-        c=colors[order],
-        s=float(np.clip(22_000 / max(len(order), 1), 3, 26)),
-        alpha=0.75,
-        linewidths=0,
-        rasterized=True,
-    )
-    ax.set_xticks([])
-    ax.set_yticks([])
+    x, y = points[order].T
+    size = float(np.clip(22_000 / max(len(order), 1), 3, 26))
+    ax.scatter(x, y, size, colors[order], alpha=0.75, linewidths=0, rasterized=True)
+    ax.set(xticks=[], yticks=[])
     ax.margins(0.06)
     # One scale for both axes: distances in the picture are distances in the plane.
     ax.set_aspect("equal", adjustable="datalim")
-    for spine in ax.spines.values():
-        spine.set(color=FAINT, linewidth=0.6)
-    ax.set_xlabel(f"first axis ({shares[0]:.0%} of the variance)", fontsize=10)
-    ax.set_ylabel(f"second axis ({shares[1]:.0%})", fontsize=10)
-    title = f"Embedding of {len(points):,} samples, {_count(len(clusters), 'cluster')}"
-    if len(clusters) > MAX_NUMBERED:
+    ax.spines[:].set(color=FAINT, linewidth=0.6)
+    k = len(clusters)
+    title = f"Embedding of {len(points):,} samples, {k:,} cluster{'s' * (k != 1)}"
+    if k > MAX_NUMBERED:
         title += " (colors repeat)"
     else:
         centers = np.array([points[labels == cluster].mean(axis=0) for cluster in clusters])
         _draw_numbers(ax, clusters, centers, palette)
-    _title(ax, title)
+    first, second = (f"{share:.0%}" for share in shares)
+    _title(ax, title, f"first axis ({first} of the variance)", f"second axis ({second})")
 
 
 def draw_classes(ax: Axes, labels: Any, y: Any) -> None:
@@ -227,8 +179,8 @@ def draw_classes(ax: Axes, labels: Any, y: Any) -> None:
     labels : array-like of int of shape (n,)
         The cluster of each sample.
     y : array-like of shape (n,)
-        The given class of each sample. Classes are ordered by the cluster that holds most
-        of them, so that a good clustering reads as a dark diagonal.
+        The given class of each sample. Classes are ordered by the cluster that holds most of
+        them, so that a good clustering reads as a dark diagonal.
     """
     clusters, rows = np.unique(np.asarray(labels), return_inverse=True)
     classes, columns = np.unique(np.asarray(y), return_inverse=True)
@@ -245,18 +197,14 @@ def draw_classes(ax: Axes, labels: Any, y: Any) -> None:
                 shade = "white" if shares[row, column] > 0.55 * darkest else INK
                 ax.text(column, row, count, ha="center", va="center", fontsize=8, color=shade)
     for axis, values in ((ax.yaxis, clusters), (ax.xaxis, classes)):
-        if len(values) <= MAX_TICKS:
-            names = [_short(str(value), 12) for value in values]
-            axis.set_ticks(np.arange(len(values)), names, parse_math=False)
-        else:
-            axis.set_ticks([])
+        names = [_short(value, 12) for value in values] if len(values) <= MAX_TICKS else []
+        axis.set_ticks(np.arange(len(names)), names, parse_math=False)
     if len(classes) <= MAX_TICKS and max(len(str(value)) for value in classes) > 3:
         ax.tick_params(axis="x", rotation=45)
     ax.tick_params(length=0, labelsize=8)
     ax.spines[:].set_visible(False)
-    ax.set_xlabel("given class (not used to fit)", fontsize=10)
-    ax.set_ylabel("cluster", fontsize=10)
-    _title(ax, f"Share of each class in each cluster (darkest: {darkest:.0%})")
+    title = f"Share of each class in each cluster (darkest: {darkest:.0%})"
+    _title(ax, title, "given class (not used to fit)", "cluster")
 
 
 def plot_fit(model: Any, y: Any = None) -> Figure:
@@ -284,24 +232,18 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
         mosaic = [["weights", panel] for panel in panels]
         heights = [3.2, 5.2, 5.2][: len(panels)]
         height = max(sum(heights) + 1.0, 0.21 * min(m, MAX_NAMED) + 2.0)
-    elif y is None:
-        mosaic = [["weights", "embedding"], ["convergence", "embedding"]]
-        heights = [max(3.2, 0.3 * m + 1.2), 3.6]
-        height = sum(heights) + 0.8
     else:
         mosaic = [["weights", "convergence"], ["embedding", "classes"]]
         heights = [max(3.6, 0.3 * m + 1.2), 5.4]
+        if y is None:
+            mosaic = [["weights", "embedding"], ["convergence", "embedding"]]
+            heights = [max(3.2, 0.3 * m + 1.2), 3.6]
         height = sum(heights) + 0.8
     figure = Figure(figsize=(13, height), layout="constrained", facecolor="white")
     axes = figure.subplot_mosaic(mosaic, height_ratios=heights)  # type: ignore[arg-type]
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03)  # type: ignore[union-attr, call-arg]
-    draw_weights(
-        axes["weights"],
-        list(model.kernel_names_),
-        model.weights_,
-        model.alignments_,
-        note=MIXING_WEIGHT if bounds is None else LARGE_WEIGHT,
-    )
+    names, note = list(model.kernel_names_), MIXING_WEIGHT if bounds is None else LARGE_WEIGHT
+    draw_weights(axes["weights"], names, model.weights_, model.alignments_, note=note)
     gap = getattr(model, "duality_gap_", None)
     draw_convergence(axes["convergence"], model.history_, bounds, gap=gap)
     draw_embedding(axes["embedding"], model.embedding_, model.labels_)
@@ -311,15 +253,7 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure to a file whose suffix names the format (png, pdf, svg ...).
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        For instance of :func:`plot_fit`.
-    path : str or path
-        The file to write.
-    """
+    """Write a figure to a file whose suffix names the format (png, pdf, svg ...)."""
     figure.savefig(path, dpi=150)
 
 
@@ -335,47 +269,25 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.1e}"
 
 
-def _short(name: str, limit: int = 26) -> str:
+def _short(name: Any, limit: int = 26) -> str:
     """Return a name, its middle left out where it is too long for a tick label."""
-    name = str(name)
-    half = (limit - 1) // 2
+    name, half = str(name), (limit - 1) // 2
     return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
 
 
-def _count(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _wrap(text: str) -> str:
-    """Break a sentence at its semicolon, so that it fits below half a page."""
-    return text.replace("; ", ";\n", 1)
-
-
-def _title(ax: Axes, text: str, pad: float = 8) -> None:
-    """Set a panel's title."""
+def _title(ax: Axes, text: str, x: str = "", y: str = "", pad: float = 8) -> None:
+    """Set a panel's title, and the names of its axes."""
     ax.set_title(text, fontsize=11.5, fontweight="bold", loc="left", color=INK, pad=pad)
+    ax.set_xlabel(x, fontsize=10)
+    ax.set_ylabel(y, fontsize=10)
 
 
-def _quiet(ax: Axes) -> None:
-    """Take away what carries no information from a panel with two scales."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["bottom", "left"]].set_color(FAINT)
-    ax.tick_params(labelsize=9, color=FAINT)
-    ax.grid(axis="y", color="#e6e6e6", linewidth=0.7)
-    ax.set_axisbelow(True)
-
-
-def _relative_gaps(history: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return how far each value may lie above the minimum, relative to the value."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.maximum(history - bounds, 0) / np.abs(history)
-
-
-def _whole_steps(ax: Axes, steps: int) -> None:
-    """Give an axis that counts steps whole numbers as ticks."""
+def _count_steps(ax: Axes, steps: int) -> None:
+    """Frame a curve over steps: whole numbers as ticks, and no more lines than its two scales."""
     from matplotlib.ticker import MaxNLocator
 
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["bottom", "left"]].set_color(FAINT)
     margin = 0.04 * (steps - 1) or 0.5
     ax.set_xlim(-margin, steps - 1 + margin)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -386,8 +298,7 @@ def _draw_gap(ax: Axes, steps: np.ndarray, gaps: np.ndarray, history: np.ndarray
     shown = np.isfinite(gaps) & (gaps > 0)
     if shown.sum() < 3:
         return
-    # The objective has fallen by the middle of the panel; where it has not far enough, the
-    # scale grows until the corner is free.
+    # Where the objective has not fallen far by the middle, the scale grows to free the corner.
     low, high = ax.get_ylim()
     middle = np.interp(0.48 * steps[-1], steps, history)
     ax.set_ylim(low, max(high, low + (middle - low) / 0.4))
@@ -396,9 +307,7 @@ def _draw_gap(ax: Axes, steps: np.ndarray, gaps: np.ndarray, history: np.ndarray
     inset.set_title("relative gap", fontsize=8, color=INK, pad=3)
     inset.patch.set_alpha(0.0)
     inset.tick_params(labelsize=7, color=FAINT, which="both", length=2)
-    inset.spines[["top", "right"]].set_visible(False)
-    inset.spines[["bottom", "left"]].set_color(FAINT)
-    _whole_steps(inset, len(steps))
+    _count_steps(inset, len(steps))
     inset.minorticks_off()
 
 
@@ -406,7 +315,7 @@ def _principal_plane(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the row-normalized embedding on its two leading axes, and their shares of variance."""
     lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
     rows = embedding / np.where(lengths > 0, lengths, 1)
-    rows = rows - rows.mean(axis=0)
+    rows -= rows.mean(axis=0)
     values, vectors = np.linalg.eigh(rows.T @ rows)
     points = rows @ vectors[:, ::-1][:, :2]
     # The embedding is unique only up to a rotation, so the sign must come from the points.
@@ -422,21 +331,14 @@ def _draw_numbers(ax: Axes, clusters: np.ndarray, centers: np.ndarray, colors: n
     (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
     origin, span = np.array([x0, y0]), np.array([x1 - x0, y1 - y0])
     places = _spread((centers - origin) / span) * span + origin
+    size = 9.5 if len(clusters) <= 12 else 8
     for cluster, place, color in zip(clusters, places, colors, strict=True):
         # Red, green and blue as the eye weighs them: white on dark colors, black on light ones.
         red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
         light = 0.299 * red + 0.587 * green + 0.114 * blue > 140
-        ax.text(
-            place[0],
-            place[1],
-            f"{cluster}",
-            ha="center",
-            va="center",
-            fontsize=9.5 if len(clusters) <= 12 else 8,
-            fontweight="bold",
-            color="black" if light else "white",
-            bbox={"boxstyle": "circle,pad=0.25", "facecolor": color, "edgecolor": "white"},
-        )
+        number = ax.text(place[0], place[1], f"{cluster}", ha="center", va="center")
+        number.set(color="black" if light else "white", fontsize=size, fontweight="bold")
+        number.set_bbox({"boxstyle": "circle,pad=0.25", "facecolor": color, "edgecolor": "white"})
 
 
 def _spread(places: np.ndarray, distance: float = 0.06, rounds: int = 60) -> np.ndarray:

@@ -1,9 +1,13 @@
 """Weight-sized mathematics on the simplex ``{gamma >= 0, sum gamma = 1}``."""
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import nnls
 
 from mkclust.types import Float
+
+# How close, relatively, the best mixture comes to the best there is.
+MIXTURE_TOLERANCE = 1e-12
+MAX_NEWTON_STEPS = 50
 
 
 def best_response(alignments: Float) -> tuple[Float, float]:
@@ -28,39 +32,44 @@ def best_mixture(surfaces: Float, start: Float) -> Float:
     .. math:: \max_{q \in \Delta} D(q), \qquad D(q) = 1 / \sum_p 1 / a_p(q),
               \quad a(q) = \sum_j q_j a^{(j)}
 
-    ``D`` is concave with gradient ``sum_p gamma_p^2 a_p^(j)``, gamma the best response to a(q).
+    ``D`` is homogeneous, so the constraint that shares sum to one can be traded for a penalty
+    without moving the direction of the maximizer: ``sum_p 1 / a_p(q) + (rho / 2) (sum_j q_j)^2``
+    is minimized over ``q >= 0``. Its Newton steps are nonnegative least squares problems, which
+    leave exact zeros where a surface supports nothing.
 
     Parameters
     ----------
     surfaces : ndarray of shape (n_surfaces, n_kernels)
         Alignment vectors, one a row.
     start : ndarray of shape (n_surfaces,)
-        A mixture to start from.
+        A mixture to start from, with no vanishing alignment if any mixture has none.
 
     Returns
     -------
     ndarray of shape (n_surfaces,)
         Shares, nonnegative and summing to one; never worse than the start.
     """
-    _, scale = best_response(start @ surfaces)
-    scaled = surfaces / (scale or surfaces.mean())
-
-    def negated(q):
-        gamma, bound = best_response(np.maximum(q, 0) @ scaled)
-        return -bound, -(scaled @ gamma**2)
-
-    found = minimize(
-        negated,
-        start,
-        jac=True,
-        method="SLSQP",
-        bounds=[(0, 1)] * len(start),
-        constraints={"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
-        options={"ftol": 1e-13, "maxiter": 100},
-    )
-    q = np.clip(found.x, 0, None)
-    q /= q.sum()
-    return q if negated(q)[0] <= negated(start)[0] else start
+    q, (gamma, bound) = start, best_response(start @ surfaces)
+    for _ in range(MAX_NEWTON_STEPS):
+        # The largest entry of the gradient bounds D over all mixtures (Frank-Wolfe gap).
+        if bound <= 0 or np.max(surfaces @ gamma**2) <= bound * (1 + MIXTURE_TOLERANCE):
+            break
+        a = (q @ surfaces) / bound  # in units of the bound, so that D = rho = 1
+        scaled = (surfaces / bound * a**-1.5).T
+        system = np.vstack([scaled, np.full(len(q), np.sqrt(0.5))])
+        target, _ = nnls(system, np.append(1.5 * a**-0.5, 0.0))
+        step = 1.0
+        while step > 1e-6:
+            trial = q + step * (target - q)
+            trial /= trial.sum() or 1.0
+            trial_gamma, trial_bound = best_response(trial @ surfaces)
+            if trial_bound > bound:
+                break
+            step /= 2
+        else:
+            break
+        q, gamma, bound = trial, trial_gamma, trial_bound
+    return q
 
 
 def reduced_direction(gamma: Float, gradient: Float) -> Float:

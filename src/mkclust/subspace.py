@@ -191,9 +191,11 @@ def search(
             error = current.error / current.value
             if small_tol <= max(SHARE * tol, error):
                 break
-        history.append((best.value + current.error, surfaces.lower_bound))
+        # Found below the bound, the value is known to be too small; its error stays an estimate.
+        upper = max(best.value, surfaces.lower_bound) + current.error
+        history.append((upper, surfaces.lower_bound))
         surfaces.weights = weights
-        converged = history[-1][0] - history[-1][1] <= tol * best.value
+        converged = upper - surfaces.lower_bound <= tol * best.value
         inner_tol = float(np.clip(0.03 * error, 0.1 * tol, 10 * BASELINE_TOLERANCE))
     return Search(weights, current, baseline, np.array(history), converged, n_passes)
 
@@ -359,9 +361,11 @@ def _iterate(
 def _judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:
     """Return a relaxation with the error that its residuals leave open."""
     residuals = products - vectors * values
-    lengths = np.sqrt(to_host((residuals[:, :n_clusters] ** 2).sum(axis=0)))
+    lengths = np.sqrt(to_host((residuals**2).sum(axis=0)))
     # An eigenvalue lies within the residual, and within its square over the distance to the part
-    # of the spectrum that the block does not hold.
-    distance = np.maximum(values[:n_clusters] - values[-1], lengths)
+    # of the spectrum that the block does not hold, which begins about where the block ends.
+    outside = values[-1] + lengths[-1]
+    lengths = lengths[:n_clusters]
+    distance = np.maximum(values[:n_clusters] - outside, lengths)
     distance[distance == 0] = 1
     return Relaxation(n_clusters, vectors, products, values, float((lengths**2 / distance).sum()))

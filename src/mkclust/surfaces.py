@@ -35,7 +35,7 @@ class CuttingSurfaces:
     """
 
     # A surface with a smaller share supports nothing; keeping it only slows the mixture down.
-    NEGLIGIBLE = 1e-12
+    NEGLIGIBLE = 1e-14
 
     def __init__(self, n_kernels: int):
         self.weights: Float = np.full(n_kernels, 1 / n_kernels)

@@ -18,8 +18,9 @@ from mkclust.surfaces import CuttingSurfaces
 
 SOLVERS = ("subspace", "reduced-gradient")
 # The learned weights suppress structure where they close the cluster gap to less than this share
-# of what it is under uniform weights.
+# of what it is under uniform weights, and the clusters are no longer the same.
 SUPPRESSED = 0.5
+SAME_CLUSTERS = 0.8
 
 
 class WeightsWarning(UserWarning):
@@ -269,12 +270,14 @@ class SimpleMKKM(MultipleKernelClusterer):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if relaxation.cluster_gap < SUPPRESSED * baseline.cluster_gap:
+        closed = relaxation.cluster_gap < SUPPRESSED * baseline.cluster_gap
+        if closed and learned["baseline_agreement_"] < SAME_CLUSTERS:
             warnings.warn(
                 "the learned weights suppress structure that the average kernel has: the gap in "
                 f"the spectrum where {k} clusters show is {relaxation.cluster_gap:.2g} under the "
-                f"learned weights and {baseline.cluster_gap:.2g} under uniform ones. Some kernels "
-                "are probably noise: leave out those with low alignments_, or use "
+                f"learned weights and {baseline.cluster_gap:.2g} under uniform ones, and the two "
+                f"agree on the clusters to {learned['baseline_agreement_']:.2f} only (adjusted "
+                "Rand index). Some kernels are probably noise: leave them out, or use "
                 "baseline_labels_, the average kernel's clusters",
                 WeightsWarning,
                 stacklevel=3,

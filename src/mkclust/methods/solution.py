@@ -61,7 +61,7 @@ class Solution:
         What the residuals of the eigenvectors leave open counts as distance.
         """
         error = 0.0 if self.relaxation is None else self.relaxation.error
-        return max(0.0, (self.objective + error - self.lower_bound) / self.objective)
+        return (np.maximum(self.objective - self.lower_bound, 0.0) + error) / self.objective
 
     @property
     def n_iter(self) -> int:

@@ -1,0 +1,245 @@
+"""The command line: ``mkclust demo``, ``mkclust cluster``, ``mkclust --version``.
+
+Results go to standard output and to files; progress, warnings and errors go to standard error.
+Whatever goes wrong in an expected way is one line, exit code 2, and no file left behind; only
+the labels and the record of a finished fit stay where the picture of it fails.
+"""
+
+import difflib
+import io
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+try:
+    import typer
+except ImportError:
+    sys.stderr.write(
+        'mkclust: the command line needs typer; install it with: pip install "mkclust[cli]"\n'
+    )
+    raise SystemExit(2) from None
+
+import mkclust
+from mkclust import datasets, plots
+from mkclust.cli.failures import (
+    CommandError,
+    OneLineErrors,
+    expected_failures,
+    recorded_warnings,
+    show_warnings,
+    warning_lines,
+)
+from mkclust.cli.inputs import read_inputs
+from mkclust.cli.outputs import (
+    all_scores,
+    check_outputs,
+    check_plot,
+    draw_last,
+    labels_csv,
+    run_record,
+    strict_json,
+    write_files,
+)
+from mkclust.cli.printing import certificate, cluster_sizes, count, kernel_table, score_table
+from mkclust.cli.progress import Progress
+
+app = typer.Typer(
+    name="mkclust",
+    cls=OneLineErrors,
+    help="Certified multiple kernel clustering.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A kernel's name must not end a run on a terminal that lacks one of its letters.
+            stream.reconfigure(errors="backslashreplace")
+    app(prog_name="mkclust")
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Certified multiple kernel clustering."""
+    if version:
+        typer.echo(f"mkclust {mkclust.__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+# The options of the commands, named so that the signatures below stay legible.
+Inputs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="INPUT",
+        help="Files (.npz, .npy, .mat, .h5; FILE::VARIABLE for a part of one) whose views or "
+        "kernels are joined in this order, or the name of a data set: "
+        f"{', '.join(datasets.AVAILABLE)}.",
+    ),
+]
+NClusters = Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")]
+Method = Annotated[str, typer.Option(help=f"One of: {', '.join(mkclust.METHODS)}.")]
+Kernels = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|precomputed",
+        help="auto: a 3-D array holds kernels, 2-D arrays are views; "
+        "precomputed: square 2-D arrays are kernels.",
+    ),
+]
+Solver = Annotated[str | None, typer.Option(help="Solver, where the method has several.")]
+LabelsFile = Annotated[Path, typer.Option(help="Where to write the labels.")]
+RunFile = Annotated[Path, typer.Option(help="Where to write the record of the run.")]
+PlotFile = Annotated[Path | None, typer.Option(help="Where to draw the fit (.png, .pdf, .svg).")]
+Folder = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the k-means step.")]
+NInit = Annotated[int, typer.Option(min=1, help="Restarts of the k-means step.")]
+Tol = Annotated[float | None, typer.Option(help="Tolerance of the solver.")]
+MaxIter = Annotated[int | None, typer.Option(min=1, help="Most iterations of the solver.")]
+Psd = Annotated[
+    str | None,
+    typer.Option(metavar="error|clip|shift", help="What to do with an indefinite kernel."),
+]
+NoCenter = Annotated[bool, typer.Option("--no-center", help="Do not center the kernels.")]
+NoNormalize = Annotated[
+    bool, typer.Option("--no-normalize", help="Do not scale the kernels to a unit diagonal.")
+]
+NoValidate = Annotated[
+    bool, typer.Option("--no-validate", help="Do not check that the kernels are sound.")
+]
+
+
+@app.command()
+def demo(out: Folder = Path("demo"), seed: Seed = 0) -> None:
+    """Cluster handwritten digits from several views, and explain the result."""
+    started = time.perf_counter()
+    picture, table = out / "digits.png", out / "labels.csv"
+    check_plot(picture)
+    check_outputs([picture, table], new_folder=True)
+    data = datasets.load("digits")
+    typer.echo(
+        f"SimpleMKKM clusters {data.n_samples} handwritten digits from {len(data.X)} views "
+        "of each image into 10 clusters."
+    )
+    with Progress() as progress, recorded_warnings() as log, expected_failures():
+        progress.phase(f"clustering {data.n_samples} samples, {len(data.X)} kernels")
+        model = mkclust.SimpleMKKM(10, random_state=seed).fit(data.X)
+        progress.phase("drawing")
+        write_files(
+            {
+                picture: lambda path: plots.save(plots.plot_fit(model, data.y), path),
+                table: lambda path: path.write_bytes(labels_csv(model.labels_)),
+            }
+        )
+    show_warnings(log)
+    typer.echo("\n" + score_table(all_scores(model, data.y)))
+    typer.echo("\n" + kernel_table(model))
+    typer.echo("\n" + certificate(model))
+    typer.echo(
+        f"Seconds: {model.solve_seconds_:.2f} to solve, {model.check_seconds_:.2f} to check the "
+        f"kernels, {time.perf_counter() - started:.2f} in all."
+    )
+    typer.echo(f"\nPicture: {picture}\nLabels: {table}")
+
+
+@app.command()
+def cluster(
+    inputs: Inputs,
+    n_clusters: NClusters,
+    method: Method = "simplemkkm",
+    kernels: Kernels = "auto",
+    solver: Solver = None,
+    labels: LabelsFile = Path("labels.csv"),
+    run: RunFile = Path("run.json"),
+    plot: PlotFile = None,
+    seed: Seed = 0,
+    n_init: NInit = 10,
+    tol: Tol = None,
+    max_iter: MaxIter = None,
+    psd: Psd = None,
+    no_center: NoCenter = False,
+    no_normalize: NoNormalize = False,
+    no_validate: NoValidate = False,
+) -> None:
+    """Cluster samples from several views or kernels of them."""
+    started = time.perf_counter()
+    _choose("--kernels", kernels, ("auto", "precomputed"))
+    options = {
+        "n_clusters": n_clusters,
+        "n_init": n_init,
+        "random_state": seed,
+        "solver": solver,
+        "tol": tol,
+        "max_iter": max_iter,
+        "psd": psd,
+        "center": False if no_center else None,
+        "normalize": False if no_normalize else None,
+        "validate": False if no_validate else None,
+    }
+    model = _build(method, options)
+    check_plot(plot)
+    outputs = [labels, run, *([] if plot is None else [plot])]
+    check_outputs(outputs, inputs)
+    with Progress() as progress, recorded_warnings() as log, expected_failures():
+        progress.phase("reading")
+        data = read_inputs(inputs, kernels == "precomputed")
+        model.set_params(kernels="precomputed" if data.precomputed else "auto")
+        progress.phase(f"clustering {data.n_samples} samples, {data.describe()}")
+        model.fit(data.X)
+        scores = all_scores(model, data.y)
+        seconds = time.perf_counter() - started
+        record = run_record(model, method, seed, data, scores, warning_lines(log), seconds)
+        write_files(
+            {
+                labels: lambda path: path.write_bytes(labels_csv(model.labels_)),
+                run: lambda path: path.write_text(strict_json(record), encoding="utf-8"),
+            }
+        )
+        if plot is not None:
+            progress.phase("drawing")
+            draw_last(plot, model, data.y, written=f"{labels} and {run}")
+    show_warnings(log)
+    for line in data.notes:
+        typer.echo(line)
+    typer.echo(
+        f"{type(model).__name__}: {data.n_samples} samples, {count(len(model.weights_), 'kernel')}"
+        f", {count(n_clusters, 'cluster')}, {seconds:.2f} s"
+    )
+    typer.echo("\n" + kernel_table(model))
+    typer.echo("\n" + cluster_sizes(model.labels_))
+    if hasattr(model, "baseline_agreement_"):
+        agreement = f"{model.baseline_agreement_:.3f}"
+        typer.echo(f"Agreement with the average kernel's clusters (adjusted Rand): {agreement}")
+    typer.echo(certificate(model))
+    if scores:
+        typer.echo("\n" + score_table(scores))
+    typer.echo("\n" + "\n".join(f"Wrote {path}" for path in outputs))
+
+
+def _choose(option: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse a value that is not among the choices, suggesting the nearest."""
+    if value not in choices:
+        near = difflib.get_close_matches(value, choices, n=1)
+        advice = f"did you mean {near[0]!r}?" if near else "choose another"
+        raise CommandError(f"{option} {value!r}: unknown; {advice} (one of: {', '.join(choices)})")
+
+
+def _build(method: str, options: dict[str, Any]) -> Any:
+    """Return an estimator with the options that were given, refusing those it does not have."""
+    _choose("--method", method, list(mkclust.METHODS))
+    model = mkclust.METHODS[method]()
+    given = {name: value for name, value in options.items() if value is not None}
+    if extra := sorted(given.keys() - model.get_params().keys()):
+        names = ", ".join(extra)
+        raise CommandError(f"--method {method} has no such option: {names}; leave it out")
+    return model.set_params(**given)

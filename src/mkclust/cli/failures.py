@@ -1,0 +1,88 @@
+"""What goes wrong in an expected way is one line; warnings are one plain line each."""
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+# Usage errors derive from this class. Where it lives differs between versions of typer.
+UsageError: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+class CommandError(Exception):
+    """Say on the one line that the user sees what went wrong, in a way that was to be expected."""
+
+
+class OneLineErrors(TyperGroup):
+    """Commands whose expected failures end in one line on standard error."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
+        """Run a command and exit: 0 done, 2 failed, 130 interrupted."""
+        try:
+            code = super().main(args, *rest, **(extra | {"standalone_mode": False}))
+        except UsageError as error:
+            code = complain(_usage(error))
+        except CommandError as error:
+            code = complain(str(error))
+        except (KeyboardInterrupt, typer.Abort):
+            code = 130
+        if code == 130:
+            typer.echo("mkclust: interrupted", err=True)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def complain(message: str) -> int:
+    """Show an error on one line, and return the exit code."""
+    typer.echo(f"mkclust: error: {one_line(message)}", err=True)
+    return 2
+
+
+def one_line(text: Any) -> str:
+    """Return a text without line breaks."""
+    return " ".join(str(text).split())
+
+
+def _usage(error: Any) -> str:
+    """Return what is wrong with the arguments, and where the help is."""
+    context = getattr(error, "ctx", None)
+    path = "mkclust" if context is None else context.command_path
+    return f"{error.format_message().rstrip('.')} (see: {path} --help)"
+
+
+@contextmanager
+def expected_failures() -> Iterator[None]:
+    """Turn what reading, fitting and writing are known to raise into a failure of one line."""
+    try:
+        yield
+    except MemoryError as error:
+        advice = "use fewer samples or kernels, or single precision"
+        raise CommandError(f"not enough memory ({error or 'no details'}); {advice}") from error
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        raise CommandError(f"{where}{error.strerror or error}") from error
+    except (ValueError, TypeError, ImportError) as error:
+        raise CommandError(str(error) or type(error).__name__) from error
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Keep warnings back, to be shown without the line of source that raised them."""
+    with warnings.catch_warnings(record=True) as log:
+        warnings.simplefilter("always")
+        yield log
+
+
+def warning_lines(log: Iterable[warnings.WarningMessage]) -> list[str]:
+    """Return the warnings meant for users, each once; deprecations speak to developers."""
+    kinds = (UserWarning, RuntimeWarning)
+    return list(dict.fromkeys(one_line(w.message) for w in log if issubclass(w.category, kinds)))
+
+
+def show_warnings(log: Iterable[warnings.WarningMessage]) -> None:
+    """Show warnings, one plain line each."""
+    for line in warning_lines(log):
+        typer.echo(f"warning: {line}", err=True)

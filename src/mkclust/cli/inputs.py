@@ -1,0 +1,120 @@
+"""What goes in: the views or kernels of all inputs, joined, with fingerprints of their files."""
+
+import hashlib
+import os
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mkclust import datasets
+from mkclust.cli.failures import CommandError
+from mkclust.cli.printing import count
+
+
+@dataclass(frozen=True)
+class Data:
+    """The views or the kernels of all inputs, joined in order."""
+
+    parts: dict[str, Any]
+    precomputed: bool
+    n_samples: int
+    y: Any
+    files: list[dict[str, Any]]
+    notes: list[str]
+
+    @property
+    def X(self) -> Any:
+        """What ``fit`` takes: one view alone is a table, from which a bank of kernels is made."""
+        lone = len(self.parts) == 1 and not self.precomputed
+        return next(iter(self.parts.values())) if lone else self.parts
+
+    def describe(self) -> str:
+        """Return how many there are of what."""
+        return count(len(self.parts), "kernel" if self.precomputed else "view")
+
+
+def read_inputs(inputs: Sequence[str], square: bool) -> Data:
+    """Read all inputs and join what they hold, refusing what does not belong together."""
+    files = [_fingerprint(text) for text in inputs]
+    found = [datasets.load(text, kernels=square) for text in inputs]
+    first = found[0]
+    for text, data in zip(inputs, found, strict=True):
+        if data.n_samples != first.n_samples:
+            raise CommandError(
+                f"{text} has {data.n_samples} samples but {inputs[0]} has {first.n_samples}; "
+                "all inputs must describe the same samples, in the same order"
+            )
+        if (data.views is None) != (first.views is None):
+            pair = (text, inputs[0]) if data.views is None else (inputs[0], text)
+            raise CommandError(
+                f"{pair[0]} holds kernels but {pair[1]} holds views; pass --kernels precomputed "
+                "if its matrices are kernels, or cluster the two apart"
+            )
+    labeled = [(data.name, data.y) for data in found if data.y is not None]
+    if any(not np.array_equal(y, labeled[0][1]) for _, y in labeled):
+        warnings.warn(
+            f"the inputs hold different labels; scores are those of {labeled[0][0]}",
+            stacklevel=2,
+        )
+    parts = _join(found)
+    precomputed = first.views is None
+    if not precomputed and all(_looks_like_kernel(view) for view in parts.values()):
+        raise CommandError(
+            f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
+            "pass --kernels precomputed"
+        )
+    for entry, data in zip(files, found, strict=True):
+        entry["description"] = data.description
+    notes = [
+        data.description
+        for text, data in zip(inputs, found, strict=True)
+        if text not in datasets.AVAILABLE and data.description
+    ]
+    y = labeled[0][1] if labeled else None
+    return Data(parts, precomputed, first.n_samples, y, files, notes)
+
+
+def _join(found: Sequence[datasets.Dataset]) -> dict[str, Any]:
+    """Return all views or kernels by name, the file's name before those that clash."""
+    counts = Counter(name for data in found for name in data.kernel_names)
+    parts: dict[str, Any] = {}
+    for data in found:
+        arrays = data.X if data.views is None else data.X.values()
+        for name, array in zip(data.kernel_names, arrays, strict=True):
+            base = name if counts[name] == 1 else f"{data.name}/{name}"
+            unique, number = base, 1
+            while unique in parts:
+                number += 1
+                unique = f"{base} ({number})"
+            parts[unique] = array
+    return parts
+
+
+def _looks_like_kernel(view: Any) -> bool:
+    """Return whether a matrix is square and symmetric."""
+    rows, columns = view.shape
+    return rows == columns > 1 and bool(np.array_equal(view, view.T))
+
+
+def _fingerprint(text: str) -> dict[str, Any]:
+    """Return an input's name, and size and hash of its file where it is one."""
+    entry: dict[str, Any] = {"input": text, "bytes": None, "sha256": None}
+    path = input_path(text)
+    if path is not None and path.is_file():
+        with path.open("rb") as file:
+            entry["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+            entry["bytes"] = file.tell()
+    return entry
+
+
+def input_path(text: str) -> Path | None:
+    """Return the file that an input reads, or None for a data set's name."""
+    if text in datasets.AVAILABLE:
+        return None
+    name = text if os.path.exists(text) else text.rpartition("::")[0] or text
+    return Path(name).expanduser()

@@ -1,0 +1,77 @@
+"""The tables and sentences that a command prints."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mkclust import plots
+
+MAX_ROWS = 60  # kernels in a printed table; all of them are in run.json
+MAX_SIZES = 30  # clusters whose sizes are printed
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as text, the first column to the left and the others to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]))
+    return "\n".join(lines)
+
+
+def score_table(scores: dict[str, dict[str, float]]) -> str:
+    """Return scores in percent."""
+    keys = ("acc", "nmi", "purity", "ari")
+    rows = [["scores (%)", "ACC", "NMI", "purity", "ARI"]]
+    rows += [
+        [name, *(f"{100 * values[key]:.1f}" for key in keys)] for name, values in scores.items()
+    ]
+    return _table(rows)
+
+
+def kernel_table(model: Any) -> str:
+    """Return weights beside alignments, and the sentence on how to read them."""
+    triples = zip(model.kernel_names_, model.weights_, model.alignments_, strict=True)
+    rows = [["kernel", "weight", "alignment"]]
+    rows += [[str(name), f"{weight:.4f}", f"{share:.4f}"] for name, weight, share in triples]
+    hidden = len(rows) - 1 - MAX_ROWS
+    lines = [_table(rows[: MAX_ROWS + 1])]
+    if hidden > 0:
+        lines.append(f"... and {hidden} more, in the record of the run")
+    certified = hasattr(model, "duality_gap_")
+    lines.append(plots.LARGE_WEIGHT if certified else plots.MIXING_WEIGHT)
+    return "\n".join(lines)
+
+
+def cluster_sizes(labels: Any) -> str:
+    """Return how many samples each cluster has, or their range where there are many."""
+    sizes = np.bincount(labels)
+    if len(sizes) <= MAX_SIZES:
+        return f"Cluster sizes: {' '.join(map(str, sizes))}"
+    middle = int(np.median(sizes))
+    return f"Cluster sizes: {sizes.min()} to {sizes.max()}, median {middle}"
+
+
+def certificate(model: Any) -> str:
+    """Return in a sentence how near the fit is to the global optimum, and what that leaves open."""
+    gap = getattr(model, "duality_gap_", None)
+    if gap is None:
+        state = "converged" if model.converged_ else "stopped before it converged"
+        return f"{type(model).__name__} {state} after {count(model.n_iter_, 'iteration')}."
+    if not model.converged_:
+        return (
+            f"Certificate: relative gap {gap:.1e}, and the solver stopped early: the objective is "
+            "at most this far above the global optimum of the relaxed problem."
+        )
+    return (
+        f"Certificate: relative gap {gap:.1e}. The relaxed problem is solved to global "
+        "optimality; it does not say that clusters exist, that k is right or that the kernels "
+        "are good."
+    )
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,53 @@
+"""Problems and reference data that several test files share."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def reference_folder(variable):
+    """Return the folder an environment variable names, or skip the test."""
+    folder = os.environ.get(variable)
+    if not folder or not Path(folder).is_dir():
+        pytest.skip(f"{variable} is not set")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """Return the golden problem and what is expected of it, in one mapping."""
+    folder = reference_folder("MKCLUST_GOLDENS")
+    with (
+        np.load(folder / "p1_n150_m5_k4.npz") as problem,
+        np.load(folder / "expected" / "p1_n150_m5_k4.npz") as expected,
+    ):
+        return {**problem, **expected}
+
+
+@pytest.fixture(scope="session")
+def uci_digit():
+    """Return the three views of the UCI digits and their classes."""
+    from mkclust.datasets import load
+
+    data = load(reference_folder("MKCLUST_DATA") / "uci_digit" / "UCI.mat")
+    return data.views, data.y
+
+
+def blob_views(rng, n=240, k=4, strengths=(2.0, 2.0, 2.0), n_features=10):
+    """Return views of k Gaussian blobs, one a strength; strength zero is pure noise."""
+    y = np.arange(n) % k
+    views = [
+        strength * rng.normal(size=(k, n_features))[y] + rng.normal(size=(n, n_features))
+        for strength in strengths
+    ]
+    return views, y
+
+
+def gaussian_kernels(rng, **settings):
+    """Return Gaussian kernels of blob views, and the classes."""
+    from mkclust import KernelBank
+
+    views, y = blob_views(rng, **settings)
+    return KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(views), y

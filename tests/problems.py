@@ -1,0 +1,62 @@
+"""Families of kernels on which the optimum is known to be awkward, and a dense second road."""
+
+import numpy as np
+
+
+def commuting(rng, n, m, k):
+    """Diagonal kernels: they commute, so eigenvalues cross and tie exactly."""
+    return np.stack([np.diag(rng.random(n) ** 3 + 1e-3) for _ in range(m)])
+
+
+def block_ideal(rng, n, m, k):
+    """Ideal kernels of k + 1 equal clusters: eigenvalues k and k + 1 tie at all weights."""
+    H = np.eye(k + 1)[np.arange(n) % (k + 1)]
+    H = H / np.linalg.norm(H, axis=0)
+    return np.stack([(1 + rng.random()) * H @ H.T for _ in range(m)])
+
+
+def fast_decaying(rng, n, m, k):
+    """Random eigenvectors, eigenvalues halving: near-ties at the optimum."""
+    kernels = []
+    for _ in range(m):
+        Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+        kernels.append((Q * 0.5 ** np.arange(n)) @ Q.T)
+    return symmetrized(kernels)
+
+
+def wishart(rng, n, m, k):
+    """Pure noise with a slowly falling spectrum."""
+    kernels = []
+    for _ in range(m):
+        X = rng.normal(size=(n, n // 2 + 1))
+        kernels.append(X @ X.T)
+    return symmetrized(kernels)
+
+
+def low_rank(rng, n, m, k):
+    """Kernels of rank one to three, often below k."""
+    kernels = []
+    for p in range(m):
+        X = rng.normal(size=(n, 1 + p % 3))
+        kernels.append(X @ X.T)
+    return symmetrized(kernels)
+
+
+FAMILIES = (commuting, block_ideal, fast_decaying, wishart, low_rank)
+
+
+def symmetrized(kernels):
+    """Return the kernels in one array, exactly symmetric."""
+    K = np.stack(kernels)
+    return (K + K.transpose(0, 2, 1)) / 2
+
+
+def top_eigenvalue_sum(kernels, weights, k):
+    """Return J at some weights by a dense eigensolver."""
+    values = np.linalg.eigvalsh(np.tensordot(weights**2, kernels, 1))
+    return values[-k:].sum()
+
+
+def random_weights(rng, m):
+    """Return random weights on the simplex."""
+    return rng.dirichlet(np.ones(m))

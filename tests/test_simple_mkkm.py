@@ -1,0 +1,244 @@
+"""SimpleMKKM: the certificate, both solvers, the goldens, and honesty about noise."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from conftest import blob_views, gaussian_kernels
+from mkclust import METHODS, SimpleMKKM, WeightsWarning
+from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
+from mkclust.metrics import adjusted_rand_index, scores
+from mkclust.stack import as_stack
+from problems import FAMILIES, random_weights, top_eigenvalue_sum
+
+RAW = {"center": False, "normalize": False}
+SOLVERS = {"subspace": solve_simple_mkkm, "reduced-gradient": solve_reduced_gradient}
+
+
+def certified_gap(kernels, solution, k):
+    """Return the relative gap between the dense objective and the certified lower bound."""
+    J = top_eigenvalue_sum(kernels, solution.weights, k)
+    return (J - solution.lower_bound) / J
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@pytest.mark.parametrize("seed", range(24))
+def test_a_dense_eigensolver_confirms_the_certificate_on_small_problems(family, seed):
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(8, 60)), int(rng.integers(1, 26))
+    k = int(rng.integers(1, n)) if seed % 2 else int(rng.integers(1, 7))
+    kernels = family(rng, n, m, k)
+    solution = solve_simple_mkkm(as_stack(kernels, **RAW), k)
+    assert solution.converged
+    assert solution.duality_gap <= 1e-6
+    assert -1e-12 <= certified_gap(kernels, solution, k) <= 2e-6
+    assert solution.weights.sum() == pytest.approx(1)
+    assert solution.weights.min() > 0
+    for _ in range(10):  # weak duality: no weights go below the certified bound
+        weights = random_weights(rng, m)
+        assert top_eigenvalue_sum(kernels, weights, k) >= solution.lower_bound * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@pytest.mark.parametrize(("n", "m", "k"), [(260, 3, 1), (300, 10, 5), (420, 25, 3), (330, 1, 4)])
+def test_a_dense_eigensolver_confirms_the_certificate_in_the_subspace(family, n, m, k):
+    kernels = family(np.random.default_rng(n + m), n, m, k)
+    solution = solve_simple_mkkm(as_stack(kernels, **RAW), k)
+    assert solution.converged
+    assert -1e-12 <= certified_gap(kernels, solution, k) <= 2e-6
+    J = top_eigenvalue_sum(kernels, solution.weights, k)
+    assert solution.objective <= J * (1 + 1e-12)
+    assert solution.duality_gap >= certified_gap(kernels, solution, k) - 1e-7
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_no_weights_on_a_grid_beat_the_certified_minimum(solver):
+    kernels, _ = gaussian_kernels(np.random.default_rng(3), n=60, k=3)
+    stack = as_stack(kernels)
+    entries = stack.entries()
+    solution = solver(stack, 3)
+    grid = [np.array([a, b, 40 - a - b]) / 40 for a in range(41) for b in range(41 - a)]
+    best = min(top_eigenvalue_sum(entries, weights, 3) for weights in grid)
+    assert solution.lower_bound <= best + 1e-12
+    assert solution.objective <= best * (1 + 1e-6)
+
+
+def test_the_gradient_of_the_objective_is_twice_weight_times_alignment():
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, k=3)
+    entries = as_stack(kernels).entries()
+    weights = np.array([0.5, 0.2, 0.3])
+    vectors = np.linalg.eigh(np.tensordot(weights**2, entries, 1))[1][:, -3:]
+    gradient = 2 * weights * [np.trace(vectors.T @ K @ vectors) for K in entries]
+    for p in range(3):
+        step = 1e-6 * np.eye(3)[p]
+        rise = top_eigenvalue_sum(entries, weights + step, 3)
+        rise -= top_eigenvalue_sum(entries, weights - step, 3)
+        assert rise / 2e-6 == pytest.approx(gradient[p], rel=1e-6)
+
+
+def test_both_solvers_reach_the_same_minimizer():
+    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=300, k=4, strengths=(2, 1, 0.5, 0))
+    stack = as_stack(kernels)
+    certified = solve_simple_mkkm(stack, 4, tol=1e-9)
+    for line_search in ("armijo", "golden"):
+        descended = solve_reduced_gradient(stack, 4, tol=1e-8, line_search=line_search)
+        assert descended.converged
+        assert descended.objective == pytest.approx(certified.objective, rel=1e-7)
+        np.testing.assert_allclose(descended.weights, certified.weights, atol=2e-4)
+
+
+def test_without_a_tie_weights_are_inverse_to_alignments():
+    kernels, _ = gaussian_kernels(np.random.default_rng(5), n=120, k=4)
+    stack = as_stack(kernels)
+    solution = solve_simple_mkkm(stack, 4, tol=1e-10)
+    assert solution.relaxation.eigengap > 1e-3
+    H = solution.partition
+    products = solution.weights * (stack.apply(H) * H).sum(axis=(1, 2))
+    np.testing.assert_allclose(products, products.mean(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("n", [80, 400])
+def test_the_partition_spans_the_top_eigenspace_of_the_mixed_kernel(n):
+    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=n, k=4)
+    stack = as_stack(kernels)
+    solution = solve_simple_mkkm(stack, 4)
+    H, mixed = solution.partition, stack.combine(solution.coefficients).dense()
+    np.testing.assert_allclose(H.T @ H, np.eye(4), atol=1e-10)
+    assert np.trace(H.T @ mixed @ H) == pytest.approx(solution.objective, rel=1e-9)
+    assert np.linalg.eigvalsh(mixed)[-4:].sum() == pytest.approx(solution.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@pytest.mark.parametrize("n", [90, 320])
+def test_objectives_fall_and_lower_bounds_rise(solver, n):
+    kernels, _ = gaussian_kernels(np.random.default_rng(4), n=n, k=4, strengths=(2, 1, 0))
+    solution = solver(as_stack(kernels), 4)
+    assert len(solution.history) == len(solution.lower_bounds)
+    assert np.all(np.diff(solution.history) <= 1e-9 * solution.objective)
+    assert np.all(np.diff(solution.lower_bounds) >= 0)
+    assert solution.history[-1] == solution.objective >= solution.lower_bound
+
+
+def test_a_duplicated_kernel_halves_its_copies_share_of_the_mix():
+    """Two copies at weight g contribute 2 g^2 = (2 g)^2 / 2: the same as one kernel halved."""
+    kernels, _ = gaussian_kernels(np.random.default_rng(8), n=100, k=4)
+    doubled = as_stack(np.concatenate([kernels, kernels[:1]]), **RAW)
+    halved = as_stack(np.concatenate([kernels[:1] / 2, kernels[1:]]), **RAW)
+    a, b = (solve_simple_mkkm(stack, 4, tol=1e-10) for stack in (doubled, halved))
+    assert a.weights[0] == pytest.approx(a.weights[3], abs=1e-5)
+    assert a.weights[0] + a.weights[3] == pytest.approx(b.weights[0], abs=1e-4)
+    assert a.objective == pytest.approx(b.objective, rel=1e-8)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_the_golden_problem_is_solved_within_its_certified_band(golden, solver):
+    solution = solver(as_stack(golden["K"], **RAW), int(golden["k"]))
+    assert golden["exact_lb"] - 1e-9 <= solution.objective <= golden["exact_J"] * (1 + 1e-6)
+    np.testing.assert_allclose(solution.weights, golden["exact_gamma"], atol=1e-3)
+
+
+@pytest.mark.data
+def test_centering_and_scaling_on_the_fly_solve_the_golden_problem_too(golden):
+    model = SimpleMKKM(4, random_state=0).fit(golden["K_raw"])
+    assert golden["exact_lb"] - 1e-9 <= model.objective_ <= golden["exact_J"] * (1 + 1e-6)
+    np.testing.assert_allclose(model.weights_, golden["exact_gamma"], atol=1e-3)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("eta", "name"), [(1e-3, "smkkm1"), (1e-1, "smkkm2")])
+def test_the_released_routine_is_reproduced_step_by_step(golden, eta, name):
+    stack = as_stack(golden["K"], **RAW)
+    solution = solve_reduced_gradient(stack, int(golden["k"]), released=True, eta=eta)
+    np.testing.assert_allclose(solution.history, golden[f"{name}_obj"], atol=1e-9)
+    np.testing.assert_allclose(solution.weights, golden[f"{name}_gamma"], atol=1e-9)
+    n_eigenproblems = solution.n_passes - len(solution.lower_bounds)
+    assert n_eigenproblems == golden[f"{name}_neig"]
+    H, expected = solution.partition, golden[f"{name}_H"]
+    np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=1e-9)
+
+
+@pytest.mark.data
+def test_the_papers_scores_on_uci_digit_are_reproduced(uci_digit):
+    views, y = uci_digit
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", WeightsWarning)
+        model = SimpleMKKM(10, random_state=0).fit(views)
+    np.testing.assert_allclose(model.weights_, [0.396, 0.406, 0.198], atol=2e-3)
+    rows = model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)
+    runs = [
+        scores(y, KMeans(10, n_init=10, init="random", random_state=seed).fit_predict(rows))
+        for seed in range(20)
+    ]
+    means = {name: 100 * np.mean([run[name] for run in runs]) for name in runs[0]}
+    assert means["acc"] == pytest.approx(90.3, abs=0.5)
+    assert means["nmi"] == pytest.approx(83.3, abs=0.5)
+    assert means["purity"] == pytest.approx(90.3, abs=0.5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_warning_tells_when_noise_views_drown_the_structure(seed):
+    views, y = blob_views(np.random.default_rng(seed), strengths=(2, 2, 0, 0, 0))
+    with pytest.warns(WeightsWarning, match="suppress structure"):
+        model = SimpleMKKM(4, random_state=0).fit(views)
+    assert model.cluster_gap_ < model.baseline_cluster_gap_ / 2
+    assert adjusted_rand_index(y, model.baseline_labels_) > 0.95
+    assert model.baseline_agreement_ == pytest.approx(
+        adjusted_rand_index(model.labels_, model.baseline_labels_)
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_warning_disturbs_when_all_views_are_good(seed):
+    views, y = blob_views(np.random.default_rng(seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SimpleMKKM(4, random_state=0).fit(views)
+    assert adjusted_rand_index(y, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("n", [120, 400])
+def test_stopping_at_max_iter_warns_with_the_gap_that_is_left(solver, n):
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=n, k=4, strengths=(2, 1, 0.5, 0))
+    with pytest.warns(ConvergenceWarning, match="relative gap of"):
+        model = SimpleMKKM(4, solver=solver, max_iter=1, random_state=0).fit(kernels)
+    assert not model.converged_
+    assert model.duality_gap_ > model.tol
+
+
+def test_the_reduced_gradient_can_stop_as_the_paper_does():
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=100, k=4, strengths=(2, 1, 0.5))
+    paper = SimpleMKKM(4, solver="reduced-gradient", stopping="step", tol=1e-4).fit(kernels)
+    certified = SimpleMKKM(4).fit(kernels)
+    assert paper.converged_
+    assert paper.objective_ == pytest.approx(certified.objective_, rel=1e-3)
+
+
+def test_alignments_are_shares_of_each_kernels_own_eigenvalue_sum():
+    kernels, _ = gaussian_kernels(np.random.default_rng(6), n=300, k=4, strengths=(2, 1, 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeightsWarning)
+        model = SimpleMKKM(4, random_state=0).fit(kernels)
+    H = model.embedding_
+    for K, share in zip(as_stack(kernels).entries(), model.alignments_, strict=True):
+        own = np.linalg.eigvalsh(K)[-4:].sum()
+        assert share == pytest.approx(np.trace(H.T @ K @ H) / own, abs=2e-3)
+
+
+def test_gaps_are_those_of_the_mixed_kernels_spectrum():
+    kernels, _ = gaussian_kernels(np.random.default_rng(7), n=350, k=4)
+    model = SimpleMKKM(4, random_state=0).fit(kernels)
+    stack = as_stack(kernels)
+    values = np.linalg.eigvalsh(stack.combine(model.coefficients_).dense())[::-1]
+    assert model.cluster_gap_ == pytest.approx(1 - values[3] / values[2], abs=1e-3)
+    assert model.eigengap_ == pytest.approx(1 - values[4] / values[3], abs=1e-2)
+    uniform = np.linalg.eigvalsh(stack.combine(np.full(3, 1 / 9)).dense())[::-1]
+    assert model.baseline_cluster_gap_ == pytest.approx(1 - uniform[3] / uniform[2], abs=1e-2)
+
+
+def test_simplemkkm_is_registered_under_its_name():
+    assert METHODS["simplemkkm"] is SimpleMKKM
