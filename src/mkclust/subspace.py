@@ -119,13 +119,7 @@ def relax(operator: Any, n_clusters: int, *, tol: float, start: Array | None = N
     width = _block_width(n, n_clusters)
     if width >= n:
         return _relax_whole(operator.dense(), n_clusters)
-    missing = width - (0 if start is None else start.shape[1])
-    if missing > 0:
-        noise = np.random.default_rng(0).standard_normal((n, missing))
-        noise = noise if start is None else to_device(noise, start)
-        noise = orthonormalize(operator @ noise, start)
-        start = noise if start is None else np.hstack([start, noise])
-    start = start[:, :width]
+    start = _complete(operator, start, width)
     return _iterate(operator, start, operator @ start, n_clusters, tol)
 
 
@@ -276,6 +270,20 @@ def _block_width(n: int, n_clusters: int) -> int:
     # hold the other partners of a tie.
     width = n_clusters + max(8, n_clusters // 4)
     return n if n <= 200 or 5 * width >= n else width
+
+
+def _complete(operator: Any, start: Array | None, width: int) -> Array:
+    """Return orthonormal vectors to start from, as many as wanted."""
+    known = 0 if start is None else start.shape[1]
+    if known < width:
+        noise = np.random.default_rng(0).standard_normal((operator.shape[0], width - known))
+        # Images of random vectors lean towards the leading eigenvectors; where the matrix has too
+        # low a rank for that, the random vectors themselves fill up.
+        for fresh in (operator @ noise, noise):
+            new = orthonormalize(fresh, start)
+            start = new if start is None else np.hstack([start, new])
+    assert start is not None
+    return start[:, :width]
 
 
 def _relax_whole(M: Float, n_clusters: int) -> Relaxation:

@@ -1,7 +1,7 @@
 """Certified minimization over the weights by cutting surfaces."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ class Evaluation(NamedTuple):
 
     value: float
     alignments: Float
-    state: object = None
+    state: Any = None
 
 
 class CuttingSurfaces:

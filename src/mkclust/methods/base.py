@@ -161,7 +161,7 @@ class MultipleKernelClusterer(
             if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name}={value!r}: pass an integer of at least 1")
         tol = getattr(self, "tol", 1.0)
-        if not isinstance(tol, numbers.Real) or not 0 < tol < 1:
+        if not isinstance(tol, numbers.Real) or not 0 < float(tol) < 1:
             raise ValueError(f"tol={tol!r}: pass a number between 0 and 1, such as 1e-6")
 
     def _check_n_clusters(self, stack: KernelStack) -> None:

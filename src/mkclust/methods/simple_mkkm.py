@@ -253,7 +253,7 @@ class SimpleMKKM(MultipleKernelClusterer):
         k = self.n_clusters
         rows = extended_rows(baseline.products[:, :k], baseline.eigenvalues[:k])
         baseline_labels, _ = self._discretize(to_host(rows))
-        learned = {
+        learned: dict[str, Any] = {
             "duality_gap_": solution.duality_gap,
             "lower_bounds_": solution.lower_bounds,
             "eigengap_": relaxation.eigengap,

@@ -30,9 +30,17 @@ class KernelStack(Protocol):
     as the number of kernels comes out as NumPy float64.
     """
 
-    names: tuple[str, ...]
-    standards: Sequence["Standard"]
-    repaired: bool
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the kernels."""
+
+    @property
+    def standards(self) -> Sequence["Standard"]:
+        """How each kernel is centered and scaled."""
+
+    @property
+    def repaired(self) -> bool:
+        """Whether the kernels are no longer quite those that were given."""
 
     @property
     def n_kernels(self) -> int:

@@ -1,0 +1,171 @@
+"""What must not change when the problem is written down differently."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import gaussian_kernels
+from mkclust import SimpleMKKM
+from mkclust.metrics import adjusted_rand_index
+
+quick = settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+seeds = st.integers(0, 10_000)
+
+
+def fitted(kernels, k=3, **settings):
+    """Return a fitted model; whether its weights deserve a warning is not the question here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SimpleMKKM(k, random_state=0, **settings).fit(kernels)
+
+
+def problem(seed, n=60, k=3, m=3):
+    """Return separable kernels with random strengths."""
+    rng = np.random.default_rng(seed)
+    return gaussian_kernels(rng, n=n, k=k, strengths=rng.uniform(1.5, 3, m))[0], rng
+
+
+def same_partition(a, b):
+    return adjusted_rand_index(a, b) == pytest.approx(1)
+
+
+@quick
+@given(seeds)
+def test_permuting_samples_permutes_labels(seed):
+    kernels, rng = problem(seed)
+    order = rng.permutation(kernels.shape[1])
+    a, b = fitted(kernels), fitted(kernels[:, order][:, :, order])
+    assert same_partition(a.labels_[order], b.labels_)
+    np.testing.assert_allclose(a.weights_, b.weights_, atol=1e-6)
+
+
+@quick
+@given(seeds)
+def test_permuting_samples_permutes_labels_in_the_subspace_too(seed):
+    kernels, rng = problem(seed, n=240)
+    order = rng.permutation(kernels.shape[1])
+    a, b = fitted(kernels), fitted(kernels[:, order][:, :, order])
+    assert same_partition(a.labels_[order], b.labels_)
+    np.testing.assert_allclose(a.weights_, b.weights_, atol=2e-3)
+    assert a.objective_ == pytest.approx(b.objective_, rel=2e-6)
+
+
+@quick
+@given(seeds, st.integers(1, 5))
+def test_permuting_kernels_permutes_weights(seed, m):
+    kernels, rng = problem(seed, m=m)
+    order = rng.permutation(m)
+    a, b = fitted(kernels, tol=1e-9), fitted(kernels[order], tol=1e-9)
+    np.testing.assert_allclose(a.weights_[order], b.weights_, atol=1e-4)
+    assert same_partition(a.labels_, b.labels_)
+
+
+@quick
+@given(seeds, st.floats(1e-6, 1e6))
+def test_scaling_all_kernels_changes_no_weight(seed, factor):
+    kernels, _ = problem(seed)
+    a, b = (fitted(K, normalize=False, tol=1e-9) for K in (kernels, factor * kernels))
+    np.testing.assert_allclose(a.weights_, b.weights_, atol=1e-5)
+    assert b.objective_ == pytest.approx(factor * a.objective_, rel=1e-6)
+    assert same_partition(a.labels_, b.labels_)
+
+
+@quick
+@given(seeds)
+def test_duplicated_samples_get_the_same_label(seed):
+    kernels, _ = problem(seed, n=40)
+    twice = np.concatenate([np.arange(40), np.arange(40)])
+    model = fitted(kernels[:, twice][:, :, twice])
+    np.testing.assert_array_equal(model.labels_[:40], model.labels_[40:])
+
+
+@quick
+@given(seeds)
+def test_one_kernel_is_plain_kernel_k_means(seed):
+    kernels, _ = problem(seed, m=1)
+    model = fitted(kernels)
+    assert model.weights_.tolist() == [1.0]
+    assert model.alignments_ == pytest.approx([1.0])
+    assert model.baseline_agreement_ == pytest.approx(1)
+    assert model.duality_gap_ <= 1e-6
+
+
+@quick
+@given(seeds)
+def test_one_cluster_holds_everyone(seed):
+    model = fitted(problem(seed)[0], k=1)
+    assert model.labels_.tolist() == [0] * 60
+    assert np.isnan(model.cluster_gap_)
+    assert model.duality_gap_ <= 1e-6
+
+
+@quick
+@given(seeds, st.integers(0, 1))
+def test_almost_as_many_clusters_as_samples_are_found(seed, missing):
+    kernels, _ = problem(seed, n=15)
+    model = fitted(kernels, k=15 - missing)
+    assert sorted(set(model.labels_)) == list(range(15 - missing))
+    assert model.duality_gap_ <= 1e-6
+
+
+@quick
+@given(seeds, st.integers(1, 3))
+def test_rank_below_k_leaves_zero_coordinates_not_noise(seed, rank):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(50, rank))
+    kernels = (X @ X.T)[None]
+    model = fitted(kernels, k=6, normalize=False, center=False)
+    rows = model.transform(kernels)
+    assert np.all(np.isfinite(rows))
+    assert np.sum(np.abs(rows).max(axis=0) > 0) == rank
+    np.testing.assert_array_equal(model.predict(kernels), model.labels_)
+
+
+@quick
+@given(seeds, st.sampled_from([60, 260]))
+def test_single_precision_gives_nearly_the_same_answer(seed, n):
+    kernels, _ = problem(seed, n=n)
+    a, b = fitted(kernels), fitted(kernels.astype(np.float32))
+    np.testing.assert_allclose(a.weights_, b.weights_, atol=2e-3)
+    assert b.weights_.dtype == np.float64
+    assert b.objective_ == pytest.approx(a.objective_, rel=1e-5)
+    assert same_partition(a.labels_, b.labels_)
+
+
+def test_the_number_of_threads_changes_nothing_that_matters():
+    program = """
+import numpy as np
+from mkclust import SimpleMKKM
+from mkclust.datasets import load
+views = {name: view[:600] for name, view in load("digits").views.items()}
+model = SimpleMKKM(10, random_state=0).fit(views)
+print(*model.weights_, *model.labels_)
+"""
+    outputs = []
+    for n_threads in ("1", "2"):
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = dict.fromkeys(names, n_threads)
+        found = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        outputs.append(np.array(found.stdout.split(), dtype=float))
+    np.testing.assert_allclose(outputs[0][:4], outputs[1][:4], atol=1e-6)
+    assert adjusted_rand_index(outputs[0][4:], outputs[1][4:]) > 0.99
+
+
+def test_the_same_seed_gives_the_same_labels():
+    kernels, _ = problem(0, n=240)
+    a, b = fitted(kernels), fitted(kernels)
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+    np.testing.assert_array_equal(a.embedding_, b.embedding_)

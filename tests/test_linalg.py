@@ -1,0 +1,51 @@
+"""Linear algebra on thin matrices."""
+
+import numpy as np
+import pytest
+
+from mkclust.linalg import orthonormalize, to_device, to_host, top_eigenpairs
+
+
+def test_orthonormalizing_keeps_the_span_and_nothing_else():
+    X = np.random.default_rng(0).normal(size=(50, 6)) * 10.0 ** np.arange(6)
+    Q = orthonormalize(X)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-13)
+    np.testing.assert_allclose(Q @ (Q.T @ X), X, rtol=1e-8)
+
+
+def test_dependent_and_zero_columns_are_dropped():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    Q = orthonormalize(np.hstack([X, X @ np.ones((3, 2)), np.zeros((50, 1))]))
+    assert Q.shape == (50, 3)
+
+
+def test_the_result_is_orthogonal_to_a_given_basis():
+    rng = np.random.default_rng(1)
+    V = orthonormalize(rng.normal(size=(80, 10)))
+    nearly_inside = V @ rng.normal(size=(10, 4)) + 1e-9 * rng.normal(size=(80, 4))
+    Q = orthonormalize(nearly_inside, V)
+    assert np.abs(V.T @ Q).max() < 1e-12
+    np.testing.assert_allclose(Q.T @ Q, np.eye(Q.shape[1]), atol=1e-12)
+
+
+def test_nothing_new_gives_an_empty_basis():
+    V = orthonormalize(np.random.default_rng(2).normal(size=(40, 5)))
+    assert orthonormalize(V @ np.ones((5, 2)), V).shape == (40, 0)
+
+
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_top_eigenpairs_come_largest_first(count):
+    X = np.random.default_rng(3).normal(size=(9, 9))
+    M = X @ X.T
+    values, vectors = top_eigenpairs(M, count)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(M)[::-1][:count])
+    np.testing.assert_allclose(M @ vectors, vectors * values, atol=1e-10)
+
+
+def test_another_array_library_keeps_its_arrays():
+    strict = pytest.importorskip("array_api_strict")
+    X = strict.asarray(np.random.default_rng(4).normal(size=(30, 4)))
+    Q = orthonormalize(X)
+    assert isinstance(Q, type(X))
+    np.testing.assert_allclose(to_host(Q.T @ Q), np.eye(4), atol=1e-12)
+    assert isinstance(to_device(np.eye(2), X), type(X))

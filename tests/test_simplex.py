@@ -1,0 +1,66 @@
+"""Weight-sized mathematics."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from mkclust.simplex import best_mixture, best_response, longest_step, reduced_direction
+
+positive = st.floats(1e-6, 1e6)
+
+
+@given(arrays(float, st.integers(1, 12), elements=positive))
+def test_the_best_response_satisfies_the_optimality_conditions(alignments):
+    gamma, bound = best_response(alignments)
+    assert gamma.sum() == pytest.approx(1)
+    np.testing.assert_allclose(gamma * alignments, bound, rtol=1e-9)
+    assert (gamma**2 @ alignments) == pytest.approx(bound)
+
+
+def test_kernels_with_no_alignment_share_all_the_weight():
+    gamma, bound = best_response(np.array([0.0, 3.0, 0.0]))
+    np.testing.assert_array_equal(gamma, [0.5, 0, 0.5])
+    assert bound == 0
+
+
+@given(
+    arrays(float, st.tuples(st.integers(1, 6), st.integers(1, 8)), elements=st.floats(0.01, 100)),
+    st.randoms(use_true_random=False),
+)
+def test_no_mixture_has_a_better_bound_than_the_best(surfaces, random):
+    start = np.full(len(surfaces), 1 / len(surfaces))
+    q = best_mixture(surfaces, start)
+    assert q.min() >= 0
+    assert q.sum() == pytest.approx(1)
+    gamma, bound = best_response(q @ surfaces)
+    assert bound >= best_response(start @ surfaces)[1] * (1 - 1e-12)
+    # D is concave and homogeneous: its gradient's largest entry bounds it over all mixtures.
+    assert np.max(surfaces @ gamma**2) <= bound * (1 + 1e-6)
+    for _ in range(5):
+        other = np.array([random.random() + 1e-3 for _ in surfaces])
+        assert best_response(other / other.sum() @ surfaces)[1] <= bound * (1 + 1e-9)
+
+
+def test_a_mixture_may_beat_every_single_surface():
+    surfaces = np.array([[1.0, 0.01], [0.01, 1.0]])
+    q = best_mixture(surfaces, np.array([0.9, 0.1]))
+    np.testing.assert_allclose(q, 0.5, atol=1e-8)
+
+
+@given(arrays(float, 6, elements=st.floats(0, 1)), arrays(float, 6, elements=st.floats(-5, 5)))
+def test_a_reduced_direction_stays_on_the_simplex_and_descends(raw, gradient):
+    gamma = (raw + np.eye(6)[0]) / (raw + np.eye(6)[0]).sum()
+    direction = reduced_direction(gamma, gradient)
+    assert direction.sum() == pytest.approx(0, abs=1e-12)
+    assert np.all(direction[gamma == 0] >= 0)
+    assert direction @ gradient <= 1e-12
+    step = longest_step(gamma, direction)
+    assert np.min(gamma + step * direction) >= -1e-9
+
+
+def test_there_is_nowhere_to_go_with_one_kernel():
+    direction = reduced_direction(np.ones(1), np.ones(1))
+    assert direction.tolist() == [0.0]
+    assert longest_step(np.ones(1), direction) == 0.0
