@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import inner, orthonormalize, to_device, to_host, top_eigenpairs
+from mkclust.linalg import inner, orthonormalize, to_host, top_eigenpairs
 from mkclust.surfaces import CuttingSurfaces, Evaluation
 from mkclust.types import Array, Float
 
@@ -296,11 +296,12 @@ def _search_whole(
     stack: Any, n_clusters: int, surfaces: CuttingSurfaces, tol: float, max_iter: int
 ) -> Search:
     """Search where the basis would be the whole space: every eigenproblem at full size."""
-    seen: list[Relaxation] = []
+    baseline: Relaxation | None = None
 
     def evaluate(gamma: Float) -> Evaluation:
+        nonlocal baseline
         found = _relax_whole(stack.combine(gamma**2).dense(), n_clusters)
-        seen.append(found if not seen else seen[0])
+        baseline = baseline or found  # the first weights are uniform
         H = found.vectors[:, :n_clusters]
         alignments = to_host((stack.apply(H) * H).sum(axis=(1, 2)))
         return Evaluation(found.value, alignments, found)
@@ -308,7 +309,8 @@ def _search_whole(
     weights, best, history = surfaces.minimize(evaluate, tol, max_iter)
     converged = best.value - surfaces.lower_bound <= tol * best.value
     passes = 2 * len(history)
-    return Search(weights, best.state, seen[0], np.array(history), converged, passes)
+    assert baseline is not None
+    return Search(weights, best.state, baseline, np.array(history), converged, passes)
 
 
 def _coarse_weights(stack: Any, n_clusters: int) -> Float:

@@ -2,6 +2,7 @@
 
 import numbers
 import time
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -189,7 +190,7 @@ class MultipleKernelClusterer(
         """Return the kernels of X and their names; note what new samples will need."""
         kind = kind_of_input(X, self.kernels)
         if kind == "kernels":
-            first = next(iter(X.values())) if isinstance(X, dict) else X[0]
+            first = next(iter(X.values())) if isinstance(X, Mapping) else X[0]
             learned["n_features_in_"] = int(np.shape(first)[-1]) if np.ndim(first) else 0
             return X, None
         # A probe takes the notes of scikit-learn's validation, so that a failing fit leaves none.
@@ -217,12 +218,15 @@ class MultipleKernelClusterer(
 
     def _cross_kernels(self, X: Any) -> list[Array]:
         """Return the similarities of new samples to the training samples, checked."""
-        if kind_of_input(X, "precomputed") != "kernels":  # pragma: no cover - it raises itself
-            raise AssertionError
-        cross = [*(X.values() if isinstance(X, dict) else X)]
+        kind_of_input(X, "precomputed")  # refuses all that is not several matrices
         names, n = self._extension.names, self.n_features_in_
-        if len(cross) != len(names):
-            raise ValueError(f"X has {len(cross)} kernels, the model was fitted on {len(names)}")
+        if len(X) != len(names):
+            raise ValueError(f"X has {len(X)} kernels, the model was fitted on {len(names)}")
+        if isinstance(X, Mapping):
+            if missing := [name for name in names if name not in X]:
+                raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
+            X = [X[name] for name in names]
+        cross = list(X)
         cross = [K if hasattr(K, "shape") else np.asarray(K, dtype=np.float64) for K in cross]
         for name, K in zip(names, cross, strict=True):
             if K.ndim != 2 or K.shape[1] != n or K.shape[0] != cross[0].shape[0]:
@@ -258,7 +262,7 @@ class MultipleKernelClusterer(
             # k-means sees the training samples as it will see new ones. What was repaired in a
             # kernel cannot be repaired in a new sample, so there the kernels as given are asked.
             if stack.repaired:
-                cross = [*(kernels.values() if isinstance(kernels, dict) else kernels)]
+                cross = [*(kernels.values() if isinstance(kernels, Mapping) else kernels)]
                 own = np.stack([standard.diagonal for standard in stack.standards])
                 rows = extension.embed(cross, own)
             else:

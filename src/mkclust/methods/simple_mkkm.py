@@ -254,7 +254,7 @@ class SimpleMKKM(MultipleKernelClusterer):
         rows = extended_rows(baseline.products[:, :k], baseline.eigenvalues[:k])
         baseline_labels, _ = self._discretize(to_host(rows))
         learned: dict[str, Any] = {
-            "duality_gap_": solution.duality_gap,
+            "duality_gap_": solution.gap,
             "lower_bounds_": solution.lower_bounds,
             "eigengap_": relaxation.eigengap,
             "cluster_gap_": relaxation.cluster_gap,
@@ -266,7 +266,7 @@ class SimpleMKKM(MultipleKernelClusterer):
         if not solution.converged:
             warnings.warn(
                 f"stopped after {solution.n_iter} iterations at a certified relative gap of "
-                f"{solution.duality_gap:.2g} (tol={self.tol:g}): raise max_iter or tol",
+                f"{solution.gap:.2g} (tol={self.tol:g}): raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -55,7 +55,7 @@ class Solution:
         return float("nan") if self.lower_bounds is None else float(np.max(self.lower_bounds))
 
     @property
-    def duality_gap(self) -> float:
+    def gap(self) -> float:
         """Relative distance to the global minimum at most, NaN where the method has no bound.
 
         What the residuals of the eigenvectors leave open counts as distance.

@@ -177,8 +177,10 @@ class DenseStack:
             row[...] = (kernel @ V).T
         return products.transpose(0, 2, 1)
 
-    def combine(self, coefficients: Float, out: Operator | None = None) -> Combination:
+    def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
+        if self.n_kernels == 1 and coefficients[0] == 1:
+            return self.kernels[0]  # nothing to add up, so nothing to copy
         left, right, shift = [], [], None
         for c, kernel in zip(coefficients, self.kernels, strict=True):
             standard = kernel.standard

@@ -1,0 +1,206 @@
+"""What learning the weights costs, beside one eigendecomposition of the average kernel.
+
+Run ``python benchmarks/speed/solve.py``; it prints a table and writes ``solve.json`` beside itself.
+All times of a row are taken in one process, in turns, so that their ratios are comparable; the
+seconds themselves depend on the machine and on its mood.
+
+mean + eigsh   ``kernels.mean(0)`` and SciPy's ``eigsh`` for k vectors, on prepared kernels
+prepared       ``solve_simple_mkkm`` on kernels centered and scaled beforehand
+on the fly     ``solve_simple_mkkm`` on kernels as they come, centered and scaled on the fly
+checks         ``as_stack`` with all its checks, on kernels as they come
+memory         peak resident memory of a solve above the caller's kernels, relative to their size
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy
+import sklearn
+from scipy.sparse.linalg import eigsh
+
+import mkclust
+from mkclust import KernelBank
+from mkclust.datasets import load
+from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
+from mkclust.stack import as_stack
+from mkclust.subspace import Relaxation
+
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+RAW = {"center": False, "normalize": False}
+
+
+def uci_digit():
+    """Return Gaussian kernels of the UCI digits: n = 2000, m = 3, k = 10."""
+    folder = os.environ.get("MKCLUST_DATA")
+    if not folder:
+        return None
+    views = load(Path(folder) / "uci_digit" / "UCI.mat").views
+    return KernelBank(**ONE_GAUSSIAN).fit_transform(views), 10
+
+
+def blobs(n, m, k, n_noise):
+    """Return Gaussian kernels of k blobs, the last views pure noise."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(k, size=n)
+    kernels = np.empty((m, n, n))
+    for p in range(m):
+        n_features = 20 + 5 * p
+        centers = rng.normal(size=(k, n_features)) * (p < m - n_noise)
+        view = centers[y] + rng.normal(size=(n, n_features))
+        kernels[p] = KernelBank(**ONE_GAUSSIAN).fit_transform(view)[0]
+    return kernels, k
+
+
+PROBLEMS = {
+    "a: UCI Digit, n = 2000, m = 3, k = 10": uci_digit,
+    "b: blobs, n = 4000, m = 8 (2 noise), k = 20": lambda: blobs(4000, 8, 20, 2),
+    "c: blobs, n = 8189, m = 4 (1 noise), k = 102": lambda: blobs(8189, 4, 102, 1),
+}
+
+
+def seconds(function, *args, **kwargs):
+    """Return how long a call takes; the pause lets the threads of the last one fall asleep."""
+    time.sleep(0.5)
+    started = time.perf_counter()
+    result = function(*args, **kwargs)
+    return time.perf_counter() - started, result
+
+
+def mean_and_eigsh(kernels, k):
+    """Solve the average kernel, as anybody would."""
+    average = kernels.mean(0)
+    return eigsh(average, k)
+
+
+def cold_eigsh(operator, k):
+    """Solve one trial of a line search from scratch, as the released routine does."""
+    values, vectors = eigsh(operator.matrix, k)
+    order = np.argsort(-values)
+    vectors = vectors[:, order]
+    return Relaxation(k, vectors, operator @ vectors, values[order])
+
+
+def resident(field):
+    """Return a figure of this process's memory in bytes, 0 where the system does not tell."""
+    try:
+        with open("/proc/self/status") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith(field))
+    except (OSError, StopIteration):
+        return 0
+
+
+def peak_memory(function, *args):
+    """Return the resident memory a call needs at most, in bytes."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    except OSError:
+        return float("nan")
+    before = resident("VmRSS")
+    function(*args)
+    return resident("VmHWM") - before
+
+
+def standardize_in_place(kernels):
+    """Center and scale kernels in their own memory."""
+    for K in kernels:
+        means = K.mean(0)
+        K -= means
+        K -= (means - means.mean())[:, None]
+        scale = 1 / np.sqrt(np.diag(K))
+        K *= scale
+        K *= scale[:, None]
+
+
+def measure(name, kernels, k, repetitions):
+    """Return one row of the table."""
+    check, fly = seconds(as_stack, kernels)
+    fly_times, solution = [], None
+    solve_simple_mkkm(fly, k)  # warm up
+    for _ in range(repetitions):
+        elapsed, solution = seconds(solve_simple_mkkm, fly, k)
+        fly_times.append(elapsed)
+    fly_peak = peak_memory(solve_simple_mkkm, fly, k)
+    del fly
+    standardize_in_place(kernels)
+    prepared = as_stack(kernels, validate=False, **RAW)
+    base_times, times = [], []
+    for _ in range(repetitions):
+        base_times.append(seconds(mean_and_eigsh, kernels, k)[0])
+        elapsed, solution = seconds(solve_simple_mkkm, prepared, k)
+        times.append(elapsed)
+    base = float(np.median(base_times))
+    row = {
+        "problem": name,
+        "mean_eigsh_seconds": base,
+        "prepared_ratio": float(np.median(times)) / base,
+        "on_the_fly_ratio": float(np.median(fly_times)) / base,
+        "checks_ratio": check / base,
+        "passes": solution.n_passes,
+        "relative_gap": float(solution.gap),
+        "prepared_memory": peak_memory(solve_simple_mkkm, prepared, k) / kernels.nbytes,
+        "on_the_fly_memory": fly_peak / kernels.nbytes,
+    }
+    if name.startswith("a:"):
+        ours = float(np.median(times))
+        released, _ = seconds(
+            solve_reduced_gradient, prepared, k, released=True, eigensolver=cold_eigsh
+        )
+        tuned, _ = seconds(solve_reduced_gradient, prepared, k)
+        row |= {"released_times_slower": released / ours, "tuned_times_slower": tuned / ours}
+    return row
+
+
+def main():
+    """Measure, print, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="abc", help="letters of the problems to run")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
+    options = parser.parse_args()
+    rows = []
+    print(f"{'problem':<46}{'base s':>8}{'prepared':>10}{'on the fly':>12}{'checks':>8}", end="")
+    print(f"{'passes':>8}{'gap':>9}{'memory':>8}{'on fly':>8}")
+    for name, make in PROBLEMS.items():
+        if name[0] not in options.only:
+            continue
+        problem = make()
+        if problem is None:
+            print(f"{name:<46} skipped: MKCLUST_DATA is not set")
+            continue
+        row = measure(name, *problem, options.repetitions)
+        del problem
+        rows.append(row)
+        print(
+            f"{name:<46}{row['mean_eigsh_seconds']:>8.3f}{row['prepared_ratio']:>10.2f}"
+            f"{row['on_the_fly_ratio']:>12.2f}{row['checks_ratio']:>8.2f}{row['passes']:>8}"
+            f"{row['relative_gap']:>9.0e}{row['prepared_memory']:>8.2f}"
+            f"{row['on_the_fly_memory']:>8.2f}"
+        )
+        if "released_times_slower" in row:
+            print(
+                f"{'':<46}the released routine with a cold eigsh per trial takes "
+                f"{row['released_times_slower']:.0f} times as long, the tuned reduced gradient "
+                f"{row['tuned_times_slower']:.1f} times"
+            )
+    record = {
+        "command": "python benchmarks/speed/solve.py",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": {
+            "mkclust": mkclust.__version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+            "python": platform.python_version(),
+        },
+        "rows": rows,
+    }
+    options.out.write_text(json.dumps(record, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

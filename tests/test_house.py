@@ -1,0 +1,49 @@
+"""Promises of the package as a whole."""
+
+import inspect
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mkclust
+from mkclust import METHODS, KernelBank
+from mkclust.datasets import load
+
+
+def test_importing_the_library_loads_none_of_its_extras():
+    extras = ("matplotlib", "typer", "h5py", "pandas", "torch", "dask")
+    program = f"import mkclust, sys; print([name for name in {extras} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout.strip() == "[]", found.stderr
+
+
+@pytest.mark.parametrize("name", mkclust.__all__)
+def test_every_public_name_is_there_and_documented(name):
+    assert getattr(mkclust, name) is not None
+    if inspect.isclass(getattr(mkclust, name)):
+        assert inspect.getdoc(getattr(mkclust, name))
+
+
+@pytest.mark.parametrize("estimator", [*METHODS.values(), KernelBank], ids=lambda c: c.__name__)
+def test_docstrings_name_every_parameter_and_every_learned_attribute(estimator):
+    text = inspect.getdoc(estimator)
+    described = set(re.findall(r"[a-z_]\w*", " ".join(re.findall(r"^[\w, ]+ : ", text, re.M))))
+    views = {name: view[:60] for name, view in load("digits").views.items()}
+    model = estimator().fit(views)
+    learned = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    # Known from scikit-learn's glossary, and explained there.
+    learned -= {"feature_names_in_", "bank_"}
+    assert set(model.get_params(deep=False)) | learned <= described
+
+
+def test_the_kernels_of_the_caller_are_left_alone():
+    kernels = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(
+        np.random.default_rng(0).normal(size=(50, 4))
+    )
+    before = kernels.tobytes()
+    kernels.flags.writeable = False
+    mkclust.SimpleMKKM(3, random_state=0).fit(kernels)
+    assert kernels.tobytes() == before
