@@ -66,6 +66,8 @@ def hidden_negative(n=100):
 
 
 K0 = sound_kernels()[1]
+# One feature whose mean is zero, which is where the first and the last sample are.
+MIRRORED = np.concatenate([[0.0], np.arange(1, 15), -np.arange(1, 15), [0.0]])
 BAD_KERNELS = {
     "NaN": (
         with_entries(K0, (1, 2, np.nan), (4, 4, np.nan)),
@@ -144,10 +146,9 @@ BAD_KERNELS = {
         "samples 4, 9 have zero self-similarity.*normalize=False",
     ),
     "samples at the mean": (
-        np.outer(np.arange(N) - 7 * (np.arange(N) == 0), np.arange(N) - 7 * (np.arange(N) == 0))
-        * 1.0,
-        {"validate": False},
-        None,
+        np.outer(MIRRORED, MIRRORED),
+        {},
+        "samples 0, 29 have zero self-similarity.*at the very mean.*normalize=False",
     ),
     "strings": (K0.astype(str), {}, "type <U.*real numbers.*float64"),
     "objects": (
@@ -160,14 +161,6 @@ BAD_KERNELS = {
     "sparse complex": (sp.csr_array(K0.astype(complex)), {}, "type complex128.*real numbers"),
     "dates": (np.full((N, N), np.datetime64("2020-01-01")), {}, "type datetime64.*real numbers"),
 }
-# A sample at the mean: mirrored pairs around sample 0, which is at zero.
-mirrored = np.concatenate([[0.0], np.arange(1, 15), -np.arange(1, 15), [0.0]])
-BAD_KERNELS["samples at the mean"] = (
-    np.outer(mirrored, mirrored),
-    {},
-    "samples 0, 29 have zero self-similarity.*at the very mean.*normalize=False",
-)
-
 
 @pytest.mark.parametrize("case", BAD_KERNELS)
 @pytest.mark.parametrize("named", [False, True], ids=["list", "dict"])
@@ -641,7 +634,7 @@ def test_new_kernels_are_told_apart_by_name_not_by_order():
 def test_new_kernels_of_other_names_are_refused():
     K = gaussian_kernels()
     model = SimpleMKKM(3, kernels="precomputed", random_state=0).fit({"a": K[0], "b": K[1]})
-    with pytest.raises(ValueError, match="'c'|c"):
+    with pytest.raises(ValueError, match="'c'"):
         model.predict({"a": K[0][:9], "c": K[1][:9]})
 
 

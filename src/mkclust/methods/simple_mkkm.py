@@ -173,6 +173,8 @@ class SimpleMKKM(MultipleKernelClusterer):
         How often every kernel was read while solving.
     kernel_names_ : tuple of str
         Names of the kernels.
+    bank_ : KernelBank
+        What made the kernels of views or a table; not there for precomputed kernels.
     n_features_in_ : int
         Columns of the table, or of all views together, or the number of samples for kernels.
     kernel_seconds_, check_seconds_, solve_seconds_ : float
