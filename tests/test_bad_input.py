@@ -162,6 +162,7 @@ BAD_KERNELS = {
     "dates": (np.full((N, N), np.datetime64("2020-01-01")), {}, "type datetime64.*real numbers"),
 }
 
+
 @pytest.mark.parametrize("case", BAD_KERNELS)
 @pytest.mark.parametrize("named", [False, True], ids=["list", "dict"])
 def test_a_bad_kernel_is_refused_by_its_number_and_name_with_the_remedy(door, case, named):
@@ -193,7 +194,7 @@ def test_a_hidden_negative_eigenvalue_is_found(door, n):
 
 
 @pytest.mark.parametrize("options", [{"psd": "clip"}, {"psd": "shift"}, {"validate": False}])
-@pytest.mark.parametrize("n", [100, 300])
+@pytest.mark.parametrize("n", [100, 250])
 def test_an_indefinite_kernel_is_accepted_where_one_says_so(door, options, n):
     door([gaussian_kernels(n)[0], hidden_negative(n)], **options)
 
@@ -363,7 +364,7 @@ def test_kernels_for_a_bank_are_refused():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n", [30, 77, 300])
+@pytest.mark.parametrize("n", [30, 77, 250])
 @pytest.mark.parametrize("kind", ["kernels", "views", "table"])
 def test_more_clusters_than_distinct_samples_are_refused(kind, n, dtype):
     rng = np.random.default_rng(0)

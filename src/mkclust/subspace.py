@@ -18,8 +18,8 @@ from mkclust.types import Array, Float
 SHARE = 0.3
 # How accurately (relative to the value) the uniform mix is solved: enough for its clusters.
 BASELINE_TOLERANCE = 1e-3
-# No block of vectors is iterated longer than this on one matrix.
-MAX_PRODUCTS = 100
+# Iterations without progress after which rounding is taken to have set a limit.
+PATIENCE = 5
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,8 @@ def search(
     basis = Basis(stack, width)
     history: list[tuple[float, float]] = []
     n_passes, inner_tol, converged = 1, 10 * BASELINE_TOLERANCE, False
-    while not converged and len(history) < max_iter:
+    progress = Progress()
+    while not converged and len(history) < max_iter and not progress.stalled:
         if np.any(surfaces.weights != combined):
             combined = surfaces.weights
             operator = stack.combine(combined**2, out=operator)
@@ -190,8 +191,23 @@ def search(
         history.append((upper, surfaces.lower_bound))
         surfaces.weights = weights
         converged = upper - surfaces.lower_bound <= tol * best.value
+        progress.note(upper - surfaces.lower_bound)
         inner_tol = float(np.clip(0.03 * error, 0.1 * tol, 10 * BASELINE_TOLERANCE))
     return Search(weights, current, baseline, np.array(history), converged, n_passes)
+
+
+class Progress:
+    """Whether something that should fall still does."""
+
+    def __init__(self) -> None:
+        self.stalled = False
+        self._best, self._waited = np.inf, 0
+
+    def note(self, value: float) -> None:
+        """Take in the next value; a tenth less than the best so far counts as progress."""
+        self._waited = 0 if value < 0.9 * self._best else self._waited + 1
+        self._best = min(value, self._best)
+        self.stalled = self._waited >= PATIENCE
 
 
 class Basis:
@@ -343,14 +359,15 @@ def _iterate(
     capacity = 5 * width
     rows, images = np.empty((capacity, n)), np.empty((capacity, n))
     T = np.zeros((capacity, capacity))
-    size, n_products = width, 0
+    size, progress = width, Progress()
     rows[:width], images[:width] = vectors.T, products.T
     T[:width, :width] = inner(vectors, products)
     while True:
         values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width)
         vectors, products = (S.T @ rows[:size]).T, (S.T @ images[:size]).T
         current = _judged(vectors, products, values, n_clusters)
-        if current.error <= tol * current.value or n_products >= MAX_PRODUCTS:
+        progress.note(current.error)
+        if current.error <= tol * current.value or progress.stalled:
             return current
         if size + width > capacity:
             rows[:width], images[:width] = vectors.T, products.T
@@ -360,7 +377,6 @@ def _iterate(
         if not new.shape[1]:
             return current  # an invariant subspace: the residuals are rounding
         fresh = operator @ new
-        n_products += 1
         end = size + new.shape[1]
         rows[size:end], images[size:end] = new.T, fresh.T
         T[:end, size:end] = inner(rows[:end].T, fresh)

@@ -266,9 +266,15 @@ class SimpleMKKM(MultipleKernelClusterer):
             "baseline_cluster_gap_": baseline.cluster_gap,
         }
         if not solution.converged:
+            early = solution.n_iter < self.max_iter
             warnings.warn(
                 f"stopped after {solution.n_iter} iterations at a certified relative gap of "
-                f"{solution.gap:.2g} (tol={self.tol:g}): raise max_iter or tol",
+                f"{solution.gap:.2g} (tol={self.tol:g}): "
+                + (
+                    "no further progress, rounding sets a limit; pass float64 kernels or raise tol"
+                    if early
+                    else "raise max_iter or tol"
+                ),
                 ConvergenceWarning,
                 stacklevel=3,
             )

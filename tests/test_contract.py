@@ -1,0 +1,634 @@
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mkclust import METHODS, KernelBank
+from mkclust.stack import as_stack
+
+# Weights of these are on the unit sphere, those of the others on the simplex.
+UNIT_NORM = {"mkkm-mm", "lf-mvc"}
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+@pytest.fixture(params=METHODS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def method(name):
+    return METHODS[name]
+
+
+@pytest.fixture
+def inductive(method):
+    """Return a method that can tell the cluster of new samples."""
+    if not hasattr(method(), "predict"):
+        pytest.skip(f"{method.__name__} is transductive")
+    return method
+
+
+def overlapping_views(n=60, seed=0, dtype=np.float64):
+    """Return two views without clear clusters, so that some samples lie near the borders."""
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=(n, 5)).astype(dtype), rng.exponential(size=(n, 3)).astype(dtype)]
+
+
+def blobs(n=90, k=3, seed=0):
+    """Return two views of clear clusters of different sizes, and the clusters."""
+    rng = np.random.default_rng(seed)
+    y = np.minimum(np.arange(n) * 2 * k // n // 2 + (np.arange(n) % 7 == 0), k - 1)
+    y = np.sort(y)[rng.permutation(n)]
+    places = [8 * np.eye(k, 4), 8 * np.eye(k, 6)[:, ::-1]]
+    return [place[y] + rng.normal(size=(n, place.shape[1])) for place in places], y
+
+
+def gaussian(views):
+    """Return one Gaussian kernel a view."""
+    return KernelBank(**ONE_GAUSSIAN).fit_transform(views)
+
+
+def gram(views):
+    """Return linear kernels, whose diagonals vary."""
+    return np.stack([X @ X.T for X in views])
+
+
+# scikit-learn ----------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([method() for method in METHODS.values()])
+def test_methods_keep_the_conventions_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_a_method_is_named_by_one_lower_case_key():
+    assert len(set(METHODS.values())) == len(METHODS)
+    assert all(name == name.lower() and " " not in name for name in METHODS)
+
+
+def test_common_parameters_have_common_names_and_defaults(method):
+    parameters = method().get_params()
+    expected = {"n_clusters": 8, "kernels": "auto", "center": True, "normalize": True}
+    expected |= {"psd": "error", "n_init": 10, "random_state": None}
+    assert {name: parameters.get(name) for name in expected} == expected
+
+
+def test_a_clone_has_the_parameters_and_nothing_learned(method):
+    model = method(3, kernels=KernelBank(**ONE_GAUSSIAN), random_state=0).fit(overlapping_views())
+    copy = clone(model)
+    assert not [name for name in vars(copy) if name.endswith("_")]
+    assert repr(copy) == repr(model)
+    np.testing.assert_array_equal(copy.fit(overlapping_views()).labels_, model.labels_)
+
+
+def test_fitting_does_not_touch_the_parameters(method):
+    bank = KernelBank(**ONE_GAUSSIAN)
+    model = method(3, kernels=bank, random_state=0)
+    before = model.get_params(deep=False)
+    model.fit(overlapping_views())
+    assert model.get_params(deep=False) == before
+    assert model.kernels is bank
+    assert not hasattr(bank, "views_")
+
+
+def test_parameters_can_be_set_also_those_of_the_bank(method):
+    model = method(3, kernels=KernelBank(), random_state=0)
+    model.set_params(n_clusters=4, kernels__widths=(1.0, 2.0), kernels__linear="cosine")
+    assert model.n_clusters == 4
+    model.fit(overlapping_views()[0])
+    assert len(model.weights_) == 2 + 4 + 1
+    assert len(np.unique(model.labels_)) == 4
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        model.set_params(clusters=3)
+
+
+def test_a_model_shows_itself_in_a_notebook(method):
+    for model in (method(3), method(3, kernels=KernelBank()).fit(overlapping_views())):
+        assert method.__name__ in model._repr_html_()
+
+
+@pytest.mark.parametrize("kind", ["kernels", "views", "table"])
+def test_a_model_survives_pickling(method, kind):
+    views = overlapping_views()
+    X = {"kernels": gaussian(views), "views": views, "table": views[0]}[kind]
+    model = method(3, random_state=0).fit(X)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.labels_, model.labels_)
+    assert copy.get_params() == model.get_params()
+    if hasattr(model, "predict"):
+        np.testing.assert_array_equal(copy.predict(X), model.labels_)
+        np.testing.assert_array_equal(copy.transform(X), model.transform(X))
+
+
+def test_fit_predict_and_fit_transform_fit(inductive):
+    X = overlapping_views()
+    model = inductive(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(inductive(3, random_state=0).fit_predict(X), model.labels_)
+    np.testing.assert_allclose(
+        inductive(3, random_state=0).fit_transform(X), model.transform(X), atol=1e-12
+    )
+
+
+def test_columns_of_the_embedding_are_named_after_the_method(inductive):
+    model = inductive(3, random_state=0).fit(overlapping_views())
+    prefix = inductive.__name__.lower()
+    assert model.get_feature_names_out().tolist() == [f"{prefix}{i}" for i in range(3)]
+
+
+@pytest.mark.parametrize("kind", ["kernels", "views", "table"])
+def test_an_embedding_can_come_out_as_a_data_frame(inductive, kind):
+    pandas = pytest.importorskip("pandas")
+    views = overlapping_views()
+    X = {"kernels": gaussian(views), "views": views, "table": views[0]}[kind]
+    plain = inductive(3, random_state=0).fit(X)
+    model = inductive(3, random_state=0).set_output(transform="pandas").fit(X)
+    frame = model.transform(X)
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame.columns) == model.get_feature_names_out().tolist()
+    np.testing.assert_allclose(frame.to_numpy(), plain.transform(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["kernels", "views", "table"])
+def test_prediction_does_not_mind_how_embeddings_come_out(inductive, kind):
+    pytest.importorskip("pandas")
+    views = overlapping_views()
+    X = {"kernels": gaussian(views), "views": views, "table": views[0]}[kind]
+    model = inductive(3, random_state=0).set_output(transform="pandas").fit(X)
+    labels = model.predict(X)
+    assert isinstance(labels, np.ndarray)
+    np.testing.assert_array_equal(labels, model.labels_)
+
+
+def test_a_bank_in_front_in_a_pipeline_equals_one_within(inductive):
+    (train, y), (new, _) = blobs(seed=1), blobs(n=20, seed=2)
+    bank = KernelBank(**ONE_GAUSSIAN)
+    within = inductive(3, kernels=bank, random_state=0).fit(train)
+    pipeline = make_pipeline(bank, inductive(3, kernels="precomputed", random_state=0)).fit(train)
+    np.testing.assert_array_equal(pipeline[-1].labels_, within.labels_)
+    np.testing.assert_array_equal(pipeline.predict(train), within.labels_)
+    np.testing.assert_array_equal(pipeline.predict(new), within.predict(new))
+    np.testing.assert_allclose(pipeline.transform(new), within.transform(new), atol=1e-12)
+    assert adjusted_rand_score(y, within.labels_) == 1
+
+
+# What is learned -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize("n", [60, 230])
+def test_learned_attributes_are_what_they_are_said_to_be(name, method, center, normalize, n):
+    X = gaussian(overlapping_views(n))
+    model = method(4, center=center, normalize=normalize, random_state=0).fit(X)
+    np.testing.assert_allclose(model.embedding_.T @ model.embedding_, np.eye(4), atol=1e-10)
+    assert model.embedding_.shape == (n, 4)
+    assert model.weights_.shape == model.alignments_.shape == (2,)
+    assert model.weights_.dtype == np.float64
+    assert np.all(model.weights_ >= 0)
+    size = np.linalg.norm(model.weights_) if name in UNIT_NORM else model.weights_.sum()
+    assert size == pytest.approx(1, abs=1e-9)
+    assert np.all((model.alignments_ >= 0) & (model.alignments_ <= 1))
+    assert model.n_iter_ >= 1
+    assert isinstance(model.converged_, bool | np.bool_)
+    assert len(model.history_) >= 1
+    assert model.objective_ == pytest.approx(model.history_[-1])
+    assert model.kernel_names_ == ("kernel 0", "kernel 1")
+    assert model.n_features_in_ == n
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_alignments_are_shares_of_the_top_eigenvalue_sums(method, center, normalize):
+    X = gram(overlapping_views())
+    model = method(3, center=center, normalize=normalize, random_state=0).fit(X)
+    H = model.embedding_
+    for share, K in zip(
+        model.alignments_, as_stack(X, center=center, normalize=normalize).entries(), strict=True
+    ):
+        best = np.linalg.eigvalsh(K)[-3:].sum()
+        assert share == pytest.approx(np.trace(H.T @ K @ H) / best, abs=2e-3)
+
+
+def test_the_partition_spans_leading_eigenvectors_of_the_combined_kernel(method):
+    X = gram(overlapping_views())
+    model = method(3, random_state=0).fit(X)
+    if not hasattr(model, "coefficients_"):
+        pytest.skip(f"{method.__name__} has no combined kernel")
+    K = np.tensordot(model.coefficients_, as_stack(X).entries(), 1)
+    captured = np.trace(model.embedding_.T @ K @ model.embedding_)
+    assert captured == pytest.approx(np.linalg.eigvalsh(K)[-3:].sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clusters_are_numbered_by_falling_size(method, seed):
+    views, _ = blobs(seed=seed)
+    for X in (views, overlapping_views(seed=seed)):
+        labels = method(3, random_state=seed).fit(X).labels_
+        assert labels.shape == (len(X[0]),)
+        assert np.issubdtype(labels.dtype, np.integer)
+        assert set(labels) == {0, 1, 2}
+        assert np.all(np.diff(np.bincount(labels)) <= 0)
+
+
+def test_clear_clusters_are_found(method):
+    views, y = blobs()
+    for X in (views, dict(zip("ab", views, strict=True)), np.hstack(views), gaussian(views)):
+        assert adjusted_rand_score(y, method(3, random_state=0).fit(X).labels_) == 1
+
+
+def test_the_same_seed_gives_the_same_result(method):
+    X = overlapping_views()
+    first, second = (method(5, random_state=3, n_init=1).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+    np.testing.assert_array_equal(first.weights_, second.weights_)
+    np.testing.assert_array_equal(first.embedding_, second.embedding_)
+    legacy = [
+        method(5, random_state=np.random.RandomState(3), n_init=1).fit(X).labels_ for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*legacy)
+
+
+def test_the_seed_changes_neither_weights_nor_partition(method):
+    X = overlapping_views()
+    first, second = (method(5, random_state=seed).fit(X) for seed in (0, 1))
+    np.testing.assert_array_equal(first.weights_, second.weights_)
+    np.testing.assert_array_equal(first.embedding_, second.embedding_)
+
+
+def test_fits_in_parallel_threads_do_not_disturb_each_other(method):
+    problems = [gaussian(overlapping_views(n, seed)) for seed, n in enumerate((60, 230, 240, 70))]
+    fit = lambda X: method(4, random_state=0).fit(X)  # noqa: E731
+    alone = [fit(X) for X in problems]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(fit, problems))
+        same = list(pool.map(fit, [problems[1]] * 4))
+    for first, second in zip(alone + [alone[1]] * 4, together + same, strict=True):
+        np.testing.assert_array_equal(first.weights_, second.weights_)
+        np.testing.assert_array_equal(first.labels_, second.labels_)
+
+
+# Forms of input --------------------------------------------------------------------------------
+
+
+def test_frames_are_read_like_arrays(inductive):
+    pandas = pytest.importorskip("pandas")
+    views = overlapping_views()
+    table = pandas.DataFrame(views[0], columns=list("abcde"))
+    model = inductive(3, random_state=0).fit(table)
+    plain = inductive(3, random_state=0).fit(views[0])
+    assert model.feature_names_in_.tolist() == list("abcde")
+    assert model.n_features_in_ == plain.n_features_in_ == 5
+    assert not hasattr(plain, "feature_names_in_")
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(model.predict(table), plain.labels_)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(table[list("edcba")])
+
+
+def test_frames_of_different_columns_are_views(inductive):
+    pandas = pytest.importorskip("pandas")
+    views = overlapping_views()
+    frames = [pandas.DataFrame(views[0], columns=list("abcde")), pandas.DataFrame(views[1])]
+    frames[1].index += 7
+    model, plain = (inductive(3, random_state=0).fit(X) for X in (frames, views))
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(model.predict(frames), plain.labels_)
+    assert model.n_features_in_ == 8
+
+
+def test_views_with_columns_in_another_order_are_not_taken_for_the_same(inductive):
+    pandas = pytest.importorskip("pandas")
+    frames = [pandas.DataFrame(X).add_prefix("x") for X in overlapping_views()]
+    model = inductive(3, random_state=0).fit(frames)
+    shuffled = [frame[frame.columns[::-1]] for frame in frames]
+    try:
+        found = model.transform(shuffled)
+    except ValueError as refusal:
+        assert "x4" in str(refusal) or "columns" in str(refusal)  # noqa: PT017
+    else:
+        np.testing.assert_allclose(found, model.transform(frames), atol=1e-12)
+
+
+def test_kernels_in_frames_are_read_like_arrays(inductive):
+    pandas = pytest.importorskip("pandas")
+    for X in (gaussian(overlapping_views()), gram(overlapping_views())):
+        frames = [pandas.DataFrame(K) for K in X]
+        model = inductive(3, kernels="precomputed", random_state=0).fit(frames)
+        plain = inductive(3, kernels="precomputed", random_state=0).fit(X)
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        np.testing.assert_array_equal(model.predict(frames), plain.labels_)
+
+
+def test_every_form_of_a_table_gives_the_same_clusters(inductive):
+    table = np.hstack(blobs()[0]).round(2)
+    plain = inductive(3, random_state=0).fit(table)
+    frozen = table.copy()
+    frozen.flags.writeable = False
+    flipped = table[::-1, ::-1].copy()[::-1, ::-1]
+    for X in (
+        *(table.tolist(), table.astype(object), table.astype(">f8"), np.asfortranarray(table)),
+        *(frozen, flipped, table.repeat(2, axis=0)[::2]),
+    ):
+        model = inductive(3, random_state=0).fit(X)
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        np.testing.assert_array_equal(model.predict(X), plain.labels_)
+    whole = (100 * table).round().astype(np.int64)
+    np.testing.assert_array_equal(inductive(3, random_state=0).fit_predict(whole), plain.labels_)
+
+
+def test_names_of_views_and_kernels_are_kept(method):
+    views = dict(zip(["pixels", "words"], overlapping_views(), strict=True))
+    assert method(3).fit(views).kernel_names_ == ("pixels", "words")
+    kernels = dict(zip(views, gaussian(list(views.values())), strict=True))
+    model = method(3, kernels="precomputed").fit(kernels)
+    assert model.kernel_names_ == ("pixels", "words")
+    assert method(3).fit(list(views.values())).kernel_names_ == ("view 0", "view 1")
+    assert len(method(3).fit(views["pixels"]).kernel_names_) == 12
+
+
+def test_one_view_one_kernel_and_one_table_of_one_column_are_enough(method):
+    X = overlapping_views()[0]
+    for model in (
+        method(3, random_state=0).fit([X]),
+        method(3, random_state=0).fit(gaussian([X])),
+        method(3, random_state=0, kernels="precomputed").fit([gaussian([X])[0]]),
+    ):
+        assert model.weights_ == pytest.approx([1])
+        assert set(model.labels_) == {0, 1, 2}
+    assert set(method(3, random_state=0).fit(X[:, :1]).labels_) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda K: list(K),
+        lambda K: tuple(K),
+        lambda K: dict(zip("ab", K, strict=True)),
+        lambda K: K.tolist(),
+        lambda K: K.astype(object),
+        lambda K: K.astype(">f8"),
+        lambda K: np.asfortranarray(K),
+        lambda K: K[:, ::-1, ::-1].copy()[:, ::-1, ::-1],
+        lambda K: np.broadcast_to(K, K.shape),
+        lambda K: [sp.csr_array(k) for k in K],
+        lambda K: [sp.coo_matrix(k) for k in K],
+        lambda K: [K[0], sp.csc_matrix(K[1])],
+        lambda K: [np.asmatrix(k) for k in K],
+    ],
+    ids=[
+        *("list", "tuple", "dict", "nested lists", "objects", "big-endian", "Fortran"),
+        *("negative strides", "read-only", "csr", "coo", "dense and sparse", "np.matrix"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+@pytest.mark.parametrize("kernels", [gaussian, gram])
+def test_every_form_of_kernels_gives_the_same_clusters(inductive, form, kernels):
+    K = kernels(blobs()[0])
+    plain = inductive(3, random_state=0).fit(K)
+    X = form(K)
+    model = inductive(3, kernels="precomputed", random_state=0).fit(X)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_allclose(model.weights_, plain.weights_, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(X), plain.labels_)
+
+
+@pytest.mark.parametrize("psd", ["clip", "shift"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(np.asarray, list, np.ndarray.tolist, lambda K: K.astype(object)),
+        *(lambda K: dict(zip("ab", K, strict=True)), lambda K: [sp.csr_array(k) for k in K]),
+        *(lambda K: K.astype(np.float32), lambda K: (1000 * K).round().astype(int)),
+    ],
+    ids=["array", "list", "nested lists", "objects", "dict", "sparse", "float32", "integers"],
+)
+def test_training_samples_are_predicted_as_fitted_where_kernels_were_repaired(inductive, psd, form):
+    K = gram(overlapping_views()) - 2 * np.eye(60)
+    X = form(K)
+    model = inductive(3, kernels="precomputed", psd=psd, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_single_and_double_precision_agree(method):
+    for X in (blobs()[0], np.hstack(blobs()[0]), gaussian(overlapping_views())):
+        single = [x.astype(np.float32) for x in X] if isinstance(X, list) else X.astype(np.float32)
+        first, second = (method(3, random_state=0).fit(x) for x in (X, single))
+        np.testing.assert_allclose(first.weights_, second.weights_, atol=5e-3)
+        assert first.objective_ == pytest.approx(second.objective_, rel=1e-4)
+        assert second.embedding_.dtype == second.weights_.dtype == np.float64
+        if isinstance(X, list) or X.ndim == 2:
+            np.testing.assert_array_equal(first.labels_, second.labels_)
+
+
+# Extreme shapes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_clusters", [1, 19, 20])
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_from_one_cluster_to_one_a_sample(method, n_clusters, center, normalize):
+    views = overlapping_views(n=20)
+    for X in (views, gaussian(views), gram(views) + np.eye(20)):
+        model = method(n_clusters, center=center, normalize=normalize, random_state=0).fit(X)
+        assert set(model.labels_) == set(range(n_clusters))
+        assert model.embedding_.shape == (20, n_clusters)
+        np.testing.assert_allclose(
+            model.embedding_.T @ model.embedding_, np.eye(n_clusters), atol=1e-10
+        )
+        if hasattr(model, "predict"):
+            np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2])
+def test_two_samples_are_enough(inductive, n_clusters):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(2, 3))
+    for X in (table, [table, table[:, :1]], gram([table, table[:, :2]])):
+        model = inductive(n_clusters, random_state=0).fit(X)
+        assert model.labels_.tolist() == [0, n_clusters - 1]
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_kernels_may_outnumber_the_samples(method):
+    rng = np.random.default_rng(0)
+    model = method(2, random_state=0).fit(gram(rng.normal(size=(25, 8, 9))))
+    assert model.weights_.shape == (25,)
+    assert set(model.labels_) == {0, 1}
+
+
+@pytest.mark.parametrize("n", [60, 230])
+def test_equal_kernels_give_the_clusters_of_one(inductive, n):
+    K = gaussian(overlapping_views(n))[0]
+    one = inductive(3, random_state=0).fit(K[None])
+    X = np.stack([K] * 4)
+    four = inductive(3, random_state=0).fit(X)
+    assert adjusted_rand_score(one.labels_, four.labels_) > 0.97
+    np.testing.assert_array_equal(four.predict(X), four.labels_)
+    np.testing.assert_allclose(four.alignments_, 1, atol=2e-3)
+
+
+@pytest.mark.parametrize("n", [60, 230])
+@pytest.mark.parametrize("scale", [1e150, 1e-150, 1e-200, 1e200])
+def test_the_unit_of_a_normalized_kernel_does_not_matter(inductive, n, scale):
+    K = gram(blobs(n)[0])
+    plain, scaled = (inductive(3, random_state=0).fit(X) for X in (K, K * scale))
+    np.testing.assert_array_equal(scaled.labels_, plain.labels_)
+    np.testing.assert_allclose(scaled.weights_, plain.weights_, atol=1e-6)
+    np.testing.assert_array_equal(scaled.predict(K * scale), plain.labels_)
+
+
+@pytest.mark.parametrize("scale", [1e100, 1e-100])
+@pytest.mark.parametrize("n", [60, 230])
+def test_kernels_of_another_unit_give_the_same_clusters_without_scaling(inductive, n, scale):
+    K = gram(blobs(n)[0])
+    plain, scaled = (inductive(3, normalize=False, random_state=0).fit(X) for X in (K, K * scale))
+    np.testing.assert_array_equal(scaled.labels_, plain.labels_)
+    np.testing.assert_array_equal(scaled.predict(K * scale), plain.labels_)
+
+
+# New samples -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [60, 230])
+@pytest.mark.parametrize("kind", ["gram", "views", "table"])
+def test_training_samples_are_predicted_as_they_were_fitted(
+    inductive, kind, n, dtype, center, normalize
+):
+    views = overlapping_views(n, dtype=dtype)
+    X = {"gram": gram(views), "views": views, "table": views[0]}[kind]
+    model = inductive(4, center=center, normalize=normalize, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def low_rank(n, rank, dtype, seed=0):
+    """Return two kernels that see the same few features, so that every mix is of low rank."""
+    X = np.random.default_rng(seed).normal(size=(n, rank))
+    return np.stack([X @ X.T, (X * np.arange(1, rank + 1)) @ X.T]).astype(dtype)
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [60, 230])
+def test_training_samples_of_low_rank_kernels_are_predicted_as_they_were_fitted(
+    inductive, n, dtype, center, normalize
+):
+    X = low_rank(n, 2, dtype)
+    model = inductive(5, center=center, normalize=normalize, random_state=0).fit(X)
+    assert set(model.labels_) == set(range(5))
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize("n", [60, 230])
+def test_training_samples_of_kernels_symmetric_to_rounding_are_predicted_as_they_were_fitted(
+    inductive, n, center, normalize
+):
+    X = low_rank(n, 2, np.float64)
+    X *= 1 + 1e-9 * np.random.default_rng(0).normal(size=X.shape)
+    model = inductive(5, center=center, normalize=normalize, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_clusters", [20, 59])
+def test_training_samples_of_wide_kernels_are_predicted_as_they_were_fitted(
+    inductive, n_clusters, dtype
+):
+    # The eigenvalues of a wide Gaussian kernel fall below the rounding of single precision.
+    X = [x[:, :2] for x in overlapping_views(60, dtype=dtype)]
+    bank = KernelBank(widths=(8.0,), polynomials=(), linear=None)
+    model = inductive(n_clusters, kernels=bank, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [60, 230])
+@pytest.mark.parametrize("m", [1, 2])
+def test_the_partition_has_a_column_a_cluster_also_where_the_rank_is_lower(method, m, n, dtype):
+    model = method(5, random_state=0).fit(low_rank(n, 2, dtype)[:m])
+    assert model.embedding_.shape == (n, 5)
+    np.testing.assert_allclose(model.embedding_.T @ model.embedding_, np.eye(5), atol=1e-8)
+    if hasattr(model, "transform"):
+        assert model.transform(low_rank(n, 2, dtype)[:m]).shape == (n, 5)
+        assert len(model.get_feature_names_out()) == 5
+
+
+@pytest.mark.parametrize("n", [20, 40, 60, 230])
+@pytest.mark.parametrize("center", [True, False])
+def test_training_samples_of_identity_kernels_are_predicted_as_they_were_fitted(
+    inductive, n, center
+):
+    X = np.stack([np.eye(n)] * 2)
+    model = inductive(3, center=center, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_held_out_samples_join_their_cluster(inductive):
+    views, y = blobs(n=150)
+    train, new = np.arange(150) < 90, np.arange(150) >= 90
+    kernels = gaussian(views)
+    for X, X_new in (
+        ([x[train] for x in views], [x[new] for x in views]),
+        (np.hstack(views)[train], np.hstack(views)[new]),
+        (kernels[:, train][:, :, train], kernels[:, new][:, :, train]),
+    ):
+        model = inductive(3, random_state=0).fit(X)
+        assert adjusted_rand_score(y[train], model.labels_) == 1
+        assert adjusted_rand_score(y, np.append(model.labels_, model.predict(X_new))) == 1
+
+
+@pytest.mark.parametrize("kind", ["kernels", "views", "table"])
+def test_samples_are_predicted_one_by_one_as_together(inductive, kind):
+    train, new = overlapping_views(), overlapping_views(n=25, seed=9)
+    bank = KernelBank(**ONE_GAUSSIAN).fit(train)
+    X = {"kernels": bank.transform(train), "views": train, "table": train[0]}[kind]
+    model = inductive(4, random_state=0).fit(X)
+    rows = {
+        "kernels": lambda i: bank.transform(new)[:, i],
+        "views": lambda i: [x[i] for x in new],
+        "table": lambda i: new[0][i],
+    }[kind]
+    together = model.predict(rows(slice(None)))
+    single = [model.predict(rows(slice(i, i + 1))) for i in range(25)]
+    np.testing.assert_array_equal(np.concatenate(single), together)
+    np.testing.assert_allclose(
+        np.vstack([model.transform(rows(slice(i, i + 1))) for i in range(25)]),
+        model.transform(rows(slice(None))),
+        atol=1e-10,
+    )
+
+
+def test_self_similarities_given_for_kernels_equal_those_of_the_bank(inductive):
+    train, new = overlapping_views(), overlapping_views(n=25, seed=9)
+    bank = KernelBank(linear="cosine").fit(train)
+    of_views = inductive(4, kernels=bank, random_state=0).fit(train)
+    of_kernels = inductive(4, kernels="precomputed", random_state=0).fit(bank.transform(train))
+    found = of_kernels.transform(bank.transform(new), self_similarity=bank.self_similarity(new))
+    np.testing.assert_allclose(found, of_views.transform(new), atol=1e-8)
+    with pytest.raises(ValueError, match=r"self_similarity.*\(24, 25\).*normalize=False"):
+        of_kernels.transform(bank.transform(new))
+    with pytest.raises(ValueError, match=r"expected \(24, 25\)"):
+        of_kernels.transform(bank.transform(new), self_similarity=np.ones(25))
+
+
+def test_self_similarities_are_not_needed_without_scaling(inductive):
+    train, new = overlapping_views(), overlapping_views(n=25, seed=9)
+    bank = KernelBank().fit(train)
+    model = inductive(4, kernels="precomputed", normalize=False, random_state=0)
+    model.fit(bank.transform(train))
+    np.testing.assert_array_equal(
+        model.transform(bank.transform(new)),
+        model.transform(bank.transform(new), self_similarity=bank.self_similarity(new)),
+    )

@@ -1,0 +1,242 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mkclust import KernelBank, SimpleMKKM
+from mkclust.generalize import Extension, extended_rows, usable
+from mkclust.stack import as_stack
+
+STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
+N, NEW = 50, 13
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+
+
+@pytest.fixture
+def joint():
+    """Return three kernels over training and new samples together, the new ones last."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(N + NEW, d)) for d in (60, 70)]
+    gaussian = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(X[0])
+    return np.stack([*gaussian, *(x @ x.T for x in X)])
+
+
+def parts(joint):
+    """Return training kernels, cross kernels and self-similarities of the new samples."""
+    own = np.diagonal(joint, axis1=1, axis2=2)[:, N:]
+    return joint[:, :N, :N], joint[:, N:, :N], own
+
+
+def standardize_by_hand(K, cross, own, center, normalize):
+    """Center and scale training and cross kernels entry by entry, as the formulas say."""
+    if center:
+        row_means, mean = K.mean(axis=1), K.mean()
+        means = cross.mean(axis=1)
+        lengths, own = np.diag(K) - 2 * row_means + mean, own - 2 * means + mean
+        cross = cross - means[:, None] - row_means + mean
+        K = K - row_means[:, None] - row_means + mean
+    else:
+        lengths = np.diag(K)
+    if normalize:
+        cross = cross / np.sqrt(np.outer(own, lengths))
+        K = K / np.sqrt(np.outer(lengths, lengths))
+    return K, cross
+
+
+def leading(K, k):
+    """Return the largest eigenvalues, falling, and their vectors."""
+    values, vectors = np.linalg.eigh(K)
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize("form", [list, np.asarray, lambda K: [sp.csr_array(k) for k in K]])
+def test_new_samples_are_embedded_as_the_formulas_say(joint, center, normalize, form):
+    K, cross, own = parts(joint)
+    c = np.array([0.2, 0.5, 0.3])
+    by_hand = [standardize_by_hand(*x, center, normalize) for x in zip(K, cross, own, strict=True)]
+    mixed, mixed_cross = (
+        sum(w * pair[i] for w, pair in zip(c, by_hand, strict=True)) for i in (0, 1)
+    )
+    values, H = leading(mixed, 4)
+    stack = as_stack(K, center=center, normalize=normalize)
+    extension = Extension.of(stack, c, H, values)
+    np.testing.assert_allclose(
+        extension.embed(form(cross), own), mixed_cross @ H / values, atol=1e-11
+    )
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_a_model_embeds_new_samples_as_the_formulas_say(joint, center, normalize):
+    K, cross, own = parts(joint)
+    model = SimpleMKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
+    by_hand = [standardize_by_hand(*x, center, normalize) for x in zip(K, cross, own, strict=True)]
+    weights = model.coefficients_
+    mixed, mixed_cross = (
+        sum(w * pair[i] for w, pair in zip(weights, by_hand, strict=True)) for i in (0, 1)
+    )
+    H = model.embedding_
+    expected = mixed_cross @ H @ np.linalg.inv(H.T @ mixed @ H)
+    np.testing.assert_allclose(model.transform(cross, own), expected, atol=1e-9)
+    centers = np.stack(
+        [
+            unit(model.transform(K, np.diagonal(K, axis1=1, axis2=2)))[model.labels_ == j].mean(
+                axis=0
+            )
+            for j in range(4)
+        ]
+    )
+    nearest = np.argmin(((unit(expected)[:, None] - centers) ** 2).sum(axis=-1), axis=1)
+    assert np.mean(model.predict(cross, own) == nearest) > 0.9  # to k-means' own tolerance
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_training_samples_are_embedded_where_they_are(joint, center, normalize):
+    K, _, _ = parts(joint)
+    model = SimpleMKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
+    np.testing.assert_allclose(model.transform(K), model.embedding_, atol=1e-9)
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_a_copy_of_a_training_sample_is_embedded_where_the_sample_is(joint, center, normalize):
+    K, _, _ = parts(joint)
+    model = SimpleMKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
+    rows = np.array([7, 3, 7])
+    own = np.diagonal(K, axis1=1, axis2=2)[:, rows]
+    np.testing.assert_allclose(
+        model.transform(K[:, rows], own), model.transform(K)[rows], atol=1e-12
+    )
+    np.testing.assert_array_equal(model.predict(K[:, rows], own), model.labels_[rows])
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_a_linear_kernel_embeds_the_middle_of_two_samples_in_their_middle(center):
+    rng = np.random.default_rng(0)
+    X, (a, b) = rng.normal(size=(N, 6)), rng.normal(size=(2, 1, 6))
+    bank = KernelBank(widths=(), polynomials=(), linear="linear")
+    model = SimpleMKKM(3, kernels=bank, center=center, normalize=False, random_state=0).fit(X)
+    middle = (model.transform(a) + model.transform(b)) / 2
+    np.testing.assert_allclose(model.transform((a + b) / 2), middle, atol=1e-12)
+
+
+def test_a_scaled_linear_kernel_sees_directions_only():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(N, 6)), rng.normal(size=(5, 6))
+    bank = KernelBank(widths=(), polynomials=(), linear="linear")
+    model = SimpleMKKM(3, kernels=bank, center=False, random_state=0).fit(X)
+    np.testing.assert_allclose(model.transform(new), model.transform(9 * new), atol=1e-12)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_a_new_sample_without_a_direction_is_embedded_at_zero(center):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 6)) + 3
+    bank = KernelBank(widths=(), polynomials=(), linear="linear")
+    model = SimpleMKKM(3, kernels=bank, center=center, random_state=0).fit(X)
+    nowhere = X.mean(axis=0) if center else np.zeros(6)
+    new = np.vstack([rng.normal(size=6), nowhere])
+    found = model.transform(new)
+    assert not found[1].any()
+    assert found[0].any()
+    assert model.predict(new).shape == (2,)
+
+
+def test_usable_eigenvalues_are_those_above_rounding():
+    values = np.array([2.0, 1.0, 1e-9, 1e-17, 0.0, -1e-17])
+    assert usable(values, 100).tolist() == [True, True, True, False, False, False]
+    assert not usable(np.array([0.0, -1.0]), 100).any()
+    assert not usable(np.array([-1.0, -2.0]), 100).any()
+
+
+def test_coordinates_of_vanishing_eigenvalues_are_zero():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2))
+    K = X @ X.T
+    values, H = leading(K, 4)
+    rows = extended_rows(K @ H, values)
+    np.testing.assert_allclose(rows[:, :2], H[:, :2], atol=1e-12)
+    assert not rows[:, 2:].any()
+    stack = as_stack([K], center=False, normalize=False)
+    extension = Extension.of(stack, np.ones(1), H, values)
+    np.testing.assert_allclose(extension.embed([K]), rows, atol=1e-12)
+    assert not extension.embed([K[:5]])[:, 2:].any()
+
+
+@pytest.mark.parametrize("rotation", range(3))
+def test_a_rotation_of_equal_eigenvalues_rotates_the_embedding(rotation):
+    K = np.kron(np.diag([3.0, 3.0, 1.0]), np.ones((5, 5)))
+    values, H = leading(K, 2)
+    Q, _ = np.linalg.qr(np.random.default_rng(rotation).normal(size=(2, 2)))
+    stack = as_stack([K], center=False, normalize=False)
+    plain, turned = (Extension.of(stack, np.ones(1), G, values).embed([K[:7]]) for G in (H, H @ Q))
+    np.testing.assert_allclose(turned, plain @ Q, atol=1e-12)
+
+
+# Self-similarities that follow from what is there ----------------------------------------------
+
+
+def extension_of(K, k=3, **settings):
+    stack = as_stack(K, **settings)
+    c = np.full(len(K), 1 / len(K))
+    values, H = leading(stack.combine(c).dense(), k)
+    return Extension.of(stack, c, H, values)
+
+
+def test_a_constant_diagonal_tells_the_self_similarity_of_new_samples(joint):
+    K, cross, own = parts(joint[:1] * 2.5)
+    np.testing.assert_allclose(own, 2.5)
+    extension = extension_of(K)
+    np.testing.assert_array_equal(extension.embed(cross), extension.embed(cross, own))
+
+
+def test_the_training_kernels_tell_their_own_self_similarity(joint):
+    K, _, _ = parts(joint)
+    extension = extension_of(K)
+    own = np.diagonal(K, axis1=1, axis2=2)
+    for form in (list, lambda K: [sp.csr_array(k) for k in K]):
+        np.testing.assert_allclose(extension.embed(form(K)), extension.embed(K, own), atol=1e-13)
+
+
+def test_as_many_new_samples_as_training_ones_are_not_taken_for_them():
+    X = np.random.default_rng(0).normal(size=(2 * N, 60))
+    joint = (X @ X.T)[None]
+    extension = extension_of(joint[:, :N, :N])
+    with pytest.raises(ValueError, match=r"kernel 0.*self_similarity.*\(1, 50\)"):
+        extension.embed(joint[:, N:, :N])
+
+
+def test_shuffled_training_samples_are_not_taken_for_the_training_samples(joint):
+    K, _, _ = parts(joint)
+    extension = extension_of(K)
+    order = np.random.default_rng(0).permutation(N)
+    with pytest.raises(ValueError, match=r"kernel 1.*self_similarity"):
+        extension.embed(K[:, order])
+    own = np.diagonal(K, axis1=1, axis2=2)
+    np.testing.assert_allclose(
+        extension.embed(K[:, order], own[:, order]), extension.embed(K)[order], atol=1e-12
+    )
+
+
+def test_without_scaling_no_self_similarity_is_needed(joint):
+    K, cross, own = parts(joint)
+    extension = extension_of(K, normalize=False)
+    np.testing.assert_array_equal(extension.embed(cross), extension.embed(cross, own))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_other_types_of_numbers_are_embedded_in_double_precision(dtype):
+    X = np.random.default_rng(0).integers(-5, 6, size=(N + NEW, 60))
+    joint = (X @ X.T)[None]
+    K, cross, own = (part.astype(np.float64) for part in parts(joint))
+    extension = extension_of(K)
+    found = extension.embed(cross.astype(dtype), own)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, extension.embed(cross, own), atol=1e-6)
+
+
+def test_embedding_no_samples_gives_no_rows(joint):
+    K, cross, own = parts(joint)
+    assert extension_of(K).embed(cross[:, :0], own[:, :0]).shape == (0, 3)
