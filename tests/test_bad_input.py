@@ -314,7 +314,7 @@ def test_names_must_be_as_many_as_the_kernels():
         ("tol", True, "tol=.*between 0 and 1"),
         *[("kernels", v, "kernels=.*'precomputed'.*KernelBank") for v in ("rbf", None, 3, [], ())],
         ("kernels", KernelBank, "kernels=.*'precomputed'.*KernelBank instance"),
-        ("kernels", np.eye(3), "kernels=.*'precomputed'.*KernelBank instance"),
+        ("kernels", np.eye(3), "(?s)kernels=.*'precomputed'.*KernelBank instance"),
         *[("solver", v, "solver=.*subspace.*reduced-gradient") for v in ("newton", None, 1)],
         *[("stopping", v, "stopping=.*gap.*step") for v in ("never", None, 1)],
         ("stopping", "step", "stopping='step'.*solver='reduced-gradient'"),
@@ -630,6 +630,13 @@ def test_new_kernels_are_told_apart_by_name_not_by_order():
     model = SimpleMKKM(3, kernels="precomputed", random_state=0).fit({"a": K[0], "b": K[1]})
     expected = model.transform({"a": K[0][:9], "b": K[1][:9]})
     np.testing.assert_array_equal(model.transform({"b": K[1][:9], "a": K[0][:9]}), expected)
+
+
+def test_names_of_kernels_need_not_be_text():
+    X = dict(enumerate(gaussian_kernels()))
+    model = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(X)
+    assert model.kernel_names_ == ("0", "1", "2")
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
 def test_new_kernels_of_other_names_are_refused():

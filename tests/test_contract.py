@@ -541,6 +541,15 @@ def test_training_samples_of_kernels_symmetric_to_rounding_are_predicted_as_they
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+@pytest.mark.parametrize(("dtype", "noise"), [(np.float64, 3e-9), (np.float32, 3e-5)])
+def test_training_kernels_accepted_as_symmetric_are_known_again_as_such(inductive, dtype, noise):
+    X = gram(overlapping_views())
+    X *= 1 + noise * np.random.default_rng(0).normal(size=X.shape)
+    X = X.astype(dtype)
+    model = inductive(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n_clusters", [20, 59])
 def test_training_samples_of_wide_kernels_are_predicted_as_they_were_fitted(

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from mkclust import KernelBank, SimpleMKKM
-from mkclust.generalize import Extension, extended_rows, usable
+from mkclust.generalize import Extension
 from mkclust.stack import as_stack
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -144,25 +144,25 @@ def test_a_new_sample_without_a_direction_is_embedded_at_zero(center):
     assert model.predict(new).shape == (2,)
 
 
-def test_usable_eigenvalues_are_those_above_rounding():
-    values = np.array([2.0, 1.0, 1e-9, 1e-17, 0.0, -1e-17])
-    assert usable(values, 100).tolist() == [True, True, True, False, False, False]
-    assert not usable(np.array([0.0, -1.0]), 100).any()
-    assert not usable(np.array([-1.0, -2.0]), 100).any()
-
-
-def test_coordinates_of_vanishing_eigenvalues_are_zero():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(N, 2))
-    K = X @ X.T
-    values, H = leading(K, 4)
-    rows = extended_rows(K @ H, values)
-    np.testing.assert_allclose(rows[:, :2], H[:, :2], atol=1e-12)
-    assert not rows[:, 2:].any()
-    stack = as_stack([K], center=False, normalize=False)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_coordinates_of_vanishing_eigenvalues_are_zero(center, normalize, dtype):
+    X = np.random.default_rng(0).normal(size=(N, 2))
+    K = (X @ X.T).astype(dtype)
+    stack = as_stack([K], center=center, normalize=normalize)
+    values, H = leading(stack.entries()[0], 4)
     extension = Extension.of(stack, np.ones(1), H, values)
-    np.testing.assert_allclose(extension.embed([K]), rows, atol=1e-12)
-    assert not extension.embed([K[:5]])[:, 2:].any()
+    rows = extension.embed([K])
+    np.testing.assert_allclose(rows[:, :2], H[:, :2], atol=1e-5 if dtype == np.float32 else 1e-12)
+    assert not rows[:, 2:].any()
+    assert not extension.embed([K[:5]], np.diag(K)[None, :5])[:, 2:].any()
+
+
+def test_without_a_positive_eigenvalue_everything_is_embedded_at_zero():
+    stack = as_stack([np.eye(N)], center=False, normalize=False)
+    values, H = leading(np.eye(N), 2)
+    assert not Extension.of(stack, np.ones(1), H, 0 * values).embed([np.eye(N)]).any()
+    assert not Extension.of(stack, np.ones(1), H, -values).embed([np.eye(N)]).any()
 
 
 @pytest.mark.parametrize("rotation", range(3))

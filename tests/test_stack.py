@@ -129,7 +129,7 @@ def test_a_stack_answers_as_its_dense_reference(form, given, center, normalize, 
         assert stack.kernel(p).shape == (N, N)
 
 
-@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize(("center", "normalize"), [(True, True), (False, False)])
 def test_what_leaves_a_stack_is_float64(form, given, center, normalize):
     stack = as_stack(given, center=center, normalize=normalize)
     combined = stack.combine(np.ones(M) / M)
@@ -142,7 +142,7 @@ def test_what_leaves_a_stack_is_float64(form, given, center, normalize):
         assert type(answer) is np.ndarray
 
 
-@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize(("center", "normalize"), [(True, True), (False, False)])
 def test_a_combination_can_reuse_the_memory_of_another(form, given, center, normalize):
     K = standardized(integer_kernels(), center, normalize)
     stack = as_stack(given, center=center, normalize=normalize)
@@ -191,7 +191,7 @@ def exercise(given, **settings):
         kernel @ np.ones((n, 1)), kernel.dense(), kernel.diagonal()
 
 
-@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize(("center", "normalize"), [(True, True), (False, False)])
 def test_the_kernels_are_never_changed(given, center, normalize):
     before = content(given)
     exercise(given, center=center, normalize=normalize)

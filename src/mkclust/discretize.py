@@ -11,9 +11,10 @@ TIE = 1e-9
 
 
 def normalize_rows(rows: Float) -> Float:
-    """Return the rows scaled to unit length; a zero row has no direction and stays zero."""
+    """Return the rows scaled to unit length; a zero row has no direction and becomes zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1)
+    # Rows of an orthonormal matrix are of the order sqrt(k / n); far below that is rounding.
+    return np.where(lengths > 1e-15, rows, 0) / np.where(lengths > 1e-15, lengths, 1)
 
 
 def discretize(
@@ -53,14 +54,21 @@ def discretize(
     """
     rows = normalize_rows(rows)
     means = KMeans(n_clusters, n_init=n_init, random_state=random_state).fit(rows)
-    labels = nearest_center(rows, means.cluster_centers_)
-    sizes = np.bincount(labels, minlength=n_clusters)
-    # Equal sizes: who comes first among the samples, so that numbers do not depend on the starts.
-    first = np.full(n_clusters, len(labels))
-    np.minimum.at(first, labels, np.arange(len(labels)))
-    order = np.lexsort((first, -sizes))
-    rank = np.argsort(order)
-    return rank[labels], means.cluster_centers_[order]
+    centers = means.cluster_centers_
+    labels = nearest_center(rows, centers)
+    # A row between two centers joins the first of them, so that the order decides about sizes as
+    # sizes do about the order; larger clusters only grow, which soon settles it.
+    for _ in range(n_clusters):
+        sizes = np.bincount(labels, minlength=n_clusters)
+        # Equal sizes: who comes first among the samples, whatever the starts were.
+        first = np.full(n_clusters, len(labels))
+        np.minimum.at(first, labels, np.arange(len(labels)))
+        order = np.lexsort((first, -sizes))
+        if np.array_equal(order, np.arange(n_clusters)):
+            break
+        centers = centers[order]
+        labels = nearest_center(rows, centers)
+    return labels, centers
 
 
 def nearest_center(rows: Float, centers: Float) -> np.ndarray:

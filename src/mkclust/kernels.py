@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.views import TABLE, as_views
+from mkclust.views import TABLE, as_views, column_names
 
 MEDIAN_ROWS = 5_000
 BLOCK_ROWS = 256
@@ -119,6 +119,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             if len(self.widths) > 0
         }
         self.views_, self.scales_, self.medians_, self._origins = views, scales, medians, origins
+        self._columns = column_names(X)
         self.kernel_names_ = tuple(self._names())
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
         return self
@@ -210,6 +211,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
                 f"The bank was fitted on {_listed(self.views_)}, but found {_listed(views)}; "
                 "pass the new samples in the same form as the training ones."
             )
+        for name, columns in column_names(X).items():
+            known_columns = self._columns.get(name, columns)
+            if columns != known_columns and len(columns) == len(known_columns):
+                raise ValueError(
+                    f"View {name!r} has the columns {columns[:5]}, but {known_columns[:5]} when "
+                    "the bank was fitted; pass the same columns in the same order."
+                )
         for name, known in self.views_.items():
             found, expected = views[name].shape[1], known.shape[1]
             if found != expected and list(views) == [TABLE]:

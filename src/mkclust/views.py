@@ -44,16 +44,8 @@ def as_views(X: Any) -> dict[str, np.ndarray]:
     >>> list(as_views([[1, 2], [3, 4], [5, 6]]))
     ['table']
     """
-    # One of SciPy's sparse formats is a dict of its entries, but no mapping of views.
-    if isinstance(X, Mapping) and not issparse(X):
-        named = {str(name): view for name, view in X.items()}
-        if len(named) < len(X):
-            raise ValueError(
-                f"Two views have the same name as text, among {list(X)}; rename one of them."
-            )
-    elif isinstance(X, list | tuple) and (len(X) == 0 or any(_depth(item) > 1 for item in X)):
-        named = {f"view {i}": view for i, view in enumerate(X)}
-    else:
+    named = _named(X)
+    if list(named) == [TABLE] and named[TABLE] is X:
         return {TABLE: _check_table(X)}
     if not named:
         raise ValueError(f"There are no views in an empty {type(X).__name__}; pass at least one.")
@@ -66,6 +58,28 @@ def as_views(X: Any) -> dict[str, np.ndarray]:
                 "every view must describe the same samples, in the same order."
             )
     return views
+
+
+def column_names(X: Any) -> dict[str, list[str]]:
+    """Return the columns of those views that are data frames with names for them."""
+    frames = {name: view for name, view in _named(X).items() if hasattr(view, "columns")}
+    columns = {name: list(frame.columns) for name, frame in frames.items()}
+    return {name: c for name, c in columns.items() if all(isinstance(x, str) for x in c)}
+
+
+def _named(X: Any) -> dict[str, Any]:
+    """Return what may be several views by their names, and all else as one table."""
+    # One of SciPy's sparse formats is a dict of its entries, but no mapping of views.
+    if isinstance(X, Mapping) and not issparse(X):
+        named = {str(name): view for name, view in X.items()}
+        if len(named) < len(X):
+            raise ValueError(
+                f"Two views have the same name as text, among {list(X)}; rename one of them."
+            )
+        return named
+    if isinstance(X, list | tuple) and (len(X) == 0 or any(_depth(item) > 1 for item in X)):
+        return {f"view {i}": view for i, view in enumerate(X)}
+    return {TABLE: X}
 
 
 def _depth(item: Any) -> int:

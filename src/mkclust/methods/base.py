@@ -16,12 +16,12 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mkclust.discretize import discretize, nearest_center, normalize_rows
-from mkclust.generalize import Extension, extended_rows
-from mkclust.kernels import KernelBank, as_views
+from mkclust.generalize import Extension
+from mkclust.kernels import KernelBank
 from mkclust.linalg import to_host
 from mkclust.methods.inputs import kind_of_input
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack, as_stack
+from mkclust.stack import KernelStack, as_numbers, as_stack, row_sums
 from mkclust.subspace import relax
 from mkclust.types import Array, Float
 
@@ -35,7 +35,7 @@ class MultipleKernelClusterer(
     """Base of all methods: a child stores its parameters and solves; this does the rest.
 
     A child defines ``__init__`` and ``_solve(stack) -> Solution``, and may add what it has
-    learned beyond the common attributes in ``_learned(solution, labels)``.
+    learned beyond the common attributes in ``_learned(stack, solution, labels)``.
     """
 
     # The grid that the authors of a method search, as scikit-learn's ParameterGrid takes it.
@@ -82,8 +82,9 @@ class MultipleKernelClusterer(
         checked = time.perf_counter()
         solution = self._solve(stack)
         solved = time.perf_counter()
-        learned |= self._common_attributes(stack, kernels, solution)
-        learned |= self._learned(solution, learned["labels_"])
+        learned.setdefault("n_features_in_", stack.n_samples)
+        learned |= self._common_attributes(stack, solution)
+        learned |= self._learned(stack, solution, learned["labels_"])
         learned |= {
             "kernel_seconds_": made - started,
             "check_seconds_": checked - made,
@@ -114,7 +115,8 @@ class MultipleKernelClusterer(
         ndarray of shape (n_new,)
             The same as ``labels_`` for the training samples.
         """
-        return nearest_center(normalize_rows(self.transform(X, self_similarity)), self._centers)
+        rows = self._embed(X, self_similarity)
+        return nearest_center(normalize_rows(rows), self._centers)
 
     def transform(self, X: Any, self_similarity: Array | None = None) -> Float:
         """Embed new samples, with rows of their natural length.
@@ -130,13 +132,16 @@ class MultipleKernelClusterer(
         -------
         ndarray of shape (n_new, n_clusters)
         """
+        return self._embed(X, self_similarity)
+
+    def _embed(self, X: Any, self_similarity: Array | None) -> Float:
+        """Embed new samples, having checked them."""
         check_is_fitted(self)
-        bank = getattr(self, "bank_", None)
-        if bank is None:
-            cross = self._cross_kernels(X)
-        else:
+        if hasattr(self, "bank_"):
             views = self._views(X, self, reset=False)
-            cross, self_similarity = bank.transform(views), bank.self_similarity(views)
+            kernels, own = self.bank_.transform(views), self.bank_.self_similarity(views)
+            return self._extension.embed(kernels, own)
+        cross = self._cross_kernels(X)
         if self_similarity is not None:
             self_similarity = np.asarray(self_similarity, dtype=np.float64)
             expected = (len(cross), cross[0].shape[0])
@@ -145,13 +150,19 @@ class MultipleKernelClusterer(
                     f"self_similarity has the shape {self_similarity.shape}, expected {expected}: "
                     "one row a kernel, one column a new sample"
                 )
+            if not np.all(np.isfinite(self_similarity)) or self_similarity.min() < 0:
+                raise ValueError(
+                    "self_similarity has entries that are NaN, infinite or negative: pass k(x, x)"
+                )
         return self._extension.embed(cross, self_similarity)
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve the method's relaxed problem."""
         raise NotImplementedError(f"{type(self).__name__} must define _solve")
 
-    def _learned(self, solution: Solution, labels: np.ndarray) -> dict[str, Any]:
+    def _learned(
+        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+    ) -> dict[str, Any]:
         """Return what the method learns beyond the common attributes."""
         return {}
 
@@ -177,9 +188,11 @@ class MultipleKernelClusterer(
         # Identical samples have identical rows in every kernel, and so identical products.
         probe = np.random.default_rng(0).standard_normal((stack.n_samples, 1))
         images = to_host(stack.apply(probe))[:, :, 0]
-        print_ = np.sort(np.random.default_rng(1).standard_normal(len(images)) @ images)
-        tie = 1e-10 * max(abs(print_[0]), abs(print_[-1]))
-        n_distinct = 1 + int(np.sum(np.diff(print_) > tie))
+        images /= np.median(np.abs(images), axis=1, keepdims=True) + np.finfo(np.float64).tiny
+        prints = np.sort(np.random.default_rng(1).standard_normal(len(images)) @ images)
+        sizes = np.abs(prints) + np.median(np.abs(prints))
+        ties = np.diff(prints) <= 0.01 * np.sqrt(stack.precision) * sizes[1:]
+        n_distinct = stack.n_samples - int(ties.sum())
         if n_distinct < self.n_clusters:
             raise ValueError(
                 f"n_clusters={self.n_clusters}, but only {n_distinct} of the {stack.n_samples} "
@@ -190,8 +203,6 @@ class MultipleKernelClusterer(
         """Return the kernels of X and their names; note what new samples will need."""
         kind = kind_of_input(X, self.kernels)
         if kind == "kernels":
-            first = next(iter(X.values())) if isinstance(X, Mapping) else X[0]
-            learned["n_features_in_"] = int(np.shape(first)[-1]) if np.ndim(first) else 0
             return X, None
         # A probe takes the notes of scikit-learn's validation, so that a failing fit leaves none.
         probe = clone(self)
@@ -209,12 +220,12 @@ class MultipleKernelClusterer(
         return kernels, bank.kernel_names_
 
     def _views(self, X: Any, noted_by: Any, *, reset: bool) -> Any:
-        """Return views ready for the bank; a plain table goes through scikit-learn's validation."""
+        """Return what the bank takes; a plain table goes through scikit-learn's validation."""
         if kind_of_input(X, KernelBank()) == "table":
             types = [np.float64, np.float32]
             least = 2 if reset else 1
             return validate_data(noted_by, X, reset=reset, dtype=types, ensure_min_samples=least)
-        return as_views(X)
+        return X
 
     def _cross_kernels(self, X: Any) -> list[Array]:
         """Return the similarities of new samples to the training samples, checked."""
@@ -223,24 +234,21 @@ class MultipleKernelClusterer(
         if len(X) != len(names):
             raise ValueError(f"X has {len(X)} kernels, the model was fitted on {len(names)}")
         if isinstance(X, Mapping):
+            X = {str(name): kernel for name, kernel in X.items()}
             if missing := [name for name in names if name not in X]:
                 raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
             X = [X[name] for name in names]
-        cross = list(X)
-        cross = [K if hasattr(K, "shape") else np.asarray(K, dtype=np.float64) for K in cross]
+        cross = [as_numbers(K, name) for name, K in zip(names, X, strict=True)]
         for name, K in zip(names, cross, strict=True):
             if K.ndim != 2 or K.shape[1] != n or K.shape[0] != cross[0].shape[0]:
                 raise ValueError(
                     f"{name} has the shape {K.shape}: expected similarities of "
                     f"{cross[0].shape[0]} new samples (rows) to the {n} training samples (columns)"
                 )
-            if not np.all(np.isfinite(np.asarray(K.sum(axis=1)))):
-                raise ValueError(f"{name} contains NaN or infinity: drop those samples")
+            row_sums(K, name)  # refuses what is not finite
         return cross
 
-    def _common_attributes(
-        self, stack: KernelStack, kernels: Any, solution: Solution
-    ) -> dict[str, Any]:
+    def _common_attributes(self, stack: KernelStack, solution: Solution) -> dict[str, Any]:
         """Return what every method learns, labels included."""
         k = self.n_clusters
         H = to_host(solution.partition)
@@ -259,14 +267,8 @@ class MultipleKernelClusterer(
         if solution.coefficients is not None and solution.relaxation is not None:
             values = solution.relaxation.eigenvalues[:k]
             extension = Extension.of(stack, solution.coefficients, H, values)
-            # k-means sees the training samples as it will see new ones. What was repaired in a
-            # kernel cannot be repaired in a new sample, so there the kernels as given are asked.
-            if stack.repaired:
-                cross = [*(kernels.values() if isinstance(kernels, Mapping) else kernels)]
-                own = np.stack([standard.diagonal for standard in stack.standards])
-                rows = extension.embed(cross, own)
-            else:
-                rows = to_host(extended_rows(solution.relaxation.products[:, :k], values))
+            # k-means sees the training samples as it will see new ones.
+            rows = extension.embed_training(stack)
             learned |= {"coefficients_": solution.coefficients, "_extension": extension}
         learned["labels_"], learned["_centers"] = self._discretize(rows)
         return learned

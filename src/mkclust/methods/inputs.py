@@ -13,13 +13,15 @@ Kind = Literal["kernels", "views", "table"]
 
 def kind_of_input(X: Any, kernels: Any) -> Kind:
     """Return what X is, given the parameter ``kernels``, or refuse what could be two things."""
-    if not (isinstance(kernels, KernelBank) or kernels in ("auto", "precomputed")):
+    named = isinstance(kernels, str) and kernels in ("auto", "precomputed")
+    if not (named or isinstance(kernels, KernelBank)):
         raise ValueError(
             f"kernels={kernels!r}: pass 'auto', 'precomputed' or a KernelBank instance"
         )
     several = _several_matrices(X)
     dimensions = 2 if scipy.sparse.issparse(X) or several else getattr(X, "ndim", 2)
-    if kernels == "precomputed":
+    precomputed, auto = (named and kernels == name for name in ("precomputed", "auto"))
+    if precomputed:
         if several or dimensions == 3:
             return "kernels"
         shape = getattr(X, "shape", None)
@@ -29,7 +31,7 @@ def kind_of_input(X: Any, kernels: Any) -> Kind:
             + " if it is the only kernel"
         )
     if dimensions == 3:
-        if kernels == "auto":
+        if auto:
             return "kernels"
         raise ValueError(
             f"X has the shape {X.shape}: a KernelBank makes kernels from views, samples x "
@@ -37,9 +39,9 @@ def kind_of_input(X: Any, kernels: Any) -> Kind:
         )
     if not several:
         return "table"
-    shapes = {np.shape(matrix) for matrix in _matrices(X)}
-    if kernels == "auto" and len(shapes) == 1 and len(set(*shapes)) == 1:
-        n = next(iter(shapes))[0]
+    shapes = {tuple(np.shape(matrix)) for matrix in _matrices(X)}
+    n = max(max(shapes), default=0)
+    if auto and shapes == {(n, n)}:
         raise ValueError(
             f"X holds square matrices only, all {n} x {n}: they could be kernels or views with as "
             "many features as samples; pass kernels='precomputed' for kernels or "
@@ -52,13 +54,11 @@ def _several_matrices(X: Any) -> bool:
     """Return whether X is a list or dict of two-dimensional things."""
     if scipy.sparse.issparse(X):  # one format of SciPy's is a dict, too
         return False
-    if isinstance(X, Mapping):
-        return True
-    if not isinstance(X, list | tuple):
+    if not isinstance(X, Mapping | list | tuple):
         return False
     if not X:
-        raise ValueError("X is an empty list: pass at least one kernel or view")
-    return any(_dimensions(item) == 2 for item in X)
+        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    return isinstance(X, Mapping) or any(_dimensions(item) == 2 for item in X)
 
 
 def _matrices(X: Any) -> list:

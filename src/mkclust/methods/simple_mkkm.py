@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust.generalize import extended_rows
+from mkclust.generalize import inverse
 from mkclust.linalg import to_host
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
@@ -247,14 +247,16 @@ class SimpleMKKM(MultipleKernelClusterer):
             stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter, stopping=self.stopping
         )
 
-    def _learned(self, solution: Solution, labels: np.ndarray) -> dict[str, Any]:
+    def _learned(
+        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+    ) -> dict[str, Any]:
         """Return the certificate and what uniform weights find; warn where they find more."""
         baseline, relaxation = solution.baseline, solution.relaxation
         assert baseline is not None
         assert relaxation is not None
         k = self.n_clusters
-        rows = extended_rows(baseline.products[:, :k], baseline.eigenvalues[:k])
-        baseline_labels, _ = self._discretize(to_host(rows))
+        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
+        baseline_labels, _ = self._discretize(to_host(baseline.products[:, :k] * scale))
         learned: dict[str, Any] = {
             "duality_gap_": solution.gap,
             "lower_bounds_": solution.lower_bounds,

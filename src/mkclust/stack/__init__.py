@@ -12,18 +12,28 @@ import scipy.sparse
 
 from mkclust.stack.base import KernelStack, Operator, Standard
 from mkclust.stack.checks import (
-    as_matrix,
+    as_numbers,
+    check_square,
     check_symmetry,
     describe,
     learn_centering,
     learn_scale,
+    row_sums,
     smallest_eigenvalue,
     smallest_eigenvalue_seen,
 )
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.types import Float
 
-__all__ = ["DenseStack", "KernelStack", "Operator", "Standard", "as_stack"]
+__all__ = [
+    "DenseStack",
+    "KernelStack",
+    "Operator",
+    "Standard",
+    "as_numbers",
+    "as_stack",
+    "row_sums",
+]
 
 PSD_CHOICES = ("error", "clip", "shift")
 
@@ -76,10 +86,11 @@ def as_stack(
     """
     if psd not in PSD_CHOICES:
         raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
-    matrices, names, whole = _collect(kernels, names)
+    slices, names, whole = _collect(kernels, names)
     who = [describe(index, name) for index, name in enumerate(names)]
-    matrices = [as_matrix(matrix, label) for matrix, label in zip(matrices, who, strict=True)]
+    matrices = [as_numbers(matrix, label) for matrix, label in zip(slices, who, strict=True)]
     for matrix, label in zip(matrices, who, strict=True):
+        check_square(matrix, label)
         if matrix.shape != matrices[0].shape:
             raise ValueError(
                 f"kernels of different sizes: {who[0]} has {matrices[0].shape[0]} samples, {label} "
@@ -94,17 +105,16 @@ def as_stack(
         scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
         stacked.append(replace(kernel, standard=replace(kernel.standard, scale=scale)))
         standards.append(replace(given.standard, scale=scale))
-    repaired = any(a.matrix is not b or a.shift for a, b in zip(stacked, matrices, strict=True))
-    if repaired or (whole is not None and whole.dtype != matrices[0].dtype):
-        whole = None
-    return DenseStack(tuple(stacked), tuple(names), tuple(standards), repaired, whole)
+    if any(kernel.matrix is not part for kernel, part in zip(stacked, slices, strict=True)):
+        whole = None  # converted or clipped: no longer slices of one array
+    return DenseStack(tuple(stacked), tuple(names), tuple(standards), tuple(matrices), whole)
 
 
 def _collect(kernels: Any, names: Sequence[str] | None) -> tuple[list, list[str], Any]:
     """Return the single kernels, their names, and the contiguous array that holds them all."""
     whole = None
     if isinstance(kernels, Mapping):
-        names = [str(name) for name in kernels] if names is None else names
+        names = list(kernels) if names is None else names
         matrices = list(kernels.values())
     elif isinstance(kernels, list | tuple):
         matrices = list(kernels)
@@ -114,9 +124,9 @@ def _collect(kernels: Any, names: Sequence[str] | None) -> tuple[list, list[str]
             "[K] if it is the only kernel"
         )
     elif getattr(kernels, "ndim", 0) == 3:
-        matrices = list(kernels)
         if isinstance(kernels, np.ndarray) and kernels.flags.c_contiguous:
-            whole = np.asarray(kernels)
+            kernels = whole = np.asarray(kernels)
+        matrices = list(kernels)
     else:
         raise TypeError(
             f"kernels of type {type(kernels).__name__}: pass an array of shape (m, n, n), or a "
@@ -128,7 +138,7 @@ def _collect(kernels: Any, names: Sequence[str] | None) -> tuple[list, list[str]
         names = [f"kernel {index}" for index in range(len(matrices))]
     if len(names) != len(matrices):
         raise ValueError(f"{len(names)} names for {len(matrices)} kernels: give each one a name")
-    return matrices, list(names), whole
+    return matrices, [str(name) for name in names], whole
 
 
 def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKernel:

@@ -39,8 +39,12 @@ class KernelStack(Protocol):
         """How each kernel is centered and scaled."""
 
     @property
-    def repaired(self) -> bool:
-        """Whether the kernels are no longer quite those that were given."""
+    def given(self) -> Sequence[Array]:
+        """The kernels as they came: neither centered nor scaled nor repaired."""
+
+    @property
+    def precision(self) -> float:
+        """Relative rounding of the entries."""
 
     @property
     def n_kernels(self) -> int:
@@ -126,13 +130,17 @@ class Standard:
         """
         if self.scale is not None:
             P = P * self.scale[:, None]
-        if self.row_means is None:
-            rows, means = np.asarray(cross @ P), np.zeros(cross.shape[0])
-        else:
-            means = np.asarray(cross.mean(axis=1), dtype=np.float64).reshape(-1)
-            # Centered columns of P cancel the new samples' own means exactly.
-            P = P - P.mean(axis=0)
-            rows = np.asarray(cross @ P) - self.row_means @ P
+        if self.row_means is not None:
+            P = P - P.mean(axis=0)  # cancels the new samples' own means exactly
+        rows, means = np.empty((cross.shape[0], P.shape[1])), np.zeros(cross.shape[0])
+        # In float64 whatever the similarities are, some rows at a time to spare the memory.
+        for start in range(0, len(rows), 1024):
+            block = cross[start : start + 1024].astype(np.float64)
+            rows[start : start + 1024] = block @ P
+            if self.row_means is not None:
+                means[start : start + 1024] = np.asarray(block.mean(axis=1)).reshape(-1)
+        if self.row_means is not None:
+            rows -= self.row_means @ P
         if self.scale is None:
             return rows
         if self_similarity is None:

@@ -18,12 +18,17 @@ def describe(index: int, name: str) -> str:
     return name if name == f"kernel {index}" else f"kernel {index} ({name!r})"
 
 
-def as_matrix(matrix: Array, who: str) -> Array:
-    """Return one kernel as a float matrix, or say why it is none."""
+def as_numbers(matrix: Array, who: str) -> Array:
+    """Return a matrix of floats, or say why it is none; float32 and float64 are not copied."""
     if scipy.sparse.issparse(matrix):
         matrix = matrix.tocsr()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # sorting in place would change the caller's arrays
+            matrix.sum_duplicates()
     else:
-        matrix = np.asanyarray(matrix)
+        if np.ma.is_masked(matrix):
+            raise ValueError(f"{who} has masked entries: drop those samples or fill them in")
+        matrix = np.asarray(matrix)
         if matrix.dtype == object:
             try:
                 matrix = matrix.astype(np.float64)
@@ -36,6 +41,13 @@ def as_matrix(matrix: Array, who: str) -> Array:
             f"{who} has the type {matrix.dtype}: a kernel is a matrix of real numbers; "
             "convert it to float64 or float32"
         )
+    if matrix.dtype not in (np.float64, np.float32):
+        matrix = matrix.astype(np.float32 if matrix.dtype == np.float16 else np.float64)
+    return matrix
+
+
+def check_square(matrix: Array, who: str) -> None:
+    """Raise where a kernel is no square matrix, or one without samples."""
     if matrix.ndim != 2:
         raise ValueError(f"{who} has the shape {matrix.shape}: a kernel has two dimensions")
     if matrix.shape[0] != matrix.shape[1]:
@@ -43,9 +55,8 @@ def as_matrix(matrix: Array, who: str) -> Array:
             f"{who} is not square, its shape is {matrix.shape}: pass similarities of all samples "
             "to all samples, or pass samples x features tables as views"
         )
-    if matrix.dtype not in (np.float64, np.float32):
-        matrix = matrix.astype(np.float32 if matrix.dtype == np.float16 else np.float64)
-    return matrix
+    if matrix.shape[0] == 0:
+        raise ValueError(f"{who} is empty, it has no samples: pass at least two")
 
 
 def row_sums(matrix: Array, who: str) -> Float:
@@ -53,9 +64,10 @@ def row_sums(matrix: Array, who: str) -> Float:
     with np.errstate(invalid="ignore", over="ignore"):
         sums = np.asarray(matrix.sum(axis=1, dtype=np.float64)).reshape(-1)
     if not np.all(np.isfinite(sums)):
-        parts = [matrix.data] if scipy.sparse.issparse(matrix) else list(_row_blocks(matrix))
-        n_nan = sum(int(np.isnan(part).sum()) for part in parts)
-        n_inf = sum(int(np.isinf(part).sum()) for part in parts)
+        n_nan = sum(int(np.isnan(part).sum()) for part in _row_blocks(matrix))
+        n_inf = sum(int(np.isinf(part).sum()) for part in _row_blocks(matrix))
+        if n_nan + n_inf == 0:
+            raise ValueError(f"{who} has entries so large that sums overflow: rescale it")
         raise ValueError(
             f"{who} contains NaN or infinity: {n_nan} entries are NaN and {n_inf} infinite; "
             "drop those samples or repair the kernel"
@@ -89,10 +101,16 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standard:
     row_means = row_sums(matrix, who) / matrix.shape[0]
     diagonal = np.asarray(matrix.diagonal(), dtype=np.float64)
     standard = Standard(diagonal, row_means if center else None)
-    size = np.abs(diagonal).mean()
-    if np.abs(standard.centered_diagonal()).mean() <= 1e3 * np.finfo(matrix.dtype).eps * size:
-        state = "constant: nothing is left of it after centering" if center and size else "zero"
-        raise ValueError(f"{who} is {state}; leave it out")
+    rounding = 1e3 * np.finfo(matrix.dtype).eps
+    if np.abs(standard.centered_diagonal()).mean() <= rounding * np.abs(diagonal).mean():
+        # An indefinite kernel may have a zero diagonal and something beside it.
+        probe = np.random.default_rng(0).standard_normal(matrix.shape[0])
+        image = matrix @ (probe - probe.mean() if center else probe)
+        rest = np.abs(image - image.mean() if center else image).max()
+        if rest <= rounding * np.abs(probe).sum() * np.abs(diagonal).mean():
+            constant = center and diagonal.any()
+            state = "constant: nothing is left of it after centering" if constant else "zero"
+            raise ValueError(f"{who} is {state}; leave it out")
     return standard
 
 
@@ -117,10 +135,11 @@ def smallest_eigenvalue_seen(kernel: Operator, seed: int = 0) -> tuple[float, fl
     """
     n = kernel.shape[0]
     v = np.random.default_rng(seed).standard_normal((n, 1))
-    basis = [v / np.linalg.norm(v)]
-    alphas, betas = [], []
+    basis, alphas, betas, unit = [v / np.linalg.norm(v)], [], [], 0.0
     for _ in range(min(LANCZOS_STEPS, n)):
         image = np.asarray(kernel @ basis[-1])
+        unit = unit or float(np.abs(image).max()) or 1.0  # so that no square over- or underflows
+        image = image / unit
         alphas.append(float((basis[-1] * image).sum()))
         B = np.hstack(basis)
         for _ in range(2):  # full reorthogonalization keeps the few steps honest
@@ -134,7 +153,7 @@ def smallest_eigenvalue_seen(kernel: Operator, seed: int = 0) -> tuple[float, fl
     steps = np.arange(len(alphas) - 1)
     T[steps, steps + 1] = T[steps + 1, steps] = betas[: len(steps)]
     values = np.linalg.eigvalsh(T)
-    return float(values[0]), float(np.abs(values).max())
+    return float(unit * values[0]), float(unit * np.abs(values).max())
 
 
 def smallest_eigenvalue(kernel: Operator) -> float:
@@ -153,8 +172,9 @@ def smallest_eigenvalue(kernel: Operator) -> float:
 
 def _row_blocks(matrix: Array) -> Iterator[Array]:
     """Yield the rows of a matrix in blocks of a few megabytes."""
-    for start in range(0, len(matrix), 256):
-        yield matrix[start : start + 256]
+    for start in range(0, matrix.shape[0], 256):
+        block = matrix[start : start + 256]
+        yield block.data if scipy.sparse.issparse(block) else block
 
 
 def _listing(samples: Array) -> str:

@@ -143,8 +143,8 @@ class DenseStack:
         Their names.
     standards : sequence of Standard
         How the kernels as given, and those of new samples, are centered and scaled.
-    repaired : bool
-        Whether an indefinite kernel was clipped or shifted.
+    given : sequence of matrices of shape (n, n)
+        The kernels as they came, before any repair.
     whole : ndarray of shape (m, n, n) or None
         The one contiguous array that the matrices are slices of, where there is one: combined
         by a single BLAS call.
@@ -153,8 +153,19 @@ class DenseStack:
     kernels: Sequence[StandardizedKernel]
     names: tuple[str, ...]
     standards: Sequence[Standard] = field(repr=False)
-    repaired: bool = False
+    given: Sequence[Any] = field(repr=False)
     whole: Any = field(default=None, repr=False)
+
+    @property
+    def repaired(self) -> bool:
+        """Whether an indefinite kernel was clipped or shifted."""
+        pairs = zip(self.kernels, self.given, strict=True)
+        return any(kernel.shift or kernel.matrix is not given for kernel, given in pairs)
+
+    @property
+    def precision(self) -> float:
+        """Relative rounding of the entries."""
+        return float(np.finfo(np.result_type(*(m.dtype for m in self.given))).eps)
 
     @property
     def n_kernels(self) -> int:
@@ -204,12 +215,12 @@ class DenseStack:
         scales = [kernel.standard.scale for kernel in self.kernels]
         if all(scipy.sparse.issparse(matrix) for matrix in matrices):
             return sum(
-                matrix * c if scale is None else matrix.multiply(scale).multiply(c * scale[:, None])
+                _scaled(matrix, c, scale)
                 for c, matrix, scale in zip(coefficients, matrices, scales, strict=True)
             ).tocsr()
         n = self.n_samples
         if out is None:
-            out = np.empty((n, n), np.result_type(*matrices))
+            out = np.empty((n, n), np.result_type(*(matrix.dtype for matrix in matrices)))
         if self.whole is not None and all(scale is None for scale in scales):
             flat = self.whole.reshape(len(matrices), -1)
             np.dot(coefficients.astype(flat.dtype), flat, out=out.reshape(-1))
@@ -264,6 +275,15 @@ class DenseStack:
                 "allowed: use fewer samples, or a method that needs products only"
             )
         return np.stack([kernel.block(samples, samples) for kernel in self.kernels])
+
+
+def _scaled(matrix: Array, c: float, scale: Float | None) -> Array:
+    """Return a sparse matrix times a number, and times the scale of its rows and columns."""
+    one = matrix.dtype.type
+    if scale is None:
+        return matrix * one(c)
+    diagonal = scipy.sparse.diags_array(scale.astype(matrix.dtype))
+    return diagonal @ matrix @ (diagonal * one(c))
 
 
 def _n_threads() -> int:
