@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.pipeline import make_pipeline
 
-from mkclust import kernels as kernels_module
+from mkclust import distances
 from mkclust.kernels import KernelBank
 
 
@@ -170,7 +170,7 @@ def test_scaling_a_view_leaves_the_whole_bank_as_it_was(seed, factor):
 def test_the_median_of_many_rows_is_taken_over_a_seeded_subset(rng, monkeypatch):
     X = rng.normal(size=(900, 2))
     exact = KernelBank().fit(X).medians_["table"]
-    monkeypatch.setattr(kernels_module, "MEDIAN_ROWS", 600)
+    monkeypatch.setattr(distances, "MEDIAN_ROWS", 600)
     first, second = (KernelBank().fit(X).medians_["table"] for _ in range(2))
     assert first == second != exact
     assert first == pytest.approx(exact, rel=0.05)

@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse.linalg
 
 from conftest import gaussian_kernels
+from mkclust.relaxation import relax
 from mkclust.stack import as_stack
-from mkclust.subspace import relax, search
+from mkclust.subspace import search
 from mkclust.surfaces import CuttingSurfaces
 from problems import FAMILIES, commuting, top_eigenvalue_sum
 

@@ -27,8 +27,8 @@ import mkclust
 from mkclust import KernelBank
 from mkclust.datasets import load
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
+from mkclust.relaxation import Relaxation
 from mkclust.stack import as_stack
-from mkclust.subspace import Relaxation
 
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 RAW = {"center": False, "normalize": False}

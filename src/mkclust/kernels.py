@@ -8,13 +8,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.distances import (
+    mean_squared_norm,
+    median_distance,
+    safe_norms,
+    squared_distances,
+    squared_norms,
+)
 from mkclust.views import TABLE, as_views, column_names
 
-MEDIAN_ROWS = 5_000
 BLOCK_ROWS = 256
-# Squared distances come from inner products; below this share of the squared norms their
-# difference is rounding, and the two rows count as identical.
-RESOLUTION = 1e-13
 
 
 class KernelBank(TransformerMixin, BaseEstimator):
@@ -109,12 +112,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         if len(next(iter(views.values()))) < 2:
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
-        scales = {name: _mean_squared_norm(name, view) for name, view in views.items()}
+        scales = {name: mean_squared_norm(name, view) for name, view in views.items()}
         # Distances do not depend on the origin, and inner products give them to more digits the
         # closer it is; the median stays close despite outliers.
         origins = {name: np.median(view, axis=0) for name, view in views.items()}
         medians = {
-            name: _median_distance(name, np.subtract(view, origins[name], dtype=np.float64))
+            name: median_distance(name, np.subtract(view, origins[name], dtype=np.float64))
             for name, view in views.items()
             if len(self.widths) > 0
         }
@@ -275,7 +278,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             columns = slice(start if same else 0, None)
             parts = iter(kernels[:, rows, columns])
             if len(self.widths) > 0:
-                squared = _squared_distances(view_moved[rows], known_moved[columns])
+                squared = squared_distances(view_moved[rows], known_moved[columns])
                 for width in self.widths:
                     part = next(parts)
                     np.multiply(squared, -0.5 / (width * self.medians_[name]) ** 2, out=part)
@@ -289,8 +292,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
                     next(parts)[...] = inner
                 elif self.linear == "cosine":
                     inner *= self.scales_[name]
-                    inner /= _norms(view[rows])[:, None]
-                    np.divide(inner, _norms(known[columns]), out=next(parts))
+                    inner /= safe_norms(view[rows])[:, None]
+                    np.divide(inner, safe_norms(known[columns]), out=next(parts))
             if same:
                 _mirror(kernels, start, start + BLOCK_ROWS)
 
@@ -298,7 +301,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Compute k(x, x) for the rows of checked views."""
         result = self._allocate(len(next(iter(views.values()))))
         for part, name in zip(np.split(result, len(views)), views, strict=True):
-            squared = _squared_norms(views[name]) / self.scales_[name]
+            squared = squared_norms(views[name]) / self.scales_[name]
             part[: len(self.widths)] = 1
             rest = iter(part[len(self.widths) :])
             for offset, degree in self.polynomials:
@@ -318,61 +321,6 @@ def _listed(views: dict[str, np.ndarray]) -> str:
     if list(views) == [TABLE]:
         return "one table"
     return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
-
-
-def _squared_norms(view: np.ndarray) -> np.ndarray:
-    """Return the squared norm of every row, in float64."""
-    return np.einsum("ij,ij->i", view, view, dtype=np.float64)
-
-
-def _norms(view: np.ndarray) -> np.ndarray:
-    """Return the norm of every row to divide by, with 1 for rows of zeros."""
-    norms = np.sqrt(_squared_norms(view))
-    return np.where(norms > 0, norms, 1)
-
-
-def _mean_squared_norm(name: str, view: np.ndarray) -> float:
-    """Return the scale of a view's inner products."""
-    with np.errstate(over="ignore"):
-        scale = float(_squared_norms(view).mean())
-    if not 0 < scale < np.inf:
-        found = f"{'zero, or too small' if scale == 0 else 'too large'} to square and sum"
-        advice = "rescale the view, or leave it out"
-        raise ValueError(f"The entries of view {name!r} are {found}; {advice}.")
-    return scale
-
-
-def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return squared distances between rows, exactly zero where rows are identical."""
-    norms = _squared_norms(A)[:, None] + _squared_norms(B)
-    squared = A @ B.T
-    squared *= -2
-    squared += norms
-    norms *= RESOLUTION
-    squared[squared <= norms] = 0
-    return squared
-
-
-def _median_distance(name: str, rows: np.ndarray) -> float:
-    """Return the median distance between two rows, or a stand-in where it is zero."""
-    if len(rows) > MEDIAN_ROWS:
-        drawn = np.random.default_rng(0).choice(len(rows), MEDIAN_ROWS, replace=False)
-        rows = rows[np.sort(drawn)]
-    pairs = []
-    for start in range(0, len(rows), BLOCK_ROWS):
-        squared = _squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])
-        pairs.append(squared[np.triu(np.ones(squared.shape, dtype=bool), k=1)])
-    distances = np.concatenate(pairs)
-    np.sqrt(distances, out=distances)
-    median = float(np.median(distances))
-    if median > 0:
-        return median
-    if not distances.any():
-        raise ValueError(
-            f"All {len(rows)} rows looked at in view {name!r} are identical, so it says nothing "
-            "about the clusters and its Gaussian kernels have no width; leave it out."
-        )
-    return float(distances[distances > 0].mean())
 
 
 def _power(base: np.ndarray, degree: int, out: np.ndarray) -> None:

@@ -21,8 +21,8 @@ from mkclust.kernels import KernelBank
 from mkclust.linalg import to_host
 from mkclust.methods.inputs import kind_of_input
 from mkclust.methods.solution import Solution
+from mkclust.relaxation import relax
 from mkclust.stack import KernelStack, as_numbers, as_stack, row_sums
-from mkclust.subspace import relax
 from mkclust.types import Array, Float
 
 # How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.

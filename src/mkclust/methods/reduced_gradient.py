@@ -7,8 +7,8 @@ import numpy as np
 
 from mkclust.linalg import to_host
 from mkclust.methods.solution import Solution
+from mkclust.relaxation import Relaxation, relax
 from mkclust.simplex import longest_step, reduced_direction
-from mkclust.subspace import Relaxation, relax
 from mkclust.surfaces import CuttingSurfaces
 from mkclust.types import Array, Float
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mkclust.subspace import Relaxation
+from mkclust.relaxation import Relaxation
 from mkclust.types import Array, Float
 
 
