@@ -293,6 +293,12 @@ def test_unknown_repairs_are_refused(door, psd):
         door(sound_kernels(), psd=psd)
 
 
+def test_two_kernels_of_one_name_are_refused(door):
+    K = sound_kernels()
+    with pytest.raises(ValueError, match="same name"):
+        door({1: K[0], "1": K[1]})
+
+
 def test_names_must_be_as_many_as_the_kernels():
     with pytest.raises(ValueError, match="2 names for 3 kernels"):
         as_stack(sound_kernels(), names=["a", "b"])
@@ -384,6 +390,26 @@ def test_one_outlying_sample_does_not_make_the_others_equal():
     K[0, 0] = 1e14
     model = SimpleMKKM(3, center=False, normalize=False, random_state=0).fit(K[None])
     assert len(set(model.labels_)) == 3
+
+
+def test_samples_without_any_similarity_are_equal_and_disturb_nothing():
+    K = np.zeros((2, 12, 12))
+    K[0, :3, :3] = K[1, 3:6, 3:6] = 500 * np.eye(3) + 5
+    for k in (2, 7):
+        model = SimpleMKKM(k, center=False, normalize=False, random_state=0).fit(K)
+        assert len(set(model.labels_[6:])) == 1
+        np.testing.assert_array_equal(model.predict(K), model.labels_)
+    with pytest.raises(ValueError, match="only 7 of the 12 samples are distinct"):
+        SimpleMKKM(8, center=False, normalize=False, random_state=0).fit(K)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 11])
+def test_distinct_samples_are_not_taken_for_equal_in_single_precision(seed):
+    X = np.random.default_rng(seed).normal(size=(300, 4))[100:].astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SimpleMKKM(200, n_init=1, max_iter=2, random_state=0).fit([X])
+    assert len(set(model.labels_)) == 200
 
 
 @pytest.mark.parametrize(
@@ -654,6 +680,12 @@ def test_impossible_self_similarities_are_refused(value):
     own[1, 2] = value
     with pytest.raises(ValueError, match="self_similarity"):
         model.predict(K[:, :4], self_similarity=own)
+
+
+def test_no_new_samples_have_no_labels(of_kernels):
+    assert of_kernels.predict(NEW[:, :0]).shape == (0,)
+    assert of_kernels.predict(NEW[:, :0], self_similarity=np.ones((3, 0))).shape == (0,)
+    assert of_kernels.transform(NEW[:, :0]).shape == (0, 3)
 
 
 def test_self_similarity_is_refused_where_it_is_missing_or_of_another_shape():

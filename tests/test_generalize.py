@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -158,6 +160,15 @@ def test_coordinates_of_vanishing_eigenvalues_are_zero(center, normalize, dtype)
     assert not extension.embed([K[:5]], np.diag(K)[None, :5])[:, 2:].any()
 
 
+def test_one_kernel_in_single_precision_makes_small_eigenvalues_doubtful():
+    X = np.random.default_rng(0).normal(size=(N, 2))
+    kernels = [(X @ X.T).astype(np.float32), X @ X.T]
+    stack = as_stack(kernels, center=False, normalize=False)
+    c = np.array([0.5, 0.5])
+    values, H = leading(np.tensordot(c, stack.entries(), 1), 4)
+    assert not Extension.of(stack, c, H, values).embed(kernels)[:, 2:].any()
+
+
 def test_without_a_positive_eigenvalue_everything_is_embedded_at_zero():
     stack = as_stack([np.eye(N)], center=False, normalize=False)
     values, H = leading(np.eye(N), 2)
@@ -235,6 +246,21 @@ def test_other_types_of_numbers_are_embedded_in_double_precision(dtype):
     found = extension.embed(cross.astype(dtype), own)
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, extension.embed(cross, own), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_embedding_takes_less_memory_than_one_kernel(dtype):
+    X = np.random.default_rng(0).normal(size=(2, 1500, 8)).astype(dtype)
+    kernels = list(X @ X.transpose(0, 2, 1))
+    stack = as_stack(kernels, validate=False)
+    H, _ = np.linalg.qr(X[0].astype(np.float64))
+    extension = Extension.of(stack, np.ones(2) / 2, H, np.ones(8))
+    own = np.stack([np.diag(K) for K in kernels])
+    tracemalloc.start()
+    extension.embed(kernels, own)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < kernels[0].nbytes
 
 
 def test_embedding_no_samples_gives_no_rows(joint):
