@@ -13,12 +13,14 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mkclust.discretize import discretize, nearest_center, normalize_rows
 from mkclust.generalize import Extension
 from mkclust.kernels import KernelBank
 from mkclust.linalg import to_host
+from mkclust.methods.distinct import count_distinct
 from mkclust.methods.inputs import kind_of_input
 from mkclust.methods.solution import Solution
 from mkclust.relaxation import relax
@@ -138,6 +140,8 @@ class MultipleKernelClusterer(
         """Embed new samples, having checked them."""
         check_is_fitted(self)
         if hasattr(self, "bank_"):
+            if self_similarity is not None:
+                raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
             views = self._views(X, self, reset=False)
             kernels, own = self.bank_.transform(views), self.bank_.self_similarity(views)
             return self._extension.embed(kernels, own)
@@ -150,7 +154,7 @@ class MultipleKernelClusterer(
                     f"self_similarity has the shape {self_similarity.shape}, expected {expected}: "
                     "one row a kernel, one column a new sample"
                 )
-            if not np.all(np.isfinite(self_similarity)) or self_similarity.min() < 0:
+            if not np.all(np.isfinite(self_similarity)) or np.any(self_similarity < 0):
                 raise ValueError(
                     "self_similarity has entries that are NaN, infinite or negative: pass k(x, x)"
                 )
@@ -172,6 +176,7 @@ class MultipleKernelClusterer(
             value = getattr(self, name, 1)
             if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name}={value!r}: pass an integer of at least 1")
+        check_random_state(self.random_state)
         tol = getattr(self, "tol", 1.0)
         if not isinstance(tol, numbers.Real) or not 0 < float(tol) < 1:
             raise ValueError(f"tol={tol!r}: pass a number between 0 and 1, such as 1e-6")
@@ -185,14 +190,7 @@ class MultipleKernelClusterer(
             )
         if self.n_clusters == 1:
             return
-        # Identical samples have identical rows in every kernel, and so identical products.
-        probe = np.random.default_rng(0).standard_normal((stack.n_samples, 1))
-        images = to_host(stack.apply(probe))[:, :, 0]
-        images /= np.median(np.abs(images), axis=1, keepdims=True) + np.finfo(np.float64).tiny
-        prints = np.sort(np.random.default_rng(1).standard_normal(len(images)) @ images)
-        sizes = np.abs(prints) + np.median(np.abs(prints))
-        ties = np.diff(prints) <= 0.01 * np.sqrt(stack.precision) * sizes[1:]
-        n_distinct = stack.n_samples - int(ties.sum())
+        n_distinct = count_distinct(stack)
         if n_distinct < self.n_clusters:
             raise ValueError(
                 f"n_clusters={self.n_clusters}, but only {n_distinct} of the {stack.n_samples} "

@@ -24,11 +24,11 @@ def kind_of_input(X: Any, kernels: Any) -> Kind:
     if precomputed:
         if several or dimensions == 3:
             return "kernels"
-        shape = getattr(X, "shape", None)
+        found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
+        advice = ": pass K[None] if it is the only kernel" if dimensions == 2 else ""
         raise ValueError(
-            "kernels='precomputed' expects an array of shape (m, n, n) or a list of n x n "
-            + (f"matrices, got one of shape {shape}: pass K[None]" if shape else "matrices")
-            + " if it is the only kernel"
+            "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
+            f"matrices, got {found}{advice}"
         )
     if dimensions == 3:
         if auto:

@@ -117,7 +117,7 @@ class SimpleMKKM(MultipleKernelClusterer):
         of the identity. New samples are embedded by their similarities as given.
     validate : bool, default=True
         Look for asymmetry and negative eigenvalues in precomputed kernels (a check with the
-        diagonal and ten Lanczos steps a kernel, not a proof). False skips it.
+        diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.
     solver : {"subspace", "reduced-gradient"}, default="subspace"
         The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer.
     stopping : {"gap", "step"}, default="gap"

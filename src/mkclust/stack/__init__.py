@@ -67,7 +67,7 @@ def as_stack(
     validate : bool, default=True
         Look for asymmetry, and for negative eigenvalues with the diagonal and ten Lanczos steps a
         kernel. That is a check, not a proof: a negative eigenvalue much smaller than the largest
-        one can escape it. False skips both.
+        one can escape it. False skips both, and repairs nothing.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... where not given.
 
@@ -116,6 +116,8 @@ def _collect(kernels: Any, names: Sequence[str] | None) -> tuple[list, list[str]
     if isinstance(kernels, Mapping):
         names = list(kernels) if names is None else names
         matrices = list(kernels.values())
+        if len(set(map(str, names))) < len(names):
+            raise ValueError(f"two kernels have the same name, among {names}: rename one of them")
     elif isinstance(kernels, list | tuple):
         matrices = list(kernels)
     elif scipy.sparse.issparse(kernels) or getattr(kernels, "ndim", 0) == 2:

@@ -134,11 +134,11 @@ class Standard:
             P = P - P.mean(axis=0)  # cancels the new samples' own means exactly
         rows, means = np.empty((cross.shape[0], P.shape[1])), np.zeros(cross.shape[0])
         # In float64 whatever the similarities are, some rows at a time to spare the memory.
-        for start in range(0, len(rows), 1024):
-            block = cross[start : start + 1024].astype(np.float64)
-            rows[start : start + 1024] = block @ P
+        for start in range(0, len(rows), 256):
+            block = cross[start : start + 256].astype(np.float64, copy=False)
+            rows[start : start + 256] = block @ P
             if self.row_means is not None:
-                means[start : start + 1024] = np.asarray(block.mean(axis=1)).reshape(-1)
+                means[start : start + 256] = np.asarray(block.mean(axis=1)).reshape(-1)
         if self.row_means is not None:
             rows -= self.row_means @ P
         if self.scale is None:

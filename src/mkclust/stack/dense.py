@@ -165,7 +165,7 @@ class DenseStack:
     @property
     def precision(self) -> float:
         """Relative rounding of the entries."""
-        return float(np.finfo(np.result_type(*(m.dtype for m in self.given))).eps)
+        return max(float(np.finfo(matrix.dtype).eps) for matrix in self.given)
 
     @property
     def n_kernels(self) -> int:
