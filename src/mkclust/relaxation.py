@@ -10,6 +10,9 @@ from mkclust.types import Array, Float
 
 # Iterations without progress after which rounding is taken to have set a limit.
 PATIENCE = 5
+# Random vectors sent to look outside a subspace, and how many products each takes.
+N_SCOUTS = 8
+MIN_SCOUT_STEPS, MAX_SCOUT_STEPS = 8, 16
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,14 @@ class Relaxation:
         """Relative gap between eigenvalues k - 1 and k, where k centered clusters show."""
         return self._gap(self.n_clusters - 1)
 
+    def gap_above(self, lower_bound: float) -> float:
+        """Return how far, relatively, the value may lie above a lower bound of its minimum.
+
+        Found below the bound, the value is known to be too small; what its residuals leave open
+        stays an estimate, and counts in full.
+        """
+        return (max(self.value - lower_bound, 0.0) + self.error) / self.value
+
     def _gap(self, index: int) -> float:
         """Return the drop after the first ``index`` eigenvalues, NaN where there is none."""
         if not 0 < index < len(self.eigenvalues):
@@ -81,8 +92,13 @@ def relax(operator: Any, n_clusters: int, *, tol: float, start: Array | None = N
     width = block_width(n, n_clusters)
     if width >= n:
         return relax_whole(operator.dense(), n_clusters)
-    start = _complete(operator, start, width)
-    return improve(operator, start, operator @ start, n_clusters, tol)
+    vectors = _complete(operator, start, width)
+    found = improve(operator, vectors, operator @ vectors, n_clusters, tol)
+    # Random vectors meet every eigenvector; vectors that somebody chose may miss some.
+    while start is not None and (missed := strays(operator, found, tol)) is not None:
+        vectors = np.hstack([found.vectors, missed])
+        found = improve(operator, vectors, operator @ vectors, n_clusters, tol)
+    return found
 
 
 class Progress:
@@ -93,9 +109,11 @@ class Progress:
         self._best, self._waited = np.inf, 0
 
     def note(self, value: float) -> None:
-        """Take in the next value; a tenth less than the best so far counts as progress."""
-        self._waited = 0 if value < 0.9 * self._best else self._waited + 1
-        self._best = min(value, self._best)
+        """Take in the next value; a tenth less than at the last progress is progress."""
+        if value < 0.9 * self._best:
+            self._best, self._waited = value, 0
+        else:
+            self._waited += 1
         self.stalled = self._waited >= PATIENCE
 
 
@@ -158,6 +176,54 @@ def improve(
         T[:end, size:end] = inner(rows[:end].T, fresh)
         T[size:end, :size] = T[:size, size:end].T
         size = end
+
+
+def strays(operator: Any, found: Relaxation, tol: float) -> Array | None:
+    """Look for eigenvectors that belong to the k leading ones and are not among them.
+
+    Residuals cannot tell of them: a subspace that the matrix maps into itself has none, whatever
+    lies beside it. So the guard vectors and some random ones are iterated in the complement of the
+    k vectors found, until the largest Ritz value there is above the k-th eigenvalue, or clearly
+    below. Finding none is strong evidence, not proof.
+
+    Parameters
+    ----------
+    operator : Operator
+        The kernel.
+    found : Relaxation
+        What counts as the k leading ones so far, with guard vectors.
+    tol : float
+        Relative error of the eigenvalue sum that may go unnoticed.
+
+    Returns
+    -------
+    array of shape (n_samples, b) or None
+        Orthonormal vectors to take in, None where there is nothing to find.
+    """
+    n, k = operator.shape[0], found.n_clusters
+    level = found.eigenvalues[k - 1] + tol * found.value / k
+    scouts = operator @ np.random.default_rng(1).standard_normal((n, N_SCOUTS))
+    new = orthonormalize(np.hstack([found.vectors[:, k:], scouts]), found.vectors[:, :k])
+    rows, images = (np.empty((k + new.shape[1] * MAX_SCOUT_STEPS, n)) for _ in range(2))
+    rows[:k], size = found.vectors[:, :k].T, k
+    for step in range(MAX_SCOUT_STEPS):
+        if not new.shape[1]:
+            break  # no other direction can be reached
+        image = operator @ new
+        end = size + new.shape[1]
+        rows[size:end], images[size:end] = new.T, image.T
+        size = end
+        T = inner(rows[k:size].T, images[k:size].T)
+        values, S = top_eigenpairs((T + T.T) / 2, min(N_SCOUTS, size - k))
+        if values[0] > level:
+            return (S[:, values > level].T @ rows[k:size]).T
+        leading = S[:, 0] @ images[k:size]
+        leading -= (rows[:size] @ leading) @ rows[:size]
+        clear = values[0] + np.linalg.norm(leading) < level
+        if clear and step + 1 >= MIN_SCOUT_STEPS:
+            break
+        new = orthonormalize(image, rows[:size].T)
+    return None
 
 
 def judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:

@@ -57,7 +57,10 @@ def best_mixture(surfaces: Float, start: Float) -> Float:
         a = (q @ surfaces) / bound  # in units of the bound, so that D = rho = 1
         scaled = (surfaces / bound * a**-1.5).T
         system = np.vstack([scaled, np.full(len(q), np.sqrt(0.5))])
-        target, _ = nnls(system, np.append(1.5 * a**-0.5, 0.0))
+        try:
+            target, _ = nnls(system, np.append(1.5 * a**-0.5, 0.0))
+        except RuntimeError:
+            break  # it ran out of iterations; what is there is a valid mixture all the same
         step = 1.0
         while step > 1e-6:
             trial = q + step * (target - q)

@@ -19,6 +19,7 @@ from mkclust.relaxation import (
     judged,
     relax,
     relax_whole,
+    strays,
 )
 from mkclust.surfaces import CuttingSurfaces, Evaluation
 from mkclust.types import Array, Float
@@ -27,6 +28,8 @@ from mkclust.types import Array, Float
 SHARE = 0.3
 # How accurately (relative to the value) the uniform mix is solved: enough for its clusters.
 BASELINE_TOLERANCE = 1e-3
+# The same for the first, provisional weights.
+FIRST_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ def search(
     the leading eigenvectors of the combination just found, computed with products of that one
     matrix alone. Alignments measured in V belong to vectors of full length, so the surfaces they
     make stay valid however V changes: the lower bound is exact. The upper bound is the eigenvalue
-    sum found plus what its residuals leave open.
+    sum found plus what its residuals leave open, and before it is believed, random vectors look
+    outside V for eigenvectors that were missed.
 
     Parameters
     ----------
@@ -94,23 +98,17 @@ def search(
         return _search_whole(stack, n_clusters, surfaces, tol, max_iter)
     combined = surfaces.weights
     operator = stack.combine(combined**2)
-    baseline = current = relax(operator, n_clusters, tol=BASELINE_TOLERANCE)
-    surfaces.weights = _coarse_weights(stack, n_clusters)
-    basis = Basis(stack, width)
+    baseline = relax(operator, n_clusters, tol=BASELINE_TOLERANCE)
+    weights = surfaces.weights = _coarse_weights(stack, n_clusters)
+    if np.any(weights != combined):
+        combined, operator = weights, stack.combine(weights**2, out=operator)
+    products = operator @ baseline.vectors
+    vectors = improve(operator, baseline.vectors, products, n_clusters, FIRST_TOLERANCE).vectors
+    basis, progress = Basis(stack, width), Progress()
     history: list[tuple[float, float]] = []
-    n_passes, inner_tol, converged = 1, 10 * BASELINE_TOLERANCE, False
-    progress = Progress()
-    while not converged and len(history) < max_iter and not progress.stalled:
-        if np.any(surfaces.weights != combined):
-            combined = surfaces.weights
-            operator = stack.combine(combined**2, out=operator)
-            n_passes += 1
-        products = current.products if history else operator @ current.vectors
-        found = improve(operator, current.vectors, products, n_clusters, inner_tol)
-        if not basis.expand(found.vectors, n_clusters, surfaces.weights):
-            break  # the basis holds all that products can reach
-        n_passes += 1
-        error = inner_tol
+    n_passes, error, converged = 2, FIRST_TOLERANCE, False
+    while True:
+        basis.expand(vectors, weights)
         while True:
             small_tol = SHARE * max(tol, error)
             weights, best, _ = surfaces.minimize(
@@ -120,13 +118,27 @@ def search(
             error = current.error / current.value
             if small_tol <= max(SHARE * tol, error):
                 break
-        # Found below the bound, the value is known to be too small; its error stays an estimate.
-        upper = max(best.value, surfaces.lower_bound) + current.error
-        history.append((upper, surfaces.lower_bound))
         surfaces.weights = weights
-        converged = upper - surfaces.lower_bound <= tol * best.value
-        progress.note(upper - surfaces.lower_bound)
-        inner_tol = float(np.clip(0.03 * error, 0.1 * tol, 10 * BASELINE_TOLERANCE))
+        gap = current.gap_above(surfaces.lower_bound)
+        history.append((surfaces.lower_bound + gap * current.value, surfaces.lower_bound))
+        progress.note(gap)
+        n_passes += 1
+        last = len(history) >= max_iter or progress.stalled
+        if last and gap > tol:
+            break
+        if np.any(weights != combined):
+            combined, operator = weights, stack.combine(weights**2, out=operator)
+            n_passes += 1
+        vectors = None
+        if gap > tol:
+            inner_tol = float(np.clip(0.03 * error, 0.1 * tol, FIRST_TOLERANCE))
+            found = improve(operator, current.vectors, current.products, n_clusters, inner_tol)
+            vectors = orthonormalize(found.vectors, basis.vectors)
+        if vectors is None or not vectors.shape[1]:
+            vectors = strays(operator, current, tol)
+            converged = bool(vectors is None and gap <= tol)
+            if vectors is None or last:
+                break
     return Search(weights, current, baseline, np.array(history), converged, n_passes)
 
 
@@ -154,13 +166,11 @@ class Basis:
         """Every kernel seen from the basis, (m, r, r)."""
         return self._G[:, : self.size, : self.size]
 
-    def expand(self, vectors: Array, n_clusters: int, weights: Float) -> int:
-        """Add vectors and one pass over the kernels; return how many were new."""
+    def expand(self, vectors: Array, weights: Float) -> None:
+        """Take in more vectors, with one pass over the kernels."""
         if self.size + vectors.shape[1] > self.capacity:
             self._restrict(weights)
         new = orthonormalize(vectors, self.vectors if self.size else None)
-        if not new.shape[1]:
-            return 0
         old, self.size = self.size, self.size + new.shape[1]
         images = self._stack.apply(new)
         self._rows[old : self.size] = new.T
@@ -170,7 +180,6 @@ class Basis:
             block[old:] = (block[old:] + block[old:].T) / 2
             G[: self.size, old : self.size] = block
             G[old : self.size, : self.size] = block.T
-        return new.shape[1]
 
     def evaluate(self, weights: Float, n_clusters: int, width: int) -> Evaluation:
         """Return the value and the alignments at some weights as seen from the basis."""
@@ -234,7 +243,7 @@ def _coarse_weights(stack: Any, n_clusters: int) -> Float:
         values, S = top_eigenpairs(np.tensordot(gamma**2, G, 1), n_clusters)
         return Evaluation(float(values.sum()), _alignments(S, G, n_clusters))
 
-    return CuttingSurfaces(m).minimize(evaluate, 10 * BASELINE_TOLERANCE)[0]
+    return CuttingSurfaces(m).minimize(evaluate, FIRST_TOLERANCE)[0]
 
 
 def _alignments(S: Float, G: Float, n_clusters: int) -> Float:

@@ -21,7 +21,7 @@ from mkclust.generalize import Extension
 from mkclust.kernels import KernelBank
 from mkclust.linalg import to_host
 from mkclust.methods.distinct import count_distinct
-from mkclust.methods.inputs import kind_of_input
+from mkclust.methods.inputs import is_table, kind_of_input
 from mkclust.methods.solution import Solution
 from mkclust.relaxation import relax
 from mkclust.stack import KernelStack, as_numbers, as_stack, row_sums
@@ -93,7 +93,7 @@ class MultipleKernelClusterer(
             "solve_seconds_": solved - checked,
         }
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
-        for name in [name for name in vars(self) if name.endswith("_") or name == "_extension"]:
+        for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         for name, value in learned.items():
             setattr(self, name, value)
@@ -176,7 +176,10 @@ class MultipleKernelClusterer(
             value = getattr(self, name, 1)
             if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name}={value!r}: pass an integer of at least 1")
-        check_random_state(self.random_state)
+        try:
+            check_random_state(self.random_state)
+        except ValueError as error:
+            raise ValueError(f"random_state={self.random_state!r}: {error}") from None
         tol = getattr(self, "tol", 1.0)
         if not isinstance(tol, numbers.Real) or not 0 < float(tol) < 1:
             raise ValueError(f"tol={tol!r}: pass a number between 0 and 1, such as 1e-6")
@@ -219,7 +222,7 @@ class MultipleKernelClusterer(
 
     def _views(self, X: Any, noted_by: Any, *, reset: bool) -> Any:
         """Return what the bank takes; a plain table goes through scikit-learn's validation."""
-        if kind_of_input(X, KernelBank()) == "table":
+        if is_table(X):
             types = [np.float64, np.float32]
             least = 2 if reset else 1
             return validate_data(noted_by, X, reset=reset, dtype=types, ensure_min_samples=least)

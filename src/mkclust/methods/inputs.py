@@ -38,6 +38,11 @@ def kind_of_input(X: Any, kernels: Any) -> Kind:
             "features; pass kernels='precomputed' if these are kernels already"
         )
     if not several:
+        if auto and _looks_like_kernel(X):
+            raise ValueError(
+                f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass "
+                "K[None]; if it is a table of features, pass kernels=KernelBank()"
+            )
         return "table"
     shapes = {tuple(np.shape(matrix)) for matrix in _matrices(X)}
     n = max(max(shapes), default=0)
@@ -48,6 +53,19 @@ def kind_of_input(X: Any, kernels: Any) -> Kind:
             "kernels=KernelBank() for views"
         )
     return "views"
+
+
+def is_table(X: Any) -> bool:
+    """Return whether X is one table rather than several views."""
+    return not _several_matrices(X)
+
+
+def _looks_like_kernel(X: Any) -> bool:
+    """Return whether X is a square array that equals its transpose."""
+    if getattr(X, "ndim", 0) != 2 or scipy.sparse.issparse(X):
+        return False
+    rows, columns = X.shape
+    return rows == columns > 1 and bool(np.array_equal(X, X.T))
 
 
 def _several_matrices(X: Any) -> bool:

@@ -15,8 +15,9 @@ from mkclust.types import Array, Float
 GOLDEN = (1 + np.sqrt(5)) / 2
 # Relative error of the eigenvalue sums that line searches compare.
 EIGEN_TOLERANCE = 1e-12
-# The largest change of a weight at which the released routine stops.
-RELEASED_TOLERANCE = 1e-5
+# The largest change of a weight at which the paper stops, and at which the released routine does.
+PAPER_STEP = 1e-4
+RELEASED_STEP = 1e-5
 
 
 def solve_reduced_gradient(
@@ -43,12 +44,11 @@ def solve_reduced_gradient(
     n_clusters : int
         Number of clusters, k.
     tol : float, default=1e-6
-        With ``stopping="gap"`` the certified relative gap at which to stop, with
-        ``stopping="step"`` the largest change of a weight (the paper: 1e-4).
+        Certified relative gap at which to stop.
     max_iter : int, default=200
         Number of descent steps at which to give up.
     stopping : {"gap", "step"}, default="gap"
-        What ``tol`` measures.
+        Stop at the gap, or as the paper does when no weight changes by more than 1e-4.
     line_search : {"armijo", "golden"}, default="armijo"
         Backtracking until Armijo's rule holds, as the paper says, or a golden section search.
     released : bool, default=False
@@ -83,7 +83,7 @@ def solve_reduced_gradient(
         surfaces.add(alignments)
         bounds.append(surfaces.lower_bound)
         if stopping == "gap":
-            converged = partition.value - surfaces.lower_bound <= tol * partition.value
+            converged = partition.gap_above(surfaces.lower_bound) <= tol
         if converged or len(history) > max_iter:
             break
         gradient = 2 * gamma * alignments  # Theorem 1
@@ -93,20 +93,10 @@ def solve_reduced_gradient(
             # Stationary: one kernel, or a kink from which no single gradient leads down.
             converged = stopping == "step"
             break
-        converged = stopping == "step" and bool(np.max(np.abs(step * direction)) <= tol)
+        converged = stopping == "step" and bool(np.max(np.abs(step * direction)) <= PAPER_STEP)
         gamma, partition = gamma + step * direction, reached
         history.append(partition.value)
-    return Solution(
-        partition.vectors[:, :n_clusters],
-        gamma,
-        np.array(history),
-        converged,
-        gamma**2,
-        partition,
-        baseline,
-        np.array(bounds),
-        evaluate.n_passes,
-    )
+    return evaluate.solution(gamma, partition, baseline, history, bounds, converged)
 
 
 class _Evaluator:
@@ -137,6 +127,30 @@ class _Evaluator:
         self.n_passes += 1
         H = partition.vectors[:, : self.n_clusters]
         return to_host((self.stack.apply(H) * H).sum(axis=(1, 2)))
+
+    def solution(
+        self,
+        gamma: Float,
+        partition: Relaxation,
+        baseline: Relaxation,
+        history: list[float],
+        bounds: list[float],
+        converged: bool,
+    ) -> Solution:
+        """Return what a descent found; its history begins with the uniform weights."""
+        return Solution(
+            partition=partition.vectors[:, : self.n_clusters],
+            weights=gamma,
+            objective=history[-1],
+            history=np.array(history),
+            converged=converged,
+            coefficients=gamma**2,
+            relaxation=partition,
+            baseline=baseline,
+            lower_bounds=np.array(bounds),
+            n_iter=len(history) - 1,
+            n_passes=self.n_passes,
+        )
 
 
 def _armijo(
@@ -212,20 +226,12 @@ def _descend_as_released(evaluate: _Evaluator, gamma: Float, eta: float, max_ite
         reached, cost, partition = _released_step(
             evaluate, gamma, direction, history[-1], partition, eta
         )
-        converged = bool(np.max(np.abs(reached - gamma)) < RELEASED_TOLERANCE)
+        converged = bool(np.max(np.abs(reached - gamma)) < RELEASED_STEP)
         gamma = reached
         history.append(cost)
-    return Solution(
-        partition.vectors[:, : evaluate.n_clusters],
-        gamma,
-        np.array(history),
-        converged,
-        gamma**2,
-        partition,
-        baseline,
-        np.array(bounds),
-        evaluate.n_passes,
-    )
+    surfaces.add(evaluate.alignments(partition))
+    bounds.append(surfaces.lower_bound)
+    return evaluate.solution(gamma, partition, baseline, history, bounds, converged)
 
 
 def _released_step(

@@ -62,20 +62,20 @@ def solve_simple_mkkm(
     """
     surfaces = CuttingSurfaces(stack.n_kernels)
     found = search(stack, n_clusters, surfaces, tol=tol, max_iter=max_iter)
-    value = found.relaxation.value
-    # The best value so far, which ends at the value of what is returned.
-    history = np.maximum(np.minimum.accumulate(found.history[:, 0]), value)
-    history[-1] = value
+    upper, lower = found.history.T
     return Solution(
-        found.relaxation.vectors[:, :n_clusters],
-        found.weights,
-        history,
-        found.converged,
-        found.weights**2,
-        found.relaxation,
-        found.baseline,
-        found.history[:, 1],
-        found.n_passes,
+        partition=found.relaxation.vectors[:, :n_clusters],
+        weights=found.weights,
+        objective=found.relaxation.value,
+        # An early estimate may turn out to have been too low; what is known last is known best.
+        history=np.maximum(np.minimum.accumulate(upper), upper[-1]),
+        converged=found.converged,
+        coefficients=found.weights**2,
+        relaxation=found.relaxation,
+        baseline=found.baseline,
+        lower_bounds=lower,
+        n_iter=len(upper),
+        n_passes=found.n_passes,
     )
 
 
@@ -119,12 +119,13 @@ class SimpleMKKM(MultipleKernelClusterer):
         Look for asymmetry and negative eigenvalues in precomputed kernels (a check with the
         diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.
     solver : {"subspace", "reduced-gradient"}, default="subspace"
-        The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer.
+        The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer,
+        but where eigenvalues k and k + 1 tie there, the reduced gradient can stall before it.
     stopping : {"gap", "step"}, default="gap"
-        What ``tol`` measures: the certified relative gap or, for the reduced gradient only, the
-        largest change of a weight (the paper stops at 1e-4).
+        Stop at the certified relative gap ``tol`` or, for the reduced gradient only, as the paper
+        does: when no weight changes by more than 1e-4.
     tol : float, default=1e-6
-        When to stop.
+        Certified relative gap at which to stop.
     max_iter : int, default=200
         When to give up, with a warning that says how large the gap still is.
     n_init : int, default=10
@@ -148,10 +149,12 @@ class SimpleMKKM(MultipleKernelClusterer):
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.
     duality_gap_ : float
-        Relative distance of the objective to its global minimum at most.
-    history_ : ndarray of shape (n_iter_,)
-        Best objective after each iteration, falling.
-    lower_bounds_ : ndarray of shape (n_iter_,)
+        Relative distance of the objective to its global minimum at most. The lower side is exact.
+        The upper side is that of an iterative eigensolver beyond 200 samples: what its residuals
+        leave open is estimated and counted in, and missed eigenvectors are searched for.
+    history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
+        Best objective after each iteration, falling, what the residuals leave open counted in.
+    lower_bounds_ : ndarray of the shape of history_
         Certified lower bound after each iteration, rising.
     cluster_gap_ : float
         Relative gap between eigenvalues k - 1 and k of the mixed kernel, where the structure of k
@@ -268,15 +271,15 @@ class SimpleMKKM(MultipleKernelClusterer):
             "baseline_cluster_gap_": baseline.cluster_gap,
         }
         if not solution.converged:
-            early = solution.n_iter < self.max_iter
+            if solution.n_iter >= self.max_iter:
+                advice = "raise max_iter or tol"
+            elif self.solver == "subspace":
+                advice = "no further progress, rounding sets a limit; pass float64 or raise tol"
+            else:
+                advice = "no gradient leads further down (a tie); pass solver='subspace'"
             warnings.warn(
                 f"stopped after {solution.n_iter} iterations at a certified relative gap of "
-                f"{solution.gap:.2g} (tol={self.tol:g}): "
-                + (
-                    "no further progress, rounding sets a limit; pass float64 kernels or raise tol"
-                    if early
-                    else "raise max_iter or tol"
-                ),
+                f"{solution.gap:.2g} (tol={self.tol:g}): {advice}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -287,7 +290,7 @@ class SimpleMKKM(MultipleKernelClusterer):
                 f"the spectrum where {k} clusters show is {relaxation.cluster_gap:.2g} under the "
                 f"learned weights and {baseline.cluster_gap:.2g} under uniform ones, and the two "
                 f"agree on the clusters to {learned['baseline_agreement_']:.2f} only (adjusted "
-                "Rand index). Some kernels are probably noise: leave them out, or use "
+                "Rand index). Some kernels may be noise, or n_clusters may not fit; compare with "
                 "baseline_labels_, the average kernel's clusters",
                 WeightsWarning,
                 stacklevel=3,

@@ -18,8 +18,11 @@ class Solution:
         The orthonormal H, unique up to a rotation.
     weights : ndarray of shape (n_kernels,)
         Mixing weights.
-    history : ndarray of shape (n_iter,)
-        The objective after each iteration.
+    objective : float
+        The objective of this partition and these weights.
+    history : ndarray of shape (n_iter,) or (n_iter + 1,)
+        The objective after each iteration, before it the start where that was evaluated. Where
+        eigenvectors are found to a tolerance, what their residuals leave open is counted in.
     converged : bool
         Whether the method's own stopping rule was met.
     coefficients : ndarray of shape (n_kernels,) or None
@@ -28,26 +31,25 @@ class Solution:
         Eigenvectors, eigenvalues and products of the combined kernel.
     baseline : Relaxation or None
         The same of the uniform combination, where it was computed on the way.
-    lower_bounds : ndarray of shape (n_iter,) or None
-        Certified lower bounds on the global minimum after each iteration.
+    lower_bounds : ndarray of the shape of history, or None
+        Certified lower bounds on the global minimum.
+    n_iter : int
+        Number of iterations.
     n_passes : int
         How often every kernel was read.
     """
 
     partition: Array
     weights: Float
+    objective: float
     history: Float
     converged: bool
     coefficients: Float | None = None
     relaxation: Relaxation | None = None
     baseline: Relaxation | None = None
     lower_bounds: Float | None = None
+    n_iter: int = 0
     n_passes: int = 0
-
-    @property
-    def objective(self) -> float:
-        """The objective of the returned partition and weights."""
-        return float(self.history[-1])
 
     @property
     def lower_bound(self) -> float:
@@ -60,10 +62,6 @@ class Solution:
 
         What the residuals of the eigenvectors leave open counts as distance.
         """
-        error = 0.0 if self.relaxation is None else self.relaxation.error
-        return (np.maximum(self.objective - self.lower_bound, 0.0) + error) / self.objective
-
-    @property
-    def n_iter(self) -> int:
-        """Number of iterations."""
-        return len(self.history)
+        if self.relaxation is None or self.lower_bounds is None:
+            return float("nan")
+        return self.relaxation.gap_above(self.lower_bound)

@@ -1,6 +1,5 @@
 """Kernels held as matrices: NumPy arrays, memory maps and SciPy sparse matrices."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -246,8 +245,9 @@ class DenseStack:
 
         # NumPy lets go of the interpreter lock inside these loops, and every block is computed
         # alike on whichever thread, so the result does not depend on their number.
-        with ThreadPoolExecutor(_n_threads()) as pool:
-            list(pool.map(fill, range(0, n, height)))
+        starts = range(0, n, height)
+        with ThreadPoolExecutor(_n_threads() if len(starts) > 1 else 1) as pool:
+            list(pool.map(fill, starts))
         return out
 
     def traces(self) -> Float:
@@ -287,7 +287,8 @@ def _scaled(matrix: Array, c: float, scale: Float | None) -> Array:
 
 
 def _n_threads() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return how many threads the user lets the linear algebra have."""
+    from threadpoolctl import threadpool_info  # comes with scikit-learn
+
+    limits = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return min(limits, default=1)
