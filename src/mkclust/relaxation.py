@@ -12,7 +12,7 @@ from mkclust.types import Array, Float
 PATIENCE = 5
 # Random vectors sent to look outside a subspace, and how many products each takes.
 N_SCOUTS = 8
-MIN_SCOUT_STEPS, MAX_SCOUT_STEPS = 8, 16
+MIN_SCOUT_STEPS, MAX_SCOUT_STEPS = 4, 16
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,14 @@ class Relaxation:
         return float((above - below) / above) if above > 0 else 0.0
 
 
-def relax(operator: Any, n_clusters: int, *, tol: float, start: Array | None = None) -> Relaxation:
+def relax(
+    operator: Any,
+    n_clusters: int,
+    *,
+    tol: float,
+    start: Array | None = None,
+    thorough: bool = False,
+) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
     Parameters
@@ -83,6 +90,8 @@ def relax(operator: Any, n_clusters: int, *, tol: float, start: Array | None = N
         Relative error allowed in the sum of the k largest eigenvalues.
     start : array of shape (n_samples, b), default=None
         Orthonormal vectors to start from, such as those of a similar kernel.
+    thorough : bool, default=False
+        Look for eigenvectors that the start may have missed.
 
     Returns
     -------
@@ -94,8 +103,7 @@ def relax(operator: Any, n_clusters: int, *, tol: float, start: Array | None = N
         return relax_whole(operator.dense(), n_clusters)
     vectors = _complete(operator, start, width)
     found = improve(operator, vectors, operator @ vectors, n_clusters, tol)
-    # Random vectors meet every eigenvector; vectors that somebody chose may miss some.
-    while start is not None and (missed := strays(operator, found, tol)) is not None:
+    while thorough and (missed := strays(operator, found, tol)) is not None:
         vectors = np.hstack([found.vectors, missed])
         found = improve(operator, vectors, operator @ vectors, n_clusters, tol)
     return found

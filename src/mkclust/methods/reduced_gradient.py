@@ -118,7 +118,14 @@ class _Evaluator:
         self._operator = self.stack.combine(gamma**2, out=self._operator)
         if self._eigensolver is not None:
             return self._eigensolver(self._operator, self.n_clusters)
-        found = relax(self._operator, self.n_clusters, tol=EIGEN_TOLERANCE, start=self._start)
+        found = relax(
+            self._operator,
+            self.n_clusters,
+            tol=EIGEN_TOLERANCE,
+            start=self._start,
+            # Random vectors meet every eigenvector; those of other weights may miss some.
+            thorough=self._start is not None,
+        )
         self._start = found.vectors
         return found
 
