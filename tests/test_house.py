@@ -4,6 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,3 +48,13 @@ def test_the_kernels_of_the_caller_are_left_alone():
     kernels.flags.writeable = False
     mkclust.SimpleMKKM(3, random_state=0).fit(kernels)
     assert kernels.tobytes() == before
+
+
+def test_the_readme_links_to_what_is_there_and_leaves_nothing_open():
+    root = Path(__file__).parents[1]
+    text = (root / "README.md").read_text()
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (root / target).exists(), target
+    for command in re.findall(r"`(benchmarks/[\w./]+)`", text):
+        assert (root / command).exists(), command
+    assert not re.search(r"\b[A-Z]{8,}\b", text), "a placeholder"

@@ -109,17 +109,8 @@ def search(
     n_passes, error, converged = 2, FIRST_TOLERANCE, False
     while True:
         basis.expand(vectors, weights)
-        while True:
-            small_tol = SHARE * max(tol, error)
-            weights, best, _ = surfaces.minimize(
-                lambda gamma: basis.evaluate(gamma, n_clusters, width), small_tol
-            )
-            current = basis.lift(weights, best, n_clusters)
-            error = current.error / current.value
-            if small_tol <= max(SHARE * tol, error):
-                break
-        surfaces.weights = weights
-        gap = current.gap_above(surfaces.lower_bound)
+        weights, current = _solve_small(basis, surfaces, n_clusters, tol, error)
+        error, gap = current.error / current.value, current.gap_above(surfaces.lower_bound)
         history.append((surfaces.lower_bound + gap * current.value, surfaces.lower_bound))
         progress.note(gap)
         n_passes += 1
@@ -142,6 +133,22 @@ def search(
     return Search(weights, current, baseline, np.array(history), converged, n_passes)
 
 
+def _solve_small(
+    basis: "Basis", surfaces: CuttingSurfaces, n_clusters: int, tol: float, error: float
+) -> tuple[Float, Relaxation]:
+    """Solve the problem restricted to the basis, to about the accuracy that the basis deserves."""
+    while True:
+        small_tol = SHARE * max(tol, error)
+        weights, best, _ = surfaces.minimize(
+            lambda gamma: basis.evaluate(gamma, n_clusters), small_tol
+        )
+        current = basis.lift(weights, best, n_clusters)
+        error = current.error / current.value
+        if small_tol <= max(SHARE * tol, error):
+            surfaces.weights = weights
+            return weights, current
+
+
 class Basis:
     """An orthonormal basis V, every kernel's products W_p = K_p V, and G_p = V^T W_p."""
 
@@ -149,7 +156,7 @@ class Basis:
         n, m = stack.n_samples, stack.n_kernels
         # The products are kept within a small share of the kernels' own size.
         self.capacity = max(3 * width, min(6 * width, n // 16))
-        self.keep = 2 * width
+        self.width, self.keep = width, 2 * width
         self.size = 0
         self._stack = stack
         self._rows = np.empty((self.capacity, n))
@@ -181,11 +188,11 @@ class Basis:
             G[: self.size, old : self.size] = block
             G[old : self.size, : self.size] = block.T
 
-    def evaluate(self, weights: Float, n_clusters: int, width: int) -> Evaluation:
+    def evaluate(self, weights: Float, n_clusters: int) -> Evaluation:
         """Return the value and the alignments at some weights as seen from the basis."""
         G = self.G
         combined = np.tensordot(weights**2, G, 1)
-        values, S = top_eigenpairs(combined, min(width, self.size))
+        values, S = top_eigenpairs(combined, min(self.width, self.size))
         return Evaluation(
             float(values[:n_clusters].sum()), _alignments(S, G, n_clusters), (values, S)
         )

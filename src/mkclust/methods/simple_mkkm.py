@@ -114,7 +114,7 @@ class SimpleMKKM(MultipleKernelClusterer):
         Scale every kernel to a unit diagonal (on the fly; nothing is copied).
     psd : {"error", "clip", "shift"}, default="error"
         What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
-        of the identity. New samples are embedded by their similarities as given.
+        of the identity. For the k-means step and for new samples, similarities count as given.
     validate : bool, default=True
         Look for asymmetry and negative eigenvalues in precomputed kernels (a check with the
         diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.

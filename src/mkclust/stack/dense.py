@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -286,9 +287,15 @@ def _scaled(matrix: Array, c: float, scale: Float | None) -> Array:
     return diagonal @ matrix @ (diagonal * one(c))
 
 
+@cache
+def _thread_pools() -> Any:
+    """Return the handles of the linear algebra's threads; finding them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+    return ThreadpoolController().select(user_api="blas")
+
+
 def _n_threads() -> int:
     """Return how many threads the user lets the linear algebra have."""
-    from threadpoolctl import threadpool_info  # comes with scikit-learn
-
-    limits = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    limits = [pool["num_threads"] for pool in _thread_pools().info()]
     return min(limits, default=1)
