@@ -139,6 +139,7 @@ def measure(name, kernels, k, repetitions):
     base = typical.pop("base")
     row = {
         "problem": name,
+        "repetitions": repetitions,
         "base_seconds": base,
         **{f"{key}_ratio": value / base for key, value in typical.items()},
         "checks_ratio": checks / base,
@@ -188,8 +189,14 @@ def main():
                 f"{row['released_times_slower']:.0f} times as long, the tuned reduced gradient "
                 f"{row['tuned_times_slower']:.1f} times"
             )
+    done = {row["problem"] for row in rows}
+    if options.out.exists():  # rows of other problems stay
+        kept = json.loads(options.out.read_text())["rows"]
+        rows = sorted(
+            rows + [row for row in kept if row["problem"] not in done], key=lambda r: r["problem"]
+        )
     record = {
-        "command": "python benchmarks/speed/solve.py",
+        "command": "python benchmarks/speed/solve.py [--only LETTERS] [--repetitions N]",
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": {
             "mkclust": mkclust.__version__,
