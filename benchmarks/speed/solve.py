@@ -11,7 +11,7 @@ on the fly     ``solve_simple_mkkm`` on kernels as they come, centered and scale
 checks         ``as_stack`` with all its checks, on kernels as they come
 fit            ``SimpleMKKM.fit`` without checks on kernels as they come: the solve, the average
                kernel's clusters, alignments and k-means
-memory         peak resident memory of a solve above the caller's kernels, relative to their size
+memory         most memory a solve allocates beside the caller's kernels, relative to their size
 """
 
 import argparse
@@ -19,6 +19,7 @@ import json
 import os
 import platform
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -88,24 +89,13 @@ def cold_eigsh(operator, k):
     return Relaxation(k, vectors, operator @ vectors, values[order])
 
 
-def resident(field):
-    """Return a figure of this process's memory in bytes, 0 where the system does not tell."""
-    try:
-        with open("/proc/self/status") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith(field))
-    except (OSError, StopIteration):
-        return 0
-
-
 def peak_memory(function, *args):
-    """Return the resident memory a call needs at most, in bytes."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-    except OSError:
-        return float("nan")
-    before = resident("VmRSS")
+    """Return the most memory that a call has allocated at a time, in bytes."""
+    tracemalloc.start()
     function(*args)
-    return resident("VmHWM") - before
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 def standardize_in_place(kernels):

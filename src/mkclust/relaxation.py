@@ -158,7 +158,7 @@ def improve(
 ) -> Relaxation:
     """Improve leading eigenvectors by block Krylov steps with one matrix (thick restarts)."""
     n, width = vectors.shape
-    capacity = 5 * width
+    capacity = 4 * width
     rows, images = np.empty((capacity, n)), np.empty((capacity, n))
     T = np.zeros((capacity, capacity))
     size, progress = width, Progress()
@@ -212,20 +212,21 @@ def strays(operator: Any, found: Relaxation, tol: float) -> Array | None:
     level = found.eigenvalues[k - 1] + tol * found.value / k
     scouts = operator @ np.random.default_rng(1).standard_normal((n, N_SCOUTS))
     new = orthonormalize(np.hstack([found.vectors[:, k:], scouts]), found.vectors[:, :k])
-    rows, images = (np.empty((k + new.shape[1] * MAX_SCOUT_STEPS, n)) for _ in range(2))
+    rows = np.empty((k + new.shape[1] * MAX_SCOUT_STEPS, n))
+    images = np.empty((len(rows) - k, n))
     rows[:k], size = found.vectors[:, :k].T, k
     for step in range(MAX_SCOUT_STEPS):
         if not new.shape[1]:
             break  # no other direction can be reached
         image = operator @ new
         end = size + new.shape[1]
-        rows[size:end], images[size:end] = new.T, image.T
+        rows[size:end], images[size - k : end - k] = new.T, image.T
         size = end
-        T = inner(rows[k:size].T, images[k:size].T)
+        T = inner(rows[k:size].T, images[: size - k].T)
         values, S = top_eigenpairs((T + T.T) / 2, min(N_SCOUTS, size - k))
         if values[0] > level:
             return (S[:, values > level].T @ rows[k:size]).T
-        leading = S[:, 0] @ images[k:size]
+        leading = S[:, 0] @ images[: size - k]
         leading -= (rows[:size] @ leading) @ rows[:size]
         clear = values[0] + np.linalg.norm(leading) < level
         if clear and step + 1 >= MIN_SCOUT_STEPS:

@@ -155,7 +155,7 @@ class Basis:
     def __init__(self, stack: Any, width: int):
         n, m = stack.n_samples, stack.n_kernels
         # The products are kept within a small share of the kernels' own size.
-        self.capacity = max(3 * width, min(6 * width, n // 16))
+        self.capacity = max(3 * width, min(6 * width, n // 24))
         self.width, self.keep = width, 2 * width
         self.size = 0
         self._stack = stack
