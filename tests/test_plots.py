@@ -173,6 +173,8 @@ def test_many_samples_are_thinned_out(ax):
 def test_a_flat_embedding_is_drawn(ax, H):
     plots.draw_embedding(ax, H, np.zeros(6, dtype=int))
     ax.figure.draw_without_rendering()
+    assert np.isfinite(ax.collections[0].get_offsets()).all()
+    assert len(ax.collections[0].get_offsets()) == 6
 
 
 def test_classes_are_ordered_so_that_a_perfect_clustering_is_a_diagonal(ax):

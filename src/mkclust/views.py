@@ -77,17 +77,17 @@ def _named(X: Any) -> dict[str, Any]:
                 f"Two views have the same name as text, among {list(X)}; rename one of them."
             )
         return named
-    if isinstance(X, list | tuple) and (len(X) == 0 or any(_depth(item) > 1 for item in X)):
+    if isinstance(X, list | tuple) and (len(X) == 0 or any(depth(item) > 1 for item in X)):
         return {f"view {i}": view for i, view in enumerate(X)}
     return {TABLE: X}
 
 
-def _depth(item: Any) -> int:
+def depth(item: Any) -> int:
     """Count the dimensions of an array, a data frame or nested lists."""
     if hasattr(item, "shape"):
         return len(item.shape)
     if isinstance(item, list | tuple):
-        return 1 + (_depth(item[0]) if item else 0)
+        return 1 + (depth(item[0]) if item else 0)
     return 0
 
 
@@ -95,9 +95,9 @@ def _check_table(X: Any) -> np.ndarray:
     """Return one table as floats, leaving scikit-learn to word what is wrong with it."""
     if issparse(X):
         raise TypeError("X is a sparse matrix; kernels of views need a dense one: X.toarray().")
-    if _depth(X) > 2:
+    if depth(X) > 2:
         raise ValueError(
-            f"X has {_depth(X)} dimensions, but a table of samples by features has 2; "
+            f"X has {depth(X)} dimensions, but a table of samples by features has 2; "
             "pass several views as a list or a dict of 2-D arrays."
         )
     return _as_floats(check_array(X, input_name="X"), "X")
@@ -111,9 +111,9 @@ def _check_view(name: str, view: Any) -> np.ndarray:
             f"{title} is a sparse matrix; kernels of views need a dense one: "
             "pass its .toarray() instead."
         )
-    if _depth(view) != 2:
+    if depth(view) != 2:
         raise ValueError(
-            f"{title} has {_depth(view)} dimensions, but a view has 2, samples by features; "
+            f"{title} has {depth(view)} dimensions, but a view has 2, samples by features; "
             "turn a single feature into a column with reshape(-1, 1)."
         )
     try:

@@ -14,6 +14,7 @@ import numpy as np
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import count
+from mkclust.methods.inputs import looks_like_kernel
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def read_inputs(inputs: Sequence[str], square: bool) -> Data:
         )
     parts = _join(found)
     precomputed = first.views is None
-    if not precomputed and all(_looks_like_kernel(view) for view in parts.values()):
+    if not precomputed and all(looks_like_kernel(view) for view in parts.values()):
         raise CommandError(
             f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
             "pass --kernels precomputed"
@@ -93,12 +94,6 @@ def _join(found: Sequence[datasets.Dataset]) -> dict[str, Any]:
                 unique = f"{base} ({number})"
             parts[unique] = array
     return parts
-
-
-def _looks_like_kernel(view: Any) -> bool:
-    """Return whether a matrix is square and symmetric."""
-    rows, columns = view.shape
-    return rows == columns > 1 and bool(np.array_equal(view, view.T))
 
 
 def _fingerprint(text: str) -> dict[str, Any]:

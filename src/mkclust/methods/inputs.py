@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.kernels import KernelBank
+from mkclust.views import depth
 
 Kind = Literal["kernels", "views", "table"]
 
@@ -38,7 +39,7 @@ def kind_of_input(X: Any, kernels: Any) -> Kind:
             "features; pass kernels='precomputed' if these are kernels already"
         )
     if not several:
-        if auto and _looks_like_kernel(X):
+        if auto and looks_like_kernel(X):
             raise ValueError(
                 f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass "
                 "K[None]; if it is a table of features, pass kernels=KernelBank()"
@@ -60,7 +61,7 @@ def is_table(X: Any) -> bool:
     return not _several_matrices(X)
 
 
-def _looks_like_kernel(X: Any) -> bool:
+def looks_like_kernel(X: Any) -> bool:
     """Return whether X is a square array that equals its transpose."""
     if getattr(X, "ndim", 0) != 2 or scipy.sparse.issparse(X):
         return False
@@ -76,18 +77,9 @@ def _several_matrices(X: Any) -> bool:
         return False
     if not X:
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
-    return isinstance(X, Mapping) or any(_dimensions(item) == 2 for item in X)
+    return isinstance(X, Mapping) or any(depth(item) == 2 for item in X)
 
 
 def _matrices(X: Any) -> list:
     """Return the items of a list or the values of a dict."""
     return list(X.values()) if isinstance(X, Mapping) else list(X)
-
-
-def _dimensions(item: Any) -> int:
-    """Return the number of dimensions of an array, frame, sparse matrix or nested list."""
-    if hasattr(item, "ndim"):
-        return int(item.ndim)
-    if isinstance(item, list | tuple):
-        return 1 + (_dimensions(item[0]) if item else 0)
-    return 0
