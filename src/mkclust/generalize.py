@@ -19,7 +19,10 @@ def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
 class Extension:
     r"""The embedding as a function of similarities to the training samples.
 
-    .. math:: h(x) = \Lambda^{-1} H^\top k_\gamma(x)
+    .. math:: h(x) = \sum_p P_p^\top k_p(x)
+
+    Leading eigenvectors H of a combination, with eigenvalues :math:`\Lambda`, have
+    :math:`P_p = c_p H \Lambda^{-1}`.
 
     Attributes
     ----------
@@ -27,16 +30,13 @@ class Extension:
         How each kernel was centered and scaled.
     names : sequence of str
         Names of the kernels.
-    coefficients : ndarray of shape (m,)
-        How the kernels are combined.
-    projection : ndarray of shape (n_samples, k)
-        ``H Lambda^-1``.
+    projections : sequence of m ndarrays of shape (n_samples, k)
+        What the similarities by each kernel are multiplied with.
     """
 
     standards: Sequence[Any]
     names: Sequence[str]
-    coefficients: Float
-    projection: Float
+    projections: Sequence[Float]
 
     @classmethod
     def of(cls, stack: Any, coefficients: Float, H: Float, eigenvalues: Float) -> "Extension":
@@ -45,7 +45,7 @@ class Extension:
         Where an eigenvalue is zero (the combined kernel has rank below k) the coordinate is zero.
         """
         projection = H * inverse(eigenvalues, len(H), stack.precision)
-        return cls(stack.standards, stack.names, coefficients, projection)
+        return cls(stack.standards, stack.names, [c * projection for c in coefficients])
 
     def embed_training(self, stack: Any) -> Float:
         """Embed the training samples by the same road as new ones, (n_samples, k).
@@ -69,12 +69,12 @@ class Extension:
         -------
         ndarray of shape (n_new, k)
         """
-        rows = np.zeros((cross[0].shape[0], self.projection.shape[1]))
-        for p, (c, standard) in enumerate(zip(self.coefficients, self.standards, strict=True)):
+        rows = np.zeros((cross[0].shape[0], self.projections[0].shape[1]))
+        for p, (P, standard) in enumerate(zip(self.projections, self.standards, strict=True)):
             given = None if self_similarity is None else self_similarity[p]
             if standard.scale is not None and given is None:
                 given = self._known_self_similarity(p, cross[p])
-            rows += c * standard.project(cross[p], self.projection, given)
+            rows += standard.project(cross[p], P, given)
         return rows
 
     def _known_self_similarity(self, index: int, cross: Array) -> Float:

@@ -8,6 +8,10 @@ from mkclust.types import Float
 # How close, relatively, the best mixture comes to the best there is.
 MIXTURE_TOLERANCE = 1e-12
 MAX_NEWTON_STEPS = 50
+# Of a quadratic's largest coefficient: what is added to vanishing eigenvalues so that the active
+# set does not cycle among equals, and the gap at which a minimum is believed.
+QUADRATIC_RIDGE = 1e-14
+QUADRATIC_TOLERANCE = 1e-10
 
 
 def best_response(alignments: Float) -> tuple[Float, float]:
@@ -73,6 +77,63 @@ def best_mixture(surfaces: Float, start: Float) -> Float:
             break
         q, gamma, bound = trial, trial_gamma, trial_bound
     return q
+
+
+def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
+    r"""Return the weights on the simplex that minimize a convex quadratic.
+
+    .. math:: \min_{\gamma \in \Delta} \tfrac12 \gamma^\top Q \gamma + c^\top \gamma
+
+    With ``Q = L^T L`` and ``c = -Q v`` this is ``|L (gamma - v)|^2``, and on the simplex
+    ``gamma - v`` is the homogeneous ``(I - v 1^T) gamma``. So the constraint that the weights sum
+    to one moves no direction and can be traded for one more row: nonnegative least squares, an
+    active-set method that leaves exact zeros and copes with a singular Q.
+
+    Parameters
+    ----------
+    Q : ndarray of shape (m, m)
+        Positive semidefinite, possibly singular.
+    c : ndarray of shape (m,), default=None
+        In the range of Q.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Weights whose optimality has been checked.
+
+    Raises
+    ------
+    ArithmeticError
+        Where they fail that check: Q is not positive semidefinite, or c not in its range.
+    """
+    m, unit = len(Q), float(np.abs(Q).max()) or 1.0
+    Q = Q / unit
+    c = np.zeros(m) if c is None else c / unit
+    values, vectors = np.linalg.eigh(Q)
+    values = np.maximum(values, QUADRATIC_RIDGE)
+    system = np.sqrt(values)[:, None] * vectors.T
+    v = -vectors @ ((vectors.T @ c) / values)
+    system = np.vstack([system - (system @ v)[:, None], np.ones(m)])
+    # Columns of one length, so that the least squares see no unit.
+    lengths = np.linalg.norm(system, axis=0)
+    solved, _ = nnls(system / lengths, np.append(np.zeros(m), 1.0), maxiter=30 * m)
+    gamma = solved / lengths
+    gamma /= gamma.sum()
+    gradient = Q @ gamma + c
+    # The Frank-Wolfe gap bounds the distance to the minimum.
+    gap = float(gradient @ gamma - gradient.min())
+    if not gap <= QUADRATIC_TOLERANCE * (1 + float(np.abs(c).max())):
+        raise ArithmeticError(
+            f"the quadratic program of the weights was solved only to a gap of {gap:.1e} times its "
+            "largest coefficient; the kernels may be indefinite: pass psd='clip'"
+        )
+    return gamma
+
+
+def drop_small(gamma: Float, threshold: float) -> Float:
+    """Return weights with those below the threshold set to zero, summing to one again."""
+    gamma = np.where(gamma < threshold, 0, gamma)
+    return gamma / gamma.sum()
 
 
 def reduced_direction(gamma: Float, gradient: Float) -> Float:

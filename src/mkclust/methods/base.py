@@ -1,56 +1,76 @@
 """What all methods share: from input to labels, and from new samples to labels."""
 
-import numbers
 import time
-from collections.abc import Mapping
-from typing import Any, ClassVar
+import warnings
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from mkclust.discretize import discretize, nearest_center, normalize_rows
-from mkclust.generalize import Extension
+from mkclust.discretize import discretize
 from mkclust.kernels import KernelBank
 from mkclust.linalg import to_host
 from mkclust.methods.distinct import count_distinct
+from mkclust.methods.documentation import fill
 from mkclust.methods.inputs import is_table, kind_of_input
+from mkclust.methods.parameters import Allowed, Count, Number, check_parameter
 from mkclust.methods.solution import Solution
 from mkclust.relaxation import relax
-from mkclust.stack import KernelStack, as_numbers, as_stack, row_sums
-from mkclust.types import Array, Float
+from mkclust.stack import KernelStack, as_stack
+from mkclust.types import Float
 
 # How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
 SHARE_TOLERANCE = 1e-3
+# What the parameters that many methods share may be.
+COMMON: dict[str, Allowed] = {
+    "n_clusters": Count(),
+    "n_init": Count(),
+    "max_iter": Count(),
+    "tol": Number(0, 1, open_low=True, open_high=True),
+}
 
 
-class MultipleKernelClusterer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
-):
+class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     """Base of all methods: a child stores its parameters and solves; this does the rest.
 
-    A child defines ``__init__`` and ``_solve(stack) -> Solution``, and may add what it has
-    learned beyond the common attributes in ``_learned(stack, solution, labels)``.
+    A child defines ``__init__`` and ``_solve(stack) -> Solution``, names in ``ALLOWED`` what its
+    own parameters may be, and may add what it has learned beyond the common attributes in
+    ``_learned(stack, solution, labels)``. Its docstring may name sections of
+    ``mkclust.methods.documentation``.
     """
 
     # The grid that the authors of a method search, as scikit-learn's ParameterGrid takes it.
     GRID: ClassVar[dict[str, list]] = {}
+    # What a method's own parameters may be; it may narrow or widen the common ones.
+    ALLOWED: ClassVar[dict[str, Allowed]] = {}
 
-    n_clusters: int
-    kernels: Any
-    center: bool
-    normalize: bool
-    psd: Any
-    validate: bool
-    n_init: int
-    random_state: Any
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = fill(cls.__doc__)
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernels: Any = "auto",
+        center: bool = True,
+        normalize: bool = True,
+        psd: Literal["error", "clip", "shift"] = "error",
+        validate: bool = True,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.kernels = kernels
+        self.center = center
+        self.normalize = normalize
+        self.psd = psd
+        self.validate = validate
+        self.n_init = n_init
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> "MultipleKernelClusterer":
         """Find the weights and the clusters.
@@ -87,6 +107,11 @@ class MultipleKernelClusterer(
         learned.setdefault("n_features_in_", stack.n_samples)
         learned |= self._common_attributes(stack, solution)
         learned |= self._learned(stack, solution, learned["labels_"])
+        if not solution.converged:
+            reason = self._explain_stop(solution)
+            warnings.warn(
+                f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning, 2
+            )
         learned |= {
             "kernel_seconds_": made - started,
             "check_seconds_": checked - made,
@@ -99,67 +124,6 @@ class MultipleKernelClusterer(
             setattr(self, name, value)
         return self
 
-    def predict(self, X: Any, self_similarity: Array | None = None) -> np.ndarray:
-        """Give new samples the cluster whose center is nearest.
-
-        Parameters
-        ----------
-        X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
-            What ``fit`` was given, for other samples: similarities of the new samples to the
-            training samples, or features.
-        self_similarity : array of shape (m, n_new), default=None
-            With precomputed kernels and ``normalize=True``: the new samples' similarities to
-            themselves, k(x, x). None serves where they are known: kernels with a constant
-            diagonal, and the training kernels themselves.
-
-        Returns
-        -------
-        ndarray of shape (n_new,)
-            The same as ``labels_`` for the training samples.
-        """
-        rows = self._embed(X, self_similarity)
-        return nearest_center(normalize_rows(rows), self._centers)
-
-    def transform(self, X: Any, self_similarity: Array | None = None) -> Float:
-        """Embed new samples, with rows of their natural length.
-
-        Parameters
-        ----------
-        X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
-            As in ``predict``.
-        self_similarity : array of shape (m, n_new), default=None
-            As in ``predict``.
-
-        Returns
-        -------
-        ndarray of shape (n_new, n_clusters)
-        """
-        return self._embed(X, self_similarity)
-
-    def _embed(self, X: Any, self_similarity: Array | None) -> Float:
-        """Embed new samples, having checked them."""
-        check_is_fitted(self)
-        if hasattr(self, "bank_"):
-            if self_similarity is not None:
-                raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
-            views = self._views(X, self, reset=False)
-            kernels, own = self.bank_.transform(views), self.bank_.self_similarity(views)
-            return self._extension.embed(kernels, own)
-        cross = self._cross_kernels(X)
-        if self_similarity is not None:
-            self_similarity = np.asarray(self_similarity, dtype=np.float64)
-            expected = (len(cross), cross[0].shape[0])
-            if self_similarity.shape != expected:
-                raise ValueError(
-                    f"self_similarity has the shape {self_similarity.shape}, expected {expected}: "
-                    "one row a kernel, one column a new sample"
-                )
-            if not np.all(np.isfinite(self_similarity)) or np.any(self_similarity < 0):
-                raise ValueError(
-                    "self_similarity has entries that are NaN, infinite or negative: pass k(x, x)"
-                )
-        return self._extension.embed(cross, self_similarity)
-
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve the method's relaxed problem."""
         raise NotImplementedError(f"{type(self).__name__} must define _solve")
@@ -170,19 +134,24 @@ class MultipleKernelClusterer(
         """Return what the method learns beyond the common attributes."""
         return {}
 
+    def _explain_stop(self, solution: Solution) -> str:
+        """Say why the solver stopped before its rule was met, and what to do about it."""
+        if solution.cycle:
+            return (
+                f"the weights repeat every {solution.cycle} iterations and will not settle; "
+                "what is returned is the best of them by the method's own objective"
+            )
+        return f"{solution.n_iter} iterations were not enough: raise max_iter or tol"
+
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
-        for name in ("n_clusters", "n_init", "max_iter"):
-            value = getattr(self, name, 1)
-            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}={value!r}: pass an integer of at least 1")
+        for name, allowed in (COMMON | self.ALLOWED).items():
+            if hasattr(self, name):
+                check_parameter(name, getattr(self, name), allowed)
         try:
             check_random_state(self.random_state)
         except ValueError as error:
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
-        tol = getattr(self, "tol", 1.0)
-        if not isinstance(tol, numbers.Real) or not 0 < float(tol) < 1:
-            raise ValueError(f"tol={tol!r}: pass a number between 0 and 1, such as 1e-6")
 
     def _check_n_clusters(self, stack: KernelStack) -> None:
         """Refuse more clusters than there are samples, or distinct samples."""
@@ -228,30 +197,8 @@ class MultipleKernelClusterer(
             return validate_data(noted_by, X, reset=reset, dtype=types, ensure_min_samples=least)
         return X
 
-    def _cross_kernels(self, X: Any) -> list[Array]:
-        """Return the similarities of new samples to the training samples, checked."""
-        kind_of_input(X, "precomputed")  # refuses all that is not several matrices
-        names, n = self._extension.names, self.n_features_in_
-        if len(X) != len(names):
-            raise ValueError(f"X has {len(X)} kernels, the model was fitted on {len(names)}")
-        if isinstance(X, Mapping):
-            X = {str(name): kernel for name, kernel in X.items()}
-            if missing := [name for name in names if name not in X]:
-                raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
-            X = [X[name] for name in names]
-        cross = [as_numbers(K, name) for name, K in zip(names, X, strict=True)]
-        for name, K in zip(names, cross, strict=True):
-            if K.ndim != 2 or K.shape[1] != n or K.shape[0] != cross[0].shape[0]:
-                raise ValueError(
-                    f"{name} has the shape {K.shape}: expected similarities of "
-                    f"{cross[0].shape[0]} new samples (rows) to the {n} training samples (columns)"
-                )
-            row_sums(K, name)  # refuses what is not finite
-        return cross
-
     def _common_attributes(self, stack: KernelStack, solution: Solution) -> dict[str, Any]:
         """Return what every method learns, labels included."""
-        k = self.n_clusters
         H = to_host(solution.partition)
         learned: dict[str, Any] = {
             "embedding_": H,
@@ -262,17 +209,16 @@ class MultipleKernelClusterer(
             "converged_": solution.converged,
             "n_iter_": solution.n_iter,
             "kernel_names_": stack.names,
-            "_n_features_out": k,
         }
-        rows = H
-        if solution.coefficients is not None and solution.relaxation is not None:
-            values = solution.relaxation.eigenvalues[:k]
-            extension = Extension.of(stack, solution.coefficients, H, values)
-            # k-means sees the training samples as it will see new ones.
-            rows = extension.embed_training(stack)
-            learned |= {"coefficients_": solution.coefficients, "_extension": extension}
+        if solution.coefficients is not None:
+            learned["coefficients_"] = solution.coefficients
+        rows, more = self._rows(stack, solution)
         learned["labels_"], learned["_centers"] = self._discretize(rows)
-        return learned
+        return learned | more
+
+    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Float, dict[str, Any]]:
+        """Return the rows that k-means clusters, and what they make known."""
+        return to_host(solution.partition), {}
 
     def _discretize(self, rows: Float) -> tuple[np.ndarray, Float]:
         """Return labels and centers by the estimator's own k-means settings."""

@@ -5,16 +5,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.linalg import to_host
+from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
-from mkclust.relaxation import Relaxation, relax
+from mkclust.relaxation import Relaxation
 from mkclust.simplex import longest_step, reduced_direction
 from mkclust.surfaces import CuttingSurfaces
-from mkclust.types import Array, Float
+from mkclust.types import Float
 
 GOLDEN = (1 + np.sqrt(5)) / 2
-# Relative error of the eigenvalue sums that line searches compare.
-EIGEN_TOLERANCE = 1e-12
 # The largest change of a weight at which the paper stops, and at which the released routine does.
 PAPER_STEP = 1e-4
 RELEASED_STEP = 1e-5
@@ -70,8 +68,8 @@ def solve_reduced_gradient(
     .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
        Kernel K-means. ICML 2020. Theorem 1, Eqs. 6-9, Algorithm 1.
     """
-    evaluate = _Evaluator(stack, n_clusters, eigensolver)
-    start = np.full(stack.n_kernels, 1 / stack.n_kernels)
+    evaluate = _Evaluator(stack, n_clusters, eigensolver=eigensolver)
+    start = evaluate.uniform
     if released:
         return _descend_as_released(evaluate, start, eta, max_iter)
     search = {"armijo": _armijo, "golden": _golden}[line_search]
@@ -99,41 +97,11 @@ def solve_reduced_gradient(
     return evaluate.solution(gamma, partition, baseline, history, bounds, converged)
 
 
-class _Evaluator:
-    """J and its maximizer as a function of the weights, each solve starting from the last."""
-
-    def __init__(
-        self,
-        stack: Any,
-        n_clusters: int,
-        eigensolver: Callable[[Any, int], Relaxation] | None,
-    ):
-        self.stack, self.n_clusters, self.n_passes = stack, n_clusters, 0
-        self._eigensolver = eigensolver
-        self._operator: Any = None
-        self._start: Array | None = None
+class _Evaluator(Mixture):
+    """J and its maximizer as a function of the weights."""
 
     def __call__(self, gamma: Float) -> Relaxation:
-        self.n_passes += 1
-        self._operator = self.stack.combine(gamma**2, out=self._operator)
-        if self._eigensolver is not None:
-            return self._eigensolver(self._operator, self.n_clusters)
-        found = relax(
-            self._operator,
-            self.n_clusters,
-            tol=EIGEN_TOLERANCE,
-            start=self._start,
-            # Random vectors meet every eigenvector; those of other weights may miss some.
-            thorough=self._start is not None,
-        )
-        self._start = found.vectors
-        return found
-
-    def alignments(self, partition: Relaxation) -> Float:
-        """Return ``Tr(H^T K_p H)`` for every kernel."""
-        self.n_passes += 1
-        H = partition.vectors[:, : self.n_clusters]
-        return to_host((self.stack.apply(H) * H).sum(axis=(1, 2)))
+        return self.relax(gamma**2)
 
     def solution(
         self,

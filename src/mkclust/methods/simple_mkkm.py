@@ -1,22 +1,21 @@
 """SimpleMKKM: minimize over the weights what the partition maximizes."""
 
 import warnings
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust.generalize import inverse
 from mkclust.linalg import to_host
-from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.parameters import Allowed, Choice
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
 from mkclust.subspace import search
 from mkclust.surfaces import CuttingSurfaces
 
-SOLVERS = ("subspace", "reduced-gradient")
 # The learned weights suppress structure where they close the cluster gap to less than this share
 # of what it is under uniform weights, and the clusters are no longer the same.
 SUPPRESSED = 0.5
@@ -79,7 +78,7 @@ def solve_simple_mkkm(
     )
 
 
-class SimpleMKKM(MultipleKernelClusterer):
+class SimpleMKKM(InductiveClusterer):
     r"""Simple multiple kernel k-means [1]_, solved to certified global optimality.
 
     Mixes the kernels as ``K = sum_p gamma_p^2 K_p`` with weights on the simplex, and clusters the
@@ -101,23 +100,7 @@ class SimpleMKKM(MultipleKernelClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    kernels : {"auto", "precomputed"} or KernelBank, default="auto"
-        How X is read. "auto" takes a 3-D array as kernels, a list or dict of views as one Gaussian
-        kernel each, and one table as a bank of twelve kernels; a list of square matrices of one
-        size is refused as ambiguous. "precomputed" takes kernels only. A `KernelBank` says which
-        kernels to make of views or a table.
-    center : bool, default=True
-        Center every kernel in its feature space (on the fly; nothing is copied).
-    normalize : bool, default=True
-        Scale every kernel to a unit diagonal (on the fly; nothing is copied).
-    psd : {"error", "clip", "shift"}, default="error"
-        What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
-        of the identity. For the k-means step and for new samples, similarities count as given.
-    validate : bool, default=True
-        Look for asymmetry and negative eigenvalues in precomputed kernels (a check with the
-        diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.
+    {inputs}
     solver : {"subspace", "reduced-gradient"}, default="subspace"
         The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer,
         but where eigenvalues k and k + 1 tie there, the reduced gradient can stall before it.
@@ -128,24 +111,16 @@ class SimpleMKKM(MultipleKernelClusterer):
         Certified relative gap at which to stop.
     max_iter : int, default=200
         When to give up, with a warning that says how large the gap still is.
-    n_init : int, default=10
-        Number of k-means starts on the embedding; the best is kept.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the k-means starts. The solvers themselves are deterministic.
+    {seeds}
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_samples,)
-        Clusters, numbered by falling size.
+    {labels}
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus.
-    alignments_ : ndarray of shape (n_kernels,)
-        The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
-    embedding_ : ndarray of shape (n_samples, n_clusters)
-        The orthonormal H, unique up to a rotation.
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.
     duality_gap_ : float
@@ -168,20 +143,9 @@ class SimpleMKKM(MultipleKernelClusterer):
         Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
     baseline_cluster_gap_ : float
         ``cluster_gap_`` under uniform weights.
-    converged_ : bool
-        Whether ``tol`` was reached.
-    n_iter_ : int
-        Number of iterations.
     n_passes_ : int
         How often every kernel was read while solving.
-    kernel_names_ : tuple of str
-        Names of the kernels.
-    bank_ : KernelBank
-        What made the kernels of views or a table; not there for precomputed kernels.
-    n_features_in_ : int
-        Columns of the table, or of all views together, or the number of samples for kernels.
-    kernel_seconds_, check_seconds_, solve_seconds_ : float
-        Time spent on making the kernels, on checking them, and on solving.
+    {notes}
 
     References
     ----------
@@ -200,6 +164,11 @@ class SimpleMKKM(MultipleKernelClusterer):
     True
     """
 
+    ALLOWED: ClassVar[dict[str, Allowed]] = {
+        "solver": Choice(("subspace", "reduced-gradient")),
+        "stopping": Choice(("gap", "step")),
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -216,26 +185,24 @@ class SimpleMKKM(MultipleKernelClusterer):
         n_init: int = 10,
         random_state: Any = None,
     ):
-        self.n_clusters = n_clusters
-        self.kernels = kernels
-        self.center = center
-        self.normalize = normalize
-        self.psd = psd
-        self.validate = validate
+        super().__init__(
+            n_clusters,
+            kernels=kernels,
+            center=center,
+            normalize=normalize,
+            psd=psd,
+            validate=validate,
+            n_init=n_init,
+            random_state=random_state,
+        )
         self.solver = solver
         self.stopping = stopping
         self.tol = tol
         self.max_iter = max_iter
-        self.n_init = n_init
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
         super()._check_parameters()
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver={self.solver!r}: choose one of {SOLVERS}")
-        if self.stopping not in ("gap", "step"):
-            raise ValueError(f"stopping={self.stopping!r}: choose 'gap' or 'step'")
         if self.stopping == "step" and self.solver == "subspace":
             raise ValueError(
                 "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
@@ -248,6 +215,19 @@ class SimpleMKKM(MultipleKernelClusterer):
             return solve_simple_mkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
         return solve_reduced_gradient(
             stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter, stopping=self.stopping
+        )
+
+    def _explain_stop(self, solution: Solution) -> str:
+        """Say why the solver stopped before its rule was met, and what to do about it."""
+        if solution.n_iter >= self.max_iter:
+            advice = "raise max_iter or tol"
+        elif self.solver == "subspace":
+            advice = "no further progress, rounding sets a limit; pass float64 or raise tol"
+        else:
+            advice = "no gradient leads further down (a tie); pass solver='subspace'"
+        return (
+            f"stopped after {solution.n_iter} iterations at a certified relative gap of "
+            f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
         )
 
     def _learned(
@@ -270,19 +250,6 @@ class SimpleMKKM(MultipleKernelClusterer):
             "baseline_agreement_": float(adjusted_rand_score(baseline_labels, labels)),
             "baseline_cluster_gap_": baseline.cluster_gap,
         }
-        if not solution.converged:
-            if solution.n_iter >= self.max_iter:
-                advice = "raise max_iter or tol"
-            elif self.solver == "subspace":
-                advice = "no further progress, rounding sets a limit; pass float64 or raise tol"
-            else:
-                advice = "no gradient leads further down (a tie); pass solver='subspace'"
-            warnings.warn(
-                f"stopped after {solution.n_iter} iterations at a certified relative gap of "
-                f"{solution.gap:.2g} (tol={self.tol:g}): {advice}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         closed = relaxation.cluster_gap < SUPPRESSED * baseline.cluster_gap
         if closed and learned["baseline_agreement_"] < SAME_CLUSTERS:
             warnings.warn(

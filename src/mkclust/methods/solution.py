@@ -1,5 +1,6 @@
 """What a solver returns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,13 @@ class Solution:
         The combined kernel is ``sum_p coefficients_p K_p``.
     relaxation : Relaxation or None
         Eigenvectors, eigenvalues and products of the combined kernel.
+    projections : sequence of m ndarrays of shape (n_samples, n_clusters), or None
+        Where the partition is no eigenvector of a combined kernel but still a function of
+        similarities: its rows are ``sum_p k_p(x) projections_p``.
+    sample_weights : ndarray of shape (n_samples, n_kernels) or None
+        Weights of each sample, where a method has them; ``weights`` are their means.
+    kernel : array of shape (n_samples, n_samples) or None
+        The kernel a method learns where it is no combination of those given.
     baseline : Relaxation or None
         The same of the uniform combination, where it was computed on the way.
     lower_bounds : ndarray of the shape of history, or None
@@ -37,6 +45,8 @@ class Solution:
         Number of iterations.
     n_passes : int
         How often every kernel was read.
+    cycle : int
+        Length of the cycle that the iterates were seen to repeat, zero where there is none.
     """
 
     partition: Array
@@ -46,10 +56,14 @@ class Solution:
     converged: bool
     coefficients: Float | None = None
     relaxation: Relaxation | None = None
+    projections: Sequence[Float] | None = None
+    sample_weights: Float | None = None
+    kernel: Array | None = None
     baseline: Relaxation | None = None
     lower_bounds: Float | None = None
     n_iter: int = 0
     n_passes: int = 0
+    cycle: int = 0
 
     @property
     def lower_bound(self) -> float:

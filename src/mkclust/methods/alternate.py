@@ -1,0 +1,157 @@
+"""The two loops of the methods that find partition and weights in turns."""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from mkclust.relaxation import Relaxation
+from mkclust.types import Float
+
+# Iterates count as repeated where they come back to within this share of a step.
+REPEATED = 1e-3
+
+
+class Descent(NamedTuple):
+    """Where block descent ended; the relaxation is that of the final weights."""
+
+    weights: Any
+    relaxation: Relaxation
+    history: Float
+    converged: bool
+    n_iter: int
+
+
+def descend(
+    weights: Any,
+    relax: Callable[[Any], Relaxation],
+    measure: Callable[[Relaxation], Any],
+    update: Callable[[Any], Any],
+    objective: Callable[[Any, Any], float],
+    *,
+    tol: float,
+    max_iter: int,
+    recorded: Literal["before", "after"] = "before",
+) -> Descent:
+    """Minimize an objective over partition and weights in turns.
+
+    Parameters
+    ----------
+    weights : object
+        Where to start.
+    relax : callable
+        ``relax(weights)`` solves for the partition.
+    measure : callable
+        ``measure(relaxation)`` returns all that the weights need to know of a partition.
+    update : callable
+        ``update(measured)`` returns the best weights for it.
+    objective : callable
+        ``objective(weights, measured)``.
+    tol : float
+        Relative change of the recorded objective at which to stop, from the third iteration on.
+    max_iter : int
+        Most updates of the weights.
+    recorded : {"before", "after"}, default="before"
+        Whether the objective is recorded before or after the update of the weights: what is
+        compared with ``tol``. One more is recorded at the end, that of the final pair.
+
+    Returns
+    -------
+    Descent
+    """
+    relaxation = relax(weights)
+    measured = measure(relaxation)
+    history: list[float] = []
+    converged = False
+    while not converged and len(history) < max_iter:
+        updated = update(measured)
+        history.append(objective(weights if recorded == "before" else updated, measured))
+        weights = updated
+        relaxation = relax(weights)
+        measured = measure(relaxation)
+        converged = len(history) > 2 and _settled(history[-2], history[-1], tol)
+    n_iter = len(history)
+    history.append(objective(weights, measured))
+    return Descent(weights, relaxation, np.array(history), converged, n_iter)
+
+
+def _settled(before: float, now: float, tol: float) -> bool:
+    """Return whether an objective has come to rest; below zero, where it ends, it cannot fall."""
+    return now == 0 or abs(before - now) < tol * abs(before)
+
+
+class Alternation(NamedTuple):
+    """Where plain alternation ended: one of its iterates."""
+
+    weights: Float
+    relaxation: Relaxation
+    history: Float
+    converged: bool
+    n_iter: int
+    cycle: int
+
+
+def alternate(
+    weights: Float,
+    relax: Callable[[Float], Relaxation],
+    respond: Callable[[Relaxation], tuple[Float, float]],
+    *,
+    tol: float,
+    max_iter: int,
+    iterate: Literal["best", "last"] = "best",
+) -> Alternation:
+    """Answer each side's move in turns where their interests differ.
+
+    Nothing makes this descend, and it may repeat itself for ever. A repetition is noticed and
+    ends it, and the iterate with the least objective is returned (the start is none), so that
+    the result does not hang on whether the cap is even or odd.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (m,)
+        Where to start.
+    relax : callable
+        ``relax(weights)`` solves for the partition.
+    respond : callable
+        ``respond(relaxation)`` returns the weights that answer a partition, and the objective of
+        the pair that the partition and its own weights are.
+    tol : float
+        Largest change of a weight at which to stop.
+    max_iter : int
+        Most answers.
+    iterate : {"best", "last"}, default="best"
+        What to return; "last" also runs on through repetitions.
+
+    Returns
+    -------
+    Alternation
+    """
+    trail = [weights]
+    relaxation = relax(weights)
+    answer, value = respond(relaxation)
+    history, best = [value], (np.inf, weights, relaxation)
+    converged, cycle = False, 0
+    while not converged and not cycle and len(trail) <= max_iter:
+        weights = answer
+        relaxation = relax(weights)
+        answer, value = respond(relaxation)
+        history.append(value)
+        converged = bool(np.max(np.abs(weights - trail[-1])) < tol)
+        if converged or value < best[0] or iterate == "last":
+            best = (value, weights, relaxation)
+        if iterate == "best" and not converged:
+            cycle = _cycle(trail, weights)
+        trail.append(weights)
+    value, weights, relaxation = best
+    if value != history[-1]:
+        history.append(value)
+    return Alternation(weights, relaxation, np.array(history), converged, len(trail) - 1, cycle)
+
+
+def _cycle(trail: list[Float], weights: Float) -> int:
+    """Return after how many steps the weights have come back to where they were, or zero."""
+    step = np.max(np.abs(weights - trail[-1]))
+    for length in range(2, len(trail) + 1):
+        if np.max(np.abs(weights - trail[-length])) <= REPEATED * step:
+            return length
+    return 0

@@ -1,0 +1,82 @@
+"""Avg-KKM: kernel k-means on the plain average of the kernels."""
+
+import numpy as np
+
+from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.mixture import Mixture
+from mkclust.methods.solution import Solution
+from mkclust.stack import KernelStack
+
+
+def solve_average_kkm(stack: KernelStack, n_clusters: int) -> Solution:
+    r"""Solve relaxed kernel k-means on the average of the kernels.
+
+    .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(\bar K H H^\top), \qquad
+              \bar K = \frac1m \sum_p K_p
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+
+    Returns
+    -------
+    Solution
+    """
+    mixture = Mixture(stack, n_clusters)
+    found = mixture.relax(mixture.uniform)
+    return Solution(
+        partition=found.vectors[:, :n_clusters],
+        weights=mixture.uniform,
+        objective=found.value,
+        history=np.array([found.value]),
+        converged=True,
+        coefficients=mixture.uniform,
+        relaxation=found,
+        n_iter=1,
+        n_passes=mixture.n_passes,
+    )
+
+
+class AverageKKM(InductiveClusterer):
+    r"""Kernel k-means on the average kernel: every kernel counts the same.
+
+    .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(\bar K H H^\top), \qquad
+              \bar K = \frac1m \sum_p K_p
+
+    Nothing is learned about the kernels, so nothing can go wrong in learning it: the baseline that
+    every other method has to beat.
+
+    Parameters
+    ----------
+    {inputs}
+    {seeds}
+
+    Attributes
+    ----------
+    {labels}
+    weights_ : ndarray of shape (n_kernels,)
+        One over the number of kernels.
+    coefficients_ : ndarray of shape (n_kernels,)
+        The same: the mixed kernel is ``sum_p coefficients_p K_p``.
+    objective_ : float
+        ``Tr(K H H^T)``, the sum of the k largest eigenvalues of the average kernel.
+    history_ : ndarray of shape (1,)
+        The objective.
+    {notes}
+
+    Examples
+    --------
+    >>> from mkclust import AverageKKM
+    >>> from mkclust.datasets import load
+    >>> digits = load("digits")
+    >>> model = AverageKKM(n_clusters=10, random_state=0).fit(digits.views)
+    >>> model.weights_
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+
+    def _solve(self, stack: KernelStack) -> Solution:
+        """Solve on the average kernel."""
+        return solve_average_kkm(stack, self.n_clusters)

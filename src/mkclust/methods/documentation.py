@@ -1,0 +1,66 @@
+"""What the docstrings of all methods have in common, written once.
+
+A method's docstring names a section in braces on a line of its own; `fill` writes it out.
+"""
+
+SECTIONS = {
+    "inputs": """\
+n_clusters : int, default=8
+    Number of clusters, k.
+kernels : {"auto", "precomputed"} or KernelBank, default="auto"
+    How X is read. "auto" takes a 3-D array as kernels, a list or dict of views as one Gaussian
+    kernel each, and one table as a bank of twelve kernels; a list of square matrices of one
+    size is refused as ambiguous. "precomputed" takes kernels only. A `KernelBank` says which
+    kernels to make of views or a table.
+center : bool, default=True
+    Center every kernel in its feature space (on the fly; nothing is copied).
+normalize : bool, default=True
+    Scale every kernel to a unit diagonal (on the fly; nothing is copied).
+psd : {"error", "clip", "shift"}, default="error"
+    What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
+    of the identity. For the k-means step and for new samples, similarities count as given.
+validate : bool, default=True
+    Look for asymmetry and negative eigenvalues in precomputed kernels (a check with the
+    diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
+    "seeds": """\
+n_init : int, default=10
+    Number of k-means starts on the embedding; the best is kept.
+random_state : int, RandomState instance or None, default=None
+    Seed of the k-means starts. The solvers themselves are deterministic.""",
+    "labels": """\
+labels_ : ndarray of shape (n_samples,)
+    Clusters, numbered by falling size.
+alignments_ : ndarray of shape (n_kernels,)
+    The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1.
+    Read it beside the weights.
+embedding_ : ndarray of shape (n_samples, n_clusters)
+    The orthonormal H, unique up to a rotation.""",
+    "notes": """\
+converged_ : bool
+    Whether the stopping rule was met within ``max_iter``.
+n_iter_ : int
+    Number of iterations.
+kernel_names_ : tuple of str
+    Names of the kernels.
+bank_ : KernelBank
+    What made the kernels of views or a table; not there for precomputed kernels.
+n_features_in_ : int
+    Columns of the table, or of all views together, or the number of samples for kernels.
+kernel_seconds_, check_seconds_, solve_seconds_ : float
+    Time spent on making the kernels, on checking them, and on solving.""",
+}
+
+
+def fill(docstring: str | None) -> str | None:
+    """Write out the sections that a docstring names, at the indentation of their names."""
+    if docstring is None:  # optimized away by python -OO
+        return None
+    lines = []
+    for line in docstring.splitlines():
+        name = line.strip()
+        if name.startswith("{") and name[1:-1] in SECTIONS:
+            indent = line[: len(line) - len(line.lstrip())]
+            lines += [indent + text for text in SECTIONS[name[1:-1]].splitlines()]
+        else:
+            lines.append(line)
+    return "\n".join(lines)

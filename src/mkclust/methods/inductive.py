@@ -1,0 +1,124 @@
+"""Methods that can tell the cluster of samples they have not seen."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mkclust.discretize import nearest_center, normalize_rows
+from mkclust.generalize import Extension
+from mkclust.linalg import to_host
+from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.inputs import kind_of_input
+from mkclust.methods.solution import Solution
+from mkclust.stack import KernelStack, as_numbers, row_sums
+from mkclust.types import Array, Float
+
+
+class InductiveClusterer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultipleKernelClusterer
+):
+    """Base of the methods whose partition is a function of similarities.
+
+    The solution says which: by ``projections``, or by ``coefficients`` and ``relaxation``.
+    """
+
+    def predict(self, X: Any, self_similarity: Array | None = None) -> np.ndarray:
+        """Give new samples the cluster whose center is nearest.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
+            What ``fit`` was given, for other samples: similarities of the new samples to the
+            training samples, or features.
+        self_similarity : array of shape (m, n_new), default=None
+            With precomputed kernels and ``normalize=True``: the new samples' similarities to
+            themselves, k(x, x). None serves where they are known: kernels with a constant
+            diagonal, and the training kernels themselves.
+
+        Returns
+        -------
+        ndarray of shape (n_new,)
+            The same as ``labels_`` for the training samples.
+        """
+        rows = self._embed(X, self_similarity)
+        return nearest_center(normalize_rows(rows), self._centers)
+
+    def transform(self, X: Any, self_similarity: Array | None = None) -> Float:
+        """Embed new samples, with rows of their natural length.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
+            As in ``predict``.
+        self_similarity : array of shape (m, n_new), default=None
+            As in ``predict``.
+
+        Returns
+        -------
+        ndarray of shape (n_new, n_clusters)
+        """
+        return self._embed(X, self_similarity)
+
+    def _embed(self, X: Any, self_similarity: Array | None) -> Float:
+        """Embed new samples, having checked them."""
+        check_is_fitted(self)
+        if hasattr(self, "bank_"):
+            if self_similarity is not None:
+                raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
+            views = self._views(X, self, reset=False)
+            kernels, own = self.bank_.transform(views), self.bank_.self_similarity(views)
+            return self._extension.embed(kernels, own)
+        cross = self._cross_kernels(X)
+        if self_similarity is not None:
+            self_similarity = np.asarray(self_similarity, dtype=np.float64)
+            expected = (len(cross), cross[0].shape[0])
+            if self_similarity.shape != expected:
+                raise ValueError(
+                    f"self_similarity has the shape {self_similarity.shape}, expected {expected}: "
+                    "one row a kernel, one column a new sample"
+                )
+            if not np.all(np.isfinite(self_similarity)) or np.any(self_similarity < 0):
+                raise ValueError(
+                    "self_similarity has entries that are NaN, infinite or negative: pass k(x, x)"
+                )
+        return self._extension.embed(cross, self_similarity)
+
+    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Float, dict[str, Any]]:
+        """Embed the training samples by the same road as new ones, so that labels agree."""
+        extension = self._extend(stack, solution)
+        learned = {"_extension": extension, "_n_features_out": self.n_clusters}
+        return extension.embed_training(stack), learned
+
+    def _extend(self, stack: KernelStack, solution: Solution) -> Extension:
+        """Return the partition as a function of similarities to the training samples."""
+        if solution.projections is not None:
+            return Extension(stack.standards, stack.names, solution.projections)
+        assert solution.relaxation is not None
+        assert solution.coefficients is not None
+        values = solution.relaxation.eigenvalues[: self.n_clusters]
+        H = to_host(solution.partition)
+        return Extension.of(stack, solution.coefficients, H, values)
+
+    def _cross_kernels(self, X: Any) -> list[Array]:
+        """Return the similarities of new samples to the training samples, checked."""
+        kind_of_input(X, "precomputed")  # refuses all that is not several matrices
+        names, n = self._extension.names, self.n_features_in_
+        if len(X) != len(names):
+            raise ValueError(f"X has {len(X)} kernels, the model was fitted on {len(names)}")
+        if isinstance(X, Mapping):
+            X = {str(name): kernel for name, kernel in X.items()}
+            if missing := [name for name in names if name not in X]:
+                raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
+            X = [X[name] for name in names]
+        cross = [as_numbers(K, name) for name, K in zip(names, X, strict=True)]
+        for name, K in zip(names, cross, strict=True):
+            if K.ndim != 2 or K.shape[1] != n or K.shape[0] != cross[0].shape[0]:
+                raise ValueError(
+                    f"{name} has the shape {K.shape}: expected similarities of "
+                    f"{cross[0].shape[0]} new samples (rows) to the {n} training samples (columns)"
+                )
+            row_sums(K, name)  # refuses what is not finite
+        return cross

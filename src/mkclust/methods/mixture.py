@@ -1,0 +1,78 @@
+"""The relaxed clustering of a mix of kernels, as a function of how they are mixed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mkclust.linalg import to_host
+from mkclust.relaxation import Relaxation, relax
+from mkclust.stack import KernelStack
+from mkclust.types import Array, Float
+
+# Relative error of the eigenvalue sums that iterations compare.
+EIGEN_TOLERANCE = 1e-12
+
+
+class Mixture:
+    """Leading eigenvectors of ``sum_p c_p K_p`` for one c after another.
+
+    Each solve starts from the eigenvectors of the last and reuses its memory.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of eigenvectors, k.
+    tol : float, default=EIGEN_TOLERANCE
+        Relative error allowed in the sum of the k largest eigenvalues.
+    eigensolver : callable, default=None
+        ``eigensolver(operator, n_clusters) -> Relaxation`` in place of the warm-started one.
+    """
+
+    def __init__(
+        self,
+        stack: KernelStack,
+        n_clusters: int,
+        *,
+        tol: float = EIGEN_TOLERANCE,
+        eigensolver: Callable[[Any, int], Relaxation] | None = None,
+    ):
+        self.stack, self.n_clusters, self.tol, self.n_passes = stack, n_clusters, tol, 0
+        self._eigensolver = eigensolver
+        self._operator: Any = None
+        self._start: Array | None = None
+
+    @property
+    def uniform(self) -> Float:
+        """The same weight for every kernel, summing to one."""
+        return np.full(self.stack.n_kernels, 1 / self.stack.n_kernels)
+
+    def relax(self, coefficients: Float) -> Relaxation:
+        """Return the leading eigenvectors of one mix."""
+        self.n_passes += 1
+        self._operator = self.stack.combine(coefficients, out=self._operator)
+        if self._eigensolver is not None:
+            return self._eigensolver(self._operator, self.n_clusters)
+        found = relax(
+            self._operator,
+            self.n_clusters,
+            tol=self.tol,
+            start=self._start,
+            # Random vectors meet every eigenvector; those of another mix may miss some.
+            thorough=self._start is not None,
+        )
+        self._start = found.vectors
+        return found
+
+    def alignments(self, partition: Relaxation) -> Float:
+        """Return ``Tr(H^T K_p H)`` for every kernel."""
+        self.n_passes += 1
+        H = partition.vectors[:, : self.n_clusters]
+        return to_host((self.stack.apply(H) * H).sum(axis=(1, 2)))
+
+    def unexplained(self, partition: Relaxation) -> Float:
+        """Return ``Tr(K_p (I - H H^T))`` for every kernel."""
+        # Never negative for a positive semidefinite kernel; rounding may say so of low rank.
+        return np.maximum(self.stack.traces() - self.alignments(partition), 0)

@@ -1,0 +1,158 @@
+"""MKKM: mix the kernels by how well a partition explains each."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from mkclust.methods.alternate import descend
+from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.mixture import Mixture
+from mkclust.methods.solution import Solution
+from mkclust.simplex import best_response
+from mkclust.stack import KernelStack
+from mkclust.types import Float
+
+# A kernel that a partition leaves unexplained by less than this share is explained entirely.
+EXPLAINED = 1e-14
+
+
+def solve_mkkm(
+    stack: KernelStack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 50
+) -> Solution:
+    r"""Minimize what a partition leaves unexplained of the mixed kernel, over both.
+
+    .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k} \sum_p \gamma_p^2\, a_p(H), \qquad
+              a_p(H) = \mathrm{Tr}(K_p (I - H H^\top))
+
+    H is the leading eigenvectors of :math:`\sum_p \gamma_p^2 K_p`, and
+    :math:`\gamma_p \propto 1 / a_p(H)`. Each is the exact minimizer for the other fixed, so the
+    objective falls to a stationary point. A kernel of rank k or less can be explained entirely:
+    it then takes all the weight, shared with others like it.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    tol : float, default=1e-4
+        Relative change of the objective at which to stop.
+    max_iter : int, default=50
+        Most iterations.
+
+    Returns
+    -------
+    Solution
+        Its history is the objective after each update of the weights, and that of the final pair.
+
+    References
+    ----------
+    .. [1] H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE
+       Transactions on Fuzzy Systems 20(1), 2012.
+    """
+    mixture, totals = Mixture(stack, n_clusters), stack.traces()
+
+    def update(unexplained: Float) -> Float:
+        return best_response(np.where(unexplained <= EXPLAINED * totals, 0, unexplained))[0]
+
+    found = descend(
+        mixture.uniform,
+        lambda gamma: mixture.relax(gamma**2),
+        mixture.unexplained,
+        update,
+        lambda gamma, unexplained: float(gamma**2 @ unexplained),
+        tol=tol,
+        max_iter=max_iter,
+        recorded="after",
+    )
+    return Solution(
+        partition=found.relaxation.vectors[:, :n_clusters],
+        weights=found.weights,
+        objective=float(found.history[-1]),
+        history=found.history,
+        converged=found.converged,
+        coefficients=found.weights**2,
+        relaxation=found.relaxation,
+        n_iter=found.n_iter,
+        n_passes=mixture.n_passes,
+    )
+
+
+class MKKM(InductiveClusterer):
+    r"""Multiple kernel k-means [1]_, in its relaxed form.
+
+    .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k}
+              \mathrm{Tr}(K_\gamma (I - H H^\top)), \qquad K_\gamma = \sum_p \gamma_p^2 K_p
+
+    It rewards the kernel that k directions explain best, which need not be the one with the best
+    clusters: a kernel of low rank tends to take most of the weight. The problem is not convex; the
+    result is a stationary point.
+
+    Parameters
+    ----------
+    {inputs}
+    tol : float, default=1e-4
+        Relative change of the objective at which to stop.
+    max_iter : int, default=50
+        Most iterations.
+    {seeds}
+
+    Attributes
+    ----------
+    {labels}
+    weights_ : ndarray of shape (n_kernels,)
+        Mixing weights, summing to one. Not importance: a large weight means that k directions
+        explain the kernel well.
+    coefficients_ : ndarray of shape (n_kernels,)
+        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
+    objective_ : float
+        ``Tr(K (I - H H^T))`` of the mixed kernel.
+    history_ : ndarray of shape (n_iter_ + 1,)
+        The objective after each update of the weights, falling; the last is that of the final pair.
+    {notes}
+
+    References
+    ----------
+    .. [1] H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE
+       Transactions on Fuzzy Systems 20(1), 2012.
+
+    Examples
+    --------
+    >>> from mkclust import MKKM
+    >>> from mkclust.datasets import load
+    >>> digits = load("digits")
+    >>> model = MKKM(n_clusters=10, random_state=0).fit(digits.views)
+    >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernels: Any = "auto",
+        center: bool = True,
+        normalize: bool = True,
+        psd: Literal["error", "clip", "shift"] = "error",
+        validate: bool = True,
+        tol: float = 1e-4,
+        max_iter: int = 50,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        super().__init__(
+            n_clusters,
+            kernels=kernels,
+            center=center,
+            normalize=normalize,
+            psd=psd,
+            validate=validate,
+            n_init=n_init,
+            random_state=random_state,
+        )
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _solve(self, stack: KernelStack) -> Solution:
+        """Solve by block descent."""
+        return solve_mkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
