@@ -60,3 +60,38 @@ def top_eigenvalue_sum(kernels, weights, k):
 def random_weights(rng, m):
     """Return random weights on the simplex."""
     return rng.dirichlet(np.ones(m))
+
+
+def random_kernels(n, m, seed=0, k=3):
+    """Return kernels with some shared structure: decaying spectra around k loose clusters."""
+    rng = np.random.default_rng(seed)
+    places = np.arange(n) % k
+    kernels = []
+    for p in range(m):
+        X = (p + 1) * rng.normal(size=(k, 6))[places] + rng.normal(size=(n, 6))
+        squares = (X**2).sum(axis=1)
+        distances = squares[:, None] + squares - 2 * X @ X.T
+        kernels.append(np.exp(-distances / distances.mean()))
+    return symmetrized(kernels)
+
+
+def projector(H):
+    """Return the projector on the columns of an orthonormal H: what a partition is."""
+    return H @ H.T
+
+
+def row_normalized_gram(H):
+    """Return the cosines between the rows of H."""
+    rows = H / np.linalg.norm(H, axis=1, keepdims=True)
+    return rows @ rows.T
+
+
+def unexplained(kernels, H):
+    """Return Tr(K_p (I - H H^T)) for every kernel, written out."""
+    rest = np.eye(len(H)) - projector(H)
+    return np.array([np.trace(K @ rest) for K in kernels])
+
+
+def leading(K, k):
+    """Return the k leading eigenvectors by a dense eigensolver."""
+    return np.linalg.eigh(K)[1][:, -k:]

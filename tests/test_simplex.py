@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mkclust.simplex import best_mixture, best_response, longest_step, reduced_direction
+from mkclust.simplex import (
+    best_mixture,
+    best_response,
+    drop_small,
+    longest_step,
+    minimize_quadratic,
+    reduced_direction,
+)
 
 positive = st.floats(1e-6, 1e6)
 
@@ -64,3 +71,74 @@ def test_there_is_nowhere_to_go_with_one_kernel():
     direction = reduced_direction(np.ones(1), np.ones(1))
     assert direction.tolist() == [0.0]
     assert longest_step(np.ones(1), direction) == 0.0
+
+
+# Quadratic programs ----------------------------------------------------------------------------
+
+
+def quadratic(seed):
+    """Return a random convex quadratic: often singular, units of kernels far apart."""
+    rng = np.random.default_rng(seed)
+    m = rng.integers(1, 40)
+    B = rng.normal(size=(rng.integers(1, m + 1), m)) * 10 ** rng.uniform(-3, 3, size=m)
+    if seed % 2:
+        B = np.abs(B)
+    Q = B.T @ B
+    if seed % 3 == 0:
+        Q += np.diag(rng.random(m)) * Q.max() * 1e-3
+    c = -Q @ rng.dirichlet(np.ones(m)) if seed % 5 == 0 else None
+    return Q, c
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_quadratic_is_minimized_on_the_simplex_also_where_it_is_singular(seed):
+    Q, c = quadratic(seed)
+    gamma = minimize_quadratic(Q, c)
+    assert np.all(gamma >= 0)
+    assert gamma.sum() == pytest.approx(1)
+    gradient = Q @ gamma + (0 if c is None else c)
+    assert gradient @ gamma - gradient.min() <= 1e-12 * np.abs(Q).max()
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_the_minimum_of_a_quadratic_is_that_of_another_solver(seed):
+    piqp = pytest.importorskip("piqp")
+    Q, c = quadratic(seed)
+    unit, m = np.abs(Q).max(), len(Q)
+    c = np.zeros(m) if c is None else c
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = 1e-12
+    solver.setup(
+        Q / unit,
+        c / unit,
+        np.ones((1, m)),
+        np.ones(1),
+        None,
+        None,
+        None,
+        np.zeros(m),
+        np.full(m, np.inf),
+    )
+    solver.solve()
+    other = np.maximum(solver.result.x, 0)
+    other /= other.sum()
+    ours = minimize_quadratic(Q, c)
+    value = lambda g: (g @ Q @ g / 2 + c @ g) / unit  # noqa: E731
+    assert value(ours) <= value(other) + 1e-13
+    assert value(ours) == pytest.approx(value(other), abs=1e-6)
+
+
+def test_a_quadratic_without_weights_to_choose_is_trivial():
+    np.testing.assert_array_equal(minimize_quadratic(np.array([[3.0]])), [1])
+    np.testing.assert_allclose(minimize_quadratic(np.zeros((4, 4))), 0.25)
+
+
+def test_what_is_not_convex_is_found_out_rather_than_returned():
+    with pytest.raises(ArithmeticError, match="not convex"):
+        minimize_quadratic(np.array([[4.0, -3, -3], [-3, -2, -1], [-3, -1, -2]]))
+
+
+def test_small_weights_are_dropped_and_the_others_sum_to_one_again():
+    found = drop_small(np.array([0.5, 0.5 - 1e-7, 1e-7]), 1e-6)
+    assert found[2] == 0
+    assert found.sum() == pytest.approx(1)

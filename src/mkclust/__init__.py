@@ -4,8 +4,32 @@ Mix several kernels, or several views of the same samples, and find the clusters
 """
 
 from mkclust.kernels import KernelBank
-from mkclust.methods import METHODS, SimpleMKKM, WeightsWarning
+from mkclust.methods import (
+    KAMMA,
+    KAMMR,
+    LKAM,
+    METHODS,
+    MKKM,
+    MKKMMM,
+    AverageKKM,
+    MKKMMiR,
+    SimpleMKKM,
+    WeightsWarning,
+)
 
 __version__ = "0.1.0"
 
-__all__ = ["METHODS", "KernelBank", "SimpleMKKM", "WeightsWarning", "__version__"]
+__all__ = [
+    "KAMMA",
+    "KAMMR",
+    "LKAM",
+    "METHODS",
+    "MKKM",
+    "MKKMMM",
+    "AverageKKM",
+    "KernelBank",
+    "MKKMMiR",
+    "SimpleMKKM",
+    "WeightsWarning",
+    "__version__",
+]

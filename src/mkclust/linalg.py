@@ -11,6 +11,8 @@ from mkclust.types import Array, Float
 
 # Directions whose share of a block falls below this are rounding noise, not directions.
 RANK_TOLERANCE = 1e-12
+# A cosine between two subspaces below this is zero but for rounding.
+NULL_TOLERANCE = 1e-10
 
 
 def to_host(array: Array) -> Float:
@@ -71,3 +73,19 @@ def _whiten(X: Array, tolerance: float) -> Array:
     kept = values > tolerance * max(values[-1], 0) if len(values) else slice(None)
     mixing = vectors[:, kept] / np.sqrt(values[kept]) / lengths[:, None]
     return X @ to_device(mixing, X)
+
+
+def polar_factor(X: Float, ties: Float | None = None) -> Float:
+    """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD.
+
+    Where X, of order one, lacks rank, several are equally near: of these, the one nearest to
+    ``ties``, of the shape of X, in the directions that X leaves open.
+    """
+    U, lengths, Vt = np.linalg.svd(X, full_matrices=False)
+    rank = int(np.sum(lengths > NULL_TOLERANCE))
+    if ties is None or rank == len(lengths):
+        return U @ Vt
+    rest = ties @ Vt[rank:].T
+    for _ in range(2):  # twice is enough to be orthogonal to what X settles
+        rest = polar_factor(rest - U[:, :rank] @ (U[:, :rank].T @ rest))
+    return U[:, :rank] @ Vt[:rank] + rest @ Vt[rank:]

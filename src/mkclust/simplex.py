@@ -116,16 +116,19 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     system = np.vstack([system - (system @ v)[:, None], np.ones(m)])
     # Columns of one length, so that the least squares see no unit.
     lengths = np.linalg.norm(system, axis=0)
-    solved, _ = nnls(system / lengths, np.append(np.zeros(m), 1.0), maxiter=30 * m)
-    gamma = solved / lengths
-    gamma /= gamma.sum()
-    gradient = Q @ gamma + c
-    # The Frank-Wolfe gap bounds the distance to the minimum.
-    gap = float(gradient @ gamma - gradient.min())
+    try:
+        solved, _ = nnls(system / lengths, np.append(np.zeros(m), 1.0), maxiter=30 * m)
+        gamma = solved / lengths / (solved / lengths).sum()
+        gradient = Q @ gamma + c
+        # The Frank-Wolfe gap bounds the distance to the minimum.
+        gap = float(gradient @ gamma - gradient.min())
+    except RuntimeError:  # out of iterations
+        gap = np.inf
     if not gap <= QUADRATIC_TOLERANCE * (1 + float(np.abs(c).max())):
         raise ArithmeticError(
-            f"the quadratic program of the weights was solved only to a gap of {gap:.1e} times its "
-            "largest coefficient; the kernels may be indefinite: pass psd='clip'"
+            f"the weights' quadratic program of {m} kernels could be solved only to a gap of "
+            f"{gap:.1e}, relative to its largest coefficient: it is not convex, or its numbers "
+            "span too many orders of magnitude; pass normalize=True, or leave out kernels"
         )
     return gamma
 

@@ -2,21 +2,36 @@
 
 from mkclust.methods.average import AverageKKM, solve_average_kkm
 from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.kamm import KAMMA, KAMMR, solve_kamm_a, solve_kamm_r
+from mkclust.methods.lkam import LKAM, solve_lkam
 from mkclust.methods.mkkm import MKKM, solve_mkkm
+from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
+from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.simple_mkkm import SimpleMKKM, WeightsWarning, solve_simple_mkkm
 from mkclust.methods.solution import Solution
 
 __all__ = [
+    "KAMMA",
+    "KAMMR",
+    "LKAM",
     "METHODS",
     "MKKM",
+    "MKKMMM",
     "AverageKKM",
+    "MKKMMiR",
     "MultipleKernelClusterer",
     "SimpleMKKM",
     "Solution",
     "WeightsWarning",
     "solve_average_kkm",
+    "solve_kamm_a",
+    "solve_kamm_r",
+    "solve_lkam",
     "solve_mkkm",
+    "solve_mkkm_mir",
+    "solve_mkkm_mm",
+    "solve_mkkm_mm_saddle",
     "solve_reduced_gradient",
     "solve_simple_mkkm",
 ]
@@ -25,4 +40,9 @@ METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "simplemkkm": SimpleMKKM,
     "avg-kkm": AverageKKM,
     "mkkm": MKKM,
+    "mkkm-mir": MKKMMiR,
+    "lkam": LKAM,
+    "mkkm-mm": MKKMMM,
+    "kamm-r": KAMMR,
+    "kamm-a": KAMMA,
 }

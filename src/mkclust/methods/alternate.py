@@ -8,8 +8,9 @@ import numpy as np
 from mkclust.relaxation import Relaxation
 from mkclust.types import Float
 
-# Iterates count as repeated where they come back to within this share of a step.
-REPEATED = 1e-3
+# Iterates repeat where they come back to within this share of a step, which ends an alternation;
+# and they all but repeat within the other share, which is said of one that its cap has ended.
+REPEATED, NEARLY_REPEATED = 1e-3, 0.1
 
 
 class Descent(NamedTuple):
@@ -98,6 +99,7 @@ def alternate(
     *,
     tol: float,
     max_iter: int,
+    order: float = np.inf,
     iterate: Literal["best", "last"] = "best",
 ) -> Alternation:
     """Answer each side's move in turns where their interests differ.
@@ -116,9 +118,11 @@ def alternate(
         ``respond(relaxation)`` returns the weights that answer a partition, and the objective of
         the pair that the partition and its own weights are.
     tol : float
-        Largest change of a weight at which to stop.
+        Change of the weights at which to stop.
     max_iter : int
         Most answers.
+    order : float, default=inf
+        Which norm of a change is meant.
     iterate : {"best", "last"}, default="best"
         What to return; "last" also runs on through repetitions.
 
@@ -129,29 +133,34 @@ def alternate(
     trail = [weights]
     relaxation = relax(weights)
     answer, value = respond(relaxation)
-    history, best = [value], (np.inf, weights, relaxation)
+    history, best = [value], (value, weights, relaxation)
     converged, cycle = False, 0
     while not converged and not cycle and len(trail) <= max_iter:
         weights = answer
         relaxation = relax(weights)
         answer, value = respond(relaxation)
         history.append(value)
-        converged = bool(np.max(np.abs(weights - trail[-1])) < tol)
-        if converged or value < best[0] or iterate == "last":
+        step = float(np.linalg.norm(weights - trail[-1], order))
+        converged = step < tol
+        if converged or iterate == "last" or len(trail) == 1 or value < best[0]:
             best = (value, weights, relaxation)
         if iterate == "best" and not converged:
-            cycle = _cycle(trail, weights)
+            cycle = _cycle(trail, weights, REPEATED)
         trail.append(weights)
+    if iterate == "best" and not converged and not cycle:
+        cycle = _cycle(trail[:-1], weights, NEARLY_REPEATED)
     value, weights, relaxation = best
     if value != history[-1]:
         history.append(value)
     return Alternation(weights, relaxation, np.array(history), converged, len(trail) - 1, cycle)
 
 
-def _cycle(trail: list[Float], weights: Float) -> int:
+def _cycle(trail: list[Float], weights: Float, share: float) -> int:
     """Return after how many steps the weights have come back to where they were, or zero."""
+    if len(trail) < 2:
+        return 0
     step = np.max(np.abs(weights - trail[-1]))
     for length in range(2, len(trail) + 1):
-        if np.max(np.abs(weights - trail[-length])) <= REPEATED * step:
+        if np.max(np.abs(weights - trail[-length])) <= share * step:
             return length
     return 0

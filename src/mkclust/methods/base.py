@@ -138,8 +138,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Say why the solver stopped before its rule was met, and what to do about it."""
         if solution.cycle:
             return (
-                f"the weights repeat every {solution.cycle} iterations and will not settle; "
-                "what is returned is the best of them by the method's own objective"
+                f"after {solution.n_iter} iterations the weights go round in a cycle of "
+                f"{solution.cycle}; the best of them by the method's own objective is returned"
             )
         return f"{solution.n_iter} iterations were not enough: raise max_iter or tol"
 

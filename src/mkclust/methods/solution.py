@@ -41,6 +41,8 @@ class Solution:
         The same of the uniform combination, where it was computed on the way.
     lower_bounds : ndarray of the shape of history, or None
         Certified lower bounds on the global minimum.
+    upper_bounds : ndarray of the shape of history, or None
+        Certified upper bounds on the global maximum, where the objective is one.
     n_iter : int
         Number of iterations.
     n_passes : int
@@ -61,6 +63,7 @@ class Solution:
     kernel: Array | None = None
     baseline: Relaxation | None = None
     lower_bounds: Float | None = None
+    upper_bounds: Float | None = None
     n_iter: int = 0
     n_passes: int = 0
     cycle: int = 0
@@ -72,10 +75,13 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Relative distance to the global minimum at most, NaN where the method has no bound.
+        """Relative distance to the global optimum at most, NaN where the method has no bound.
 
         What the residuals of the eigenvectors leave open counts as distance.
         """
+        if self.upper_bounds is not None and self.relaxation is not None:
+            bound = float(np.min(self.upper_bounds))
+            return (max(bound - self.objective, 0.0) + self.relaxation.error) / bound
         if self.relaxation is None or self.lower_bounds is None:
             return float("nan")
         return self.relaxation.gap_above(self.lower_bound)

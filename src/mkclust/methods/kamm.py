@@ -1,0 +1,330 @@
+"""KAMM-R and KAMM-A: SimpleMKKM's two ablations, one for its min-max, one for its optimization."""
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from mkclust.methods.alternate import alternate
+from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.mixture import Mixture
+from mkclust.methods.parameters import Allowed, Choice
+from mkclust.methods.solution import Solution
+from mkclust.relaxation import Relaxation
+from mkclust.simplex import best_response, longest_step, reduced_direction
+from mkclust.stack import KernelStack
+from mkclust.types import Float
+
+# Gradients that differ by less than this share are equal but for rounding.
+EQUAL = 1e-9
+
+
+def solve_kamm_r(
+    stack: KernelStack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
+) -> Solution:
+    r"""Maximize over the weights too: reduced gradient ascent.
+
+    .. math:: \max_{\gamma \in \Delta} J(\gamma), \qquad
+              J(\gamma) = \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top), \quad
+              K_\gamma = \sum_p \gamma_p^2 K_p
+
+    J is convex, so it rises all the way along a direction in which it rises at first, and the
+    longest step is the exact line search. Each step ends one weight, so after at most m - 1 of
+    them a single kernel is left: a local maximum, not always the largest.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    tol : float, default=1e-4
+        Largest change of a weight at which to stop.
+    max_iter : int, default=200
+        Most steps.
+
+    Returns
+    -------
+    Solution
+        Its history is J before the first and after every step, rising.
+
+    References
+    ----------
+    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
+       Kernel K-means. ICML 2020. Ablation.
+    """
+    mixture = Mixture(stack, n_clusters)
+    gamma = mixture.uniform
+    relaxation = mixture.relax(gamma**2)
+    history, converged = [relaxation.value], False
+    while not converged and len(history) <= max_iter:
+        gradient = 2 * gamma * mixture.alignments(relaxation)  # Theorem 1
+        change = _ascent(gamma, gradient)
+        converged = bool(np.abs(change).max() <= tol)
+        if converged:
+            break
+        gamma = gamma + change
+        gamma[gamma < EQUAL] = 0  # what the step ended, but for rounding
+        gamma /= gamma.sum()
+        relaxation = mixture.relax(gamma**2)
+        history.append(relaxation.value)
+    return Solution(
+        partition=relaxation.vectors[:, :n_clusters],
+        weights=gamma,
+        objective=history[-1],
+        history=np.array(history),
+        converged=converged,
+        coefficients=gamma**2,
+        relaxation=relaxation,
+        n_iter=max(len(history) - 1, 1),
+        n_passes=mixture.n_passes,
+    )
+
+
+def _ascent(gamma: Float, gradient: Float) -> Float:
+    """Return the longest step along the reduced gradient."""
+    # Of several largest weights the one that gains most pays for the others, not the first: the
+    # order of the kernels must not decide.
+    pivot = int(np.argmax(np.where(gamma >= (1 - EQUAL) * gamma.max(), gradient, -np.inf)))
+    order = np.r_[pivot, np.delete(np.arange(len(gamma)), pivot)]
+    # What differs by rounding only is no slope.
+    same = np.abs(gradient - gradient[pivot]) <= EQUAL * np.abs(gradient[pivot])
+    slope = np.where(same, gradient[pivot], gradient)
+    direction = np.empty_like(gamma)
+    direction[order] = reduced_direction(gamma[order], -slope[order])
+    return longest_step(gamma, direction) * direction
+
+
+class KAMMR(InductiveClusterer):
+    r"""SimpleMKKM with its minimum turned into a maximum (an ablation in [1]_).
+
+    .. math:: \max_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top)
+
+    A convex function has its maximum over a simplex at a corner: one kernel gets all the weight
+    and the others are ignored. It is here to show what SimpleMKKM's minimum is good for.
+
+    Parameters
+    ----------
+    {inputs}
+    tol : float, default=1e-4
+        Largest change of a weight at which to stop.
+    max_iter : int, default=200
+        Most steps; one fewer than there are kernels is always enough.
+    {seeds}
+
+    Attributes
+    ----------
+    {labels}
+    weights_ : ndarray of shape (n_kernels,)
+        One for a single kernel and zero for the others; uniform where no kernel stands out at all.
+    coefficients_ : ndarray of shape (n_kernels,)
+        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
+    objective_ : float
+        ``Tr(K H H^T)``, a local maximum over the weights.
+    history_ : ndarray of shape (n_iter_ + 1,)
+        The objective before the first and after every step, rising.
+    {notes}
+
+    References
+    ----------
+    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
+       Kernel K-means. ICML 2020.
+
+    Examples
+    --------
+    >>> from mkclust import KAMMR
+    >>> from mkclust.datasets import load
+    >>> digits = load("digits")
+    >>> model = KAMMR(n_clusters=10, random_state=0).fit(digits.views)
+    >>> sorted(model.weights_.tolist())
+    [0.0, 0.0, 0.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernels: Any = "auto",
+        center: bool = True,
+        normalize: bool = True,
+        psd: Literal["error", "clip", "shift"] = "error",
+        validate: bool = True,
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        super().__init__(
+            n_clusters,
+            kernels=kernels,
+            center=center,
+            normalize=normalize,
+            psd=psd,
+            validate=validate,
+            n_init=n_init,
+            random_state=random_state,
+        )
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _solve(self, stack: KernelStack) -> Solution:
+        """Solve by reduced gradient ascent."""
+        return solve_kamm_r(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+
+
+def solve_kamm_a(
+    stack: KernelStack,
+    n_clusters: int,
+    *,
+    iterate: Literal["best", "last"] = "best",
+    tol: float = 1e-4,
+    max_iter: int = 50,
+) -> Solution:
+    r"""Seek SimpleMKKM's minimum by alternation.
+
+    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top),
+              \qquad K_\gamma = \sum_p \gamma_p^2 K_p
+
+    H is the leading eigenvectors of the mixed kernel, and the weights that are best for H are
+    :math:`\gamma_p \propto 1 / \mathrm{Tr}(K_p H H^\top)`. A fixed point would be the minimum, but
+    nothing leads there: the alternation mostly moves away from it and ends in a cycle. Then the
+    iterate with the least objective is returned.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    iterate : {"best", "last"}, default="best"
+        "last" returns where the cap stops the alternation: for reproduction only.
+    tol : float, default=1e-4
+        Largest change of a weight at which to stop.
+    max_iter : int, default=50
+        Most iterations.
+
+    Returns
+    -------
+    Solution
+        Its history is the objective of the start and of every iterate, and that of the returned one
+        where it is not the last.
+
+    References
+    ----------
+    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
+       Kernel K-means. ICML 2020. Ablation.
+    """
+    mixture = Mixture(stack, n_clusters)
+
+    def respond(relaxation: Relaxation) -> tuple[Float, float]:
+        return best_response(mixture.alignments(relaxation))[0], relaxation.value
+
+    found = alternate(
+        mixture.uniform,
+        lambda gamma: mixture.relax(gamma**2),
+        respond,
+        tol=tol,
+        max_iter=max_iter,
+        iterate=iterate,
+    )
+    return Solution(
+        partition=found.relaxation.vectors[:, :n_clusters],
+        weights=found.weights,
+        objective=float(found.history[-1]),
+        history=found.history,
+        converged=found.converged,
+        coefficients=found.weights**2,
+        relaxation=found.relaxation,
+        n_iter=found.n_iter,
+        n_passes=mixture.n_passes,
+        cycle=found.cycle,
+    )
+
+
+class KAMMA(InductiveClusterer):
+    r"""SimpleMKKM's problem by alternation instead of descent (an ablation in [1]_).
+
+    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top)
+
+    Alternation between the two sides of a min-max problem need not lead anywhere, and here it
+    mostly ends in a cycle far from the minimum; ``converged_`` and a warning say so, and the best
+    iterate is returned. It is here to show what SimpleMKKM's optimization is good for.
+
+    Parameters
+    ----------
+    {inputs}
+    iterate : {"best", "last"}, default="best"
+        "last" returns where the cap stops the alternation, for reproduction only.
+    tol : float, default=1e-4
+        Largest change of a weight at which to stop.
+    max_iter : int, default=50
+        Most iterations.
+    {seeds}
+
+    Attributes
+    ----------
+    {labels}
+    weights_ : ndarray of shape (n_kernels,)
+        Mixing weights, summing to one. Not importance.
+    coefficients_ : ndarray of shape (n_kernels,)
+        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
+    objective_ : float
+        ``Tr(K H H^T)`` of the returned iterate.
+    history_ : ndarray of shape (n_iter_ + 1,) or (n_iter_ + 2,)
+        The objective of the uniform weights and of each iterate, neither falling nor rising, closed
+        by that of the returned one where it is not the last.
+    {notes}
+
+    References
+    ----------
+    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
+       Kernel K-means. ICML 2020.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mkclust import KAMMA
+    >>> from mkclust.datasets import load
+    >>> digits = load("digits")
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     model = KAMMA(n_clusters=10, random_state=0).fit(digits.views)
+    >>> model.converged_
+    False
+    """
+
+    ALLOWED: ClassVar[dict[str, Allowed]] = {"iterate": Choice(("best", "last"))}
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernels: Any = "auto",
+        center: bool = True,
+        normalize: bool = True,
+        psd: Literal["error", "clip", "shift"] = "error",
+        validate: bool = True,
+        iterate: Literal["best", "last"] = "best",
+        tol: float = 1e-4,
+        max_iter: int = 50,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        super().__init__(
+            n_clusters,
+            kernels=kernels,
+            center=center,
+            normalize=normalize,
+            psd=psd,
+            validate=validate,
+            n_init=n_init,
+            random_state=random_state,
+        )
+        self.iterate = iterate
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _solve(self, stack: KernelStack) -> Solution:
+        """Solve by alternation."""
+        return solve_kamm_a(
+            stack, self.n_clusters, iterate=self.iterate, tol=self.tol, max_iter=self.max_iter
+        )

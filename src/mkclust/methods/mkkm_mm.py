@@ -1,0 +1,270 @@
+"""MKKM-MM: the partition that is best for the kernels it explains worst."""
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from mkclust.methods.alternate import alternate
+from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.mixture import Mixture
+from mkclust.methods.parameters import Allowed, Choice
+from mkclust.methods.solution import Solution
+from mkclust.relaxation import Relaxation
+from mkclust.simplex import minimize_quadratic
+from mkclust.stack import KernelStack
+from mkclust.types import Float
+
+
+def solve_mkkm_mm(
+    stack: KernelStack,
+    n_clusters: int,
+    *,
+    iterate: Literal["best", "last"] = "best",
+    tol: float = 1e-4,
+    max_iter: int = 10,
+) -> Solution:
+    r"""Alternate between a partition and the weights that are worst for it.
+
+    .. math:: \min_{H^\top H = I_k} \max_{\theta \ge 0,\, \|\theta\|_2 \le 1}
+              \sum_p \theta_p\, a_p(H), \qquad a_p(H) = \mathrm{Tr}(K_p (I - H H^\top))
+
+    The worst weights are :math:`\theta = a(H) / \|a(H)\|_2`; H is the leading eigenvectors of
+    :math:`\sum_p \theta_p K_p`. Nothing makes this converge, and it often ends in a cycle of two:
+    then the iterate with the least :math:`\|a(H)\|_2` is returned.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    iterate : {"best", "last"}, default="best"
+        "last" returns where the cap stops the alternation, as the released code does: for
+        reproduction only.
+    tol : float, default=1e-4
+        Change of the weights (l2 norm) at which to stop.
+    max_iter : int, default=10
+        Most iterations; the first has uniform weights.
+
+    Returns
+    -------
+    Solution
+        Its history is ``|a(H)|_2`` of every iteration, and that of the returned one where it is not
+        the last.
+
+    References
+    ----------
+    .. [1] S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max
+       Optimization. arXiv:1803.02458, 2018.
+    """
+    mixture = Mixture(stack, n_clusters)
+
+    def respond(relaxation: Relaxation) -> tuple[Float, float]:
+        unexplained = mixture.unexplained(relaxation)
+        return _worst_weights(unexplained), float(np.linalg.norm(unexplained))
+
+    found = alternate(
+        _unit(mixture.uniform),
+        mixture.relax,
+        respond,
+        tol=tol,
+        max_iter=max_iter - 1,
+        order=2,
+        iterate=iterate,
+    )
+    return Solution(
+        partition=found.relaxation.vectors[:, :n_clusters],
+        weights=found.weights,
+        objective=float(found.history[-1]),
+        history=found.history,
+        converged=found.converged,
+        coefficients=found.weights,
+        relaxation=found.relaxation,
+        n_iter=found.n_iter + 1,
+        n_passes=mixture.n_passes,
+        cycle=found.cycle,
+    )
+
+
+def solve_mkkm_mm_saddle(
+    stack: KernelStack, n_clusters: int, *, tol: float = 1e-8, max_iter: int = 100
+) -> Solution:
+    r"""Find the weights whose best partition leaves most unexplained, certified.
+
+    .. math:: \max_{\theta \ge 0,\, \|\theta\|_2 \le 1} g(\theta), \qquad
+              g(\theta) = \min_{H^\top H = I_k} \sum_p \theta_p\, a_p(H)
+
+    g is concave, the least of linear functions, so planes :math:`a(H_j)` seen so far bound it from
+    above: by the norm of the shortest vector in their convex hull, whose direction is tried next.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    tol : float, default=1e-8
+        Certified relative gap at which to stop.
+    max_iter : int, default=100
+        Most iterations.
+
+    Returns
+    -------
+    Solution
+        Its history is the best ``g`` so far, rising, beside certified ``upper_bounds``.
+    """
+    mixture = Mixture(stack, n_clusters)
+    theta = _unit(mixture.uniform)
+    planes: list[Float] = []
+    lower: list[float] = []
+    upper: list[float] = []
+    while True:
+        relaxation = mixture.relax(theta)
+        planes.append(mixture.unexplained(relaxation))
+        value = float(theta @ planes[-1])
+        if not lower or value > lower[-1]:
+            best = (theta, relaxation)
+        lower.append(max([value, *lower[-1:]]))
+        A = np.array(planes)
+        shortest = minimize_quadratic(A @ A.T) @ A
+        upper.append(float(np.linalg.norm(shortest)))
+        gap = upper[-1] - lower[-1] + best[1].error
+        converged = gap <= tol * upper[-1]
+        if converged or len(lower) >= max_iter:
+            break
+        theta = shortest / upper[-1]
+    theta, relaxation = best
+    return Solution(
+        partition=relaxation.vectors[:, :n_clusters],
+        weights=theta,
+        objective=lower[-1],
+        history=np.array(lower),
+        converged=converged,
+        coefficients=theta,
+        relaxation=relaxation,
+        upper_bounds=np.array(upper),
+        n_iter=len(lower),
+        n_passes=mixture.n_passes,
+    )
+
+
+def _unit(weights: Float) -> Float:
+    """Return weights scaled to unit l2 norm."""
+    return weights / np.linalg.norm(weights)
+
+
+def _worst_weights(unexplained: Float) -> Float:
+    """Return the weights of unit norm under which most is left unexplained."""
+    # Where nothing is, all weights are as bad; the uniform ones prefer no kernel.
+    return _unit(unexplained if unexplained.any() else np.ones_like(unexplained))
+
+
+class MKKMMM(InductiveClusterer):
+    r"""Multiple kernel k-means by min-max optimization [1]_.
+
+    .. math:: \min_{H^\top H = I_k} \max_{\theta \ge 0,\, \|\theta\|_2 \le 1}
+              \mathrm{Tr}(K_\theta (I - H H^\top)), \qquad K_\theta = \sum_p \theta_p K_p
+
+    The kernels that the partition explains worst get the largest weights. The authors alternate
+    between the two sides, which often ends in a cycle; ``converged_`` and a warning say so, and the
+    best iterate is returned. ``solver="saddle"`` finds the true saddle point, certified.
+
+    Parameters
+    ----------
+    {inputs}
+    solver : {"alternate", "saddle"}, default="alternate"
+        The authors' alternation, or the weights of the saddle point.
+    iterate : {"best", "last"}, default="best"
+        "last" returns where the cap stops the alternation, for reproduction only.
+    tol : float, default=1e-4
+        Change of the weights (l2 norm) at which the alternation stops. The saddle point stops at
+        a certified relative gap of ``tol**2``: the value moves by the square of a small error in
+        the weights.
+    max_iter : int, default=10
+        Most iterations of the alternation; the saddle point may take ten times as many.
+    {seeds}
+
+    Attributes
+    ----------
+    {labels}
+    weights_ : ndarray of shape (n_kernels,)
+        Mixing weights, of unit l2 norm. Not importance: a large weight means little agreement with
+        the consensus.
+    coefficients_ : ndarray of shape (n_kernels,)
+        The same: the mixed kernel is ``sum_p coefficients_p K_p``.
+    objective_ : float
+        What the partition leaves unexplained under the weights that are worst for it; for the
+        saddle point, the value of its weights.
+    history_ : ndarray of shape (n_iter_,) or (n_iter_ + 1,)
+        The objective of each iteration, neither falling nor rising, closed by that of the returned
+        one where it is not the last; for the saddle point the best so far, rising.
+    duality_gap_ : float
+        Only for the saddle point: relative distance of the objective to its maximum at most.
+    {notes}
+
+    References
+    ----------
+    .. [1] S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max
+       Optimization. arXiv:1803.02458, 2018.
+
+    Examples
+    --------
+    >>> from mkclust import MKKMMM
+    >>> from mkclust.datasets import load
+    >>> digits = load("digits")
+    >>> model = MKKMMM(n_clusters=10, solver="saddle", random_state=0).fit(digits.views)
+    >>> model.converged_, bool(model.duality_gap_ < 1e-8)
+    (True, True)
+    """
+
+    ALLOWED: ClassVar[dict[str, Allowed]] = {
+        "solver": Choice(("alternate", "saddle")),
+        "iterate": Choice(("best", "last")),
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernels: Any = "auto",
+        center: bool = True,
+        normalize: bool = True,
+        psd: Literal["error", "clip", "shift"] = "error",
+        validate: bool = True,
+        solver: Literal["alternate", "saddle"] = "alternate",
+        iterate: Literal["best", "last"] = "best",
+        tol: float = 1e-4,
+        max_iter: int = 10,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        super().__init__(
+            n_clusters,
+            kernels=kernels,
+            center=center,
+            normalize=normalize,
+            psd=psd,
+            validate=validate,
+            n_init=n_init,
+            random_state=random_state,
+        )
+        self.solver = solver
+        self.iterate = iterate
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _solve(self, stack: KernelStack) -> Solution:
+        """Alternate, or find the saddle point."""
+        if self.solver == "saddle":
+            return solve_mkkm_mm_saddle(
+                stack, self.n_clusters, tol=self.tol**2, max_iter=10 * self.max_iter
+            )
+        return solve_mkkm_mm(
+            stack, self.n_clusters, iterate=self.iterate, tol=self.tol, max_iter=self.max_iter
+        )
+
+    def _learned(
+        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+    ) -> dict[str, Any]:
+        """Return the certificate of a saddle point."""
+        return {"duality_gap_": solution.gap} if self.solver == "saddle" else {}

@@ -1,0 +1,95 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mkclust.methods.alternate import alternate, descend
+
+nothing = SimpleNamespace()
+
+
+def run(answers, values=None, **options):
+    """Alternate along a given sequence of weights and objectives."""
+    answers = [np.array(answer, dtype=float) for answer in answers]
+    values = np.arange(len(answers), 0.0, -1) if values is None else values
+    steps = iter(zip(answers[1:] + answers[:1], values, strict=True))
+    options = {"tol": 1e-4, "max_iter": len(answers) - 1} | options
+    return alternate(answers[0], lambda weights: nothing, lambda partition: next(steps), **options)
+
+
+def test_alternation_stops_where_the_weights_no_longer_change():
+    found = run([[0.5, 0.5], [0.6, 0.4], [0.60001, 0.39999], [0.9, 0.1]])
+    assert found.converged
+    assert found.n_iter == 2
+    assert found.cycle == 0
+    np.testing.assert_array_equal(found.weights, [0.60001, 0.39999])
+
+
+def test_a_cycle_of_any_length_ends_an_alternation():
+    for length in (2, 3, 4):
+        ring = [[0.1 * i, 1 - 0.1 * i] for i in range(1, length + 1)]
+        found = run([[0.9, 0.1], *ring * 5])
+        assert found.cycle == length
+        assert found.n_iter == length + 1
+        assert not found.converged
+
+
+def test_a_spiral_that_closes_in_is_no_cycle():
+    spiral = [[0.5 + 0.3 * (-0.7) ** i, 0.5 - 0.3 * (-0.7) ** i] for i in range(40)]
+    found = run(spiral)
+    assert found.converged
+    assert found.cycle == 0
+
+
+def test_a_cap_in_a_slow_spiral_is_said_to_be_nearly_a_cycle():
+    spiral = [[0.5 + 0.3 * (-0.95) ** i, 0.5 - 0.3 * (-0.95) ** i] for i in range(10)]
+    assert run(spiral).cycle == 2
+
+
+def test_the_best_iterate_is_returned_and_closes_the_history_and_the_start_is_none():
+    walk = [[0.5, 0.5], [0.1, 0.9], [0.3, 0.7], [0.6, 0.4]]
+    found = run(walk, [1.0, 4.0, 2.0, 3.0])
+    np.testing.assert_array_equal(found.weights, walk[2])
+    np.testing.assert_array_equal(found.history, [1, 4, 2, 3, 2])
+    last = run(walk, [1.0, 4.0, 2.0, 3.0], iterate="last")
+    np.testing.assert_array_equal(last.weights, walk[3])
+    np.testing.assert_array_equal(last.history, [1, 4, 2, 3])
+
+
+def test_no_iteration_at_all_leaves_the_start():
+    found = run([[0.5, 0.5]], max_iter=0)
+    np.testing.assert_array_equal(found.weights, [0.5, 0.5])
+    assert found.n_iter == 0
+
+
+@pytest.mark.parametrize("recorded", ["before", "after"])
+def test_descent_alternates_to_the_joint_minimum(recorded):
+    # (w - h)^2 + h^2 + (w - 3)^2 over h and w: each step is exact for the other fixed.
+    found = descend(
+        0.0,
+        lambda w: w / 2,
+        lambda h: h,
+        lambda h: (h + 3) / 2,
+        lambda w, h: (w - h) ** 2 + h**2 + (w - 3) ** 2,
+        tol=1e-14,
+        max_iter=100,
+        recorded=recorded,
+    )
+    assert found.converged
+    assert found.weights == pytest.approx(2)
+    assert found.history[-1] == pytest.approx(3)
+    assert np.all(np.diff(found.history) <= 0)
+    assert len(found.history) == found.n_iter + 1
+
+
+def test_descent_needs_three_iterations_at_least_and_keeps_to_its_cap():
+    still = {"tol": 0.5, "max_iter": 10}
+    parts = (lambda w: w, lambda h: h, lambda h: h, lambda w, h: 1.0)
+    assert descend(1.0, *parts, **still).n_iter == 3
+    assert descend(1.0, *parts, tol=0.0, max_iter=7).n_iter == 7
+    assert not descend(1.0, *parts, tol=0.5, max_iter=2).converged
+
+
+def test_an_objective_of_zero_ends_a_descent():
+    parts = (lambda w: w, lambda h: h, lambda h: h, lambda w, h: 0.0)
+    assert descend(1.0, *parts, tol=1e-4, max_iter=10).converged

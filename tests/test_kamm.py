@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from mkclust import KAMMA, KAMMR
+from mkclust.methods import solve_kamm_a, solve_kamm_r, solve_simple_mkkm
+from mkclust.stack import as_stack
+from problems import FAMILIES, random_kernels, symmetrized, top_eigenvalue_sum
+
+
+def raw(kernels):
+    return as_stack(kernels, center=False, normalize=False)
+
+
+# KAMM-R ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.data
+def test_the_golden_corner_is_reached(golden):
+    solution = solve_kamm_r(raw(golden["K"]), 4)
+    corner = int(golden["kammr_vertex_index0"])
+    np.testing.assert_array_equal(solution.weights, np.eye(5)[corner])
+    assert solution.objective == pytest.approx(golden["single_obj"][corner], rel=1e-10)
+
+
+@pytest.mark.parametrize("n", [40, 260])
+@pytest.mark.parametrize("seed", range(4))
+def test_ascent_ends_in_a_corner_within_as_many_steps_as_there_are_kernels(n, seed):
+    kernels = random_kernels(n, 5, seed)
+    solution = solve_kamm_r(raw(kernels), 3)
+    assert solution.converged
+    assert sorted(solution.weights) == [0, 0, 0, 0, 1]
+    assert solution.n_iter <= 4
+    assert np.all(np.diff(solution.history) > 0)
+    assert solution.objective == pytest.approx(
+        top_eigenvalue_sum(kernels, solution.weights, 3), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_weights_on_the_way_are_better_than_those_at_its_end(family):
+    rng = np.random.default_rng(0)
+    kernels = family(rng, 30, 4, 3)
+    solution = solve_kamm_r(raw(kernels), 3)
+    assert np.all(np.diff(solution.history) >= -1e-12 * solution.history[-1])
+    assert solution.history[0] == pytest.approx(top_eigenvalue_sum(kernels, np.full(4, 0.25), 3))
+
+
+def test_equal_kernels_are_a_point_of_rest():
+    solution = solve_kamm_r(raw(np.repeat(random_kernels(40, 1), 4, axis=0)), 3)
+    assert solution.converged
+    np.testing.assert_array_equal(solution.weights, 0.25)
+
+
+def test_the_order_of_kernels_does_not_decide_the_corner():
+    kernels = random_kernels(40, 5)
+    corner = solve_kamm_r(raw(kernels), 3).weights
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(5)
+        np.testing.assert_array_equal(solve_kamm_r(raw(kernels[order]), 3).weights, corner[order])
+
+
+# KAMM-A ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.data
+def test_the_golden_iterates_are_reproduced(golden):
+    solution = solve_kamm_a(raw(golden["K"]), 4, iterate="last", max_iter=60)
+    np.testing.assert_allclose(solution.history[:60], golden["kamma_J_60iters"], rtol=1e-10)
+    np.testing.assert_allclose(solution.weights, golden["kamma_gamma_after60"], atol=1e-9)
+
+
+@pytest.mark.data
+def test_a_cycle_is_noticed_and_the_result_does_not_hang_on_the_cap(golden):
+    found = [solve_kamm_a(raw(golden["K"]), 4, max_iter=cap) for cap in (20, 21, 50)]
+    for solution in found:
+        assert solution.cycle == 2
+        assert not solution.converged
+        assert solution.objective == solution.history[1:].min()
+        np.testing.assert_array_equal(solution.weights, found[0].weights)
+    with pytest.warns(ConvergenceWarning, match="KAMMA did not converge.*cycle of 2"):
+        KAMMA(4, random_state=0).fit(golden["K_raw"])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_iterate_is_below_the_certified_minimum(seed):
+    stack = raw(random_kernels(40, 3, seed))
+    best = solve_simple_mkkm(stack, 3)
+    solution = solve_kamm_a(stack, 3)
+    assert np.all(solution.history >= best.lower_bound)
+    assert np.all(solution.weights > 0)
+
+
+def test_a_fixed_point_is_the_minimum_of_simple_mkkm():
+    # Two kernels with one eigenspace in common: nothing that the weights do can turn it.
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    spectra = np.r_[9, 8, 7, np.zeros(37)], np.r_[3, 2, 2, np.zeros(37)]
+    kernels = symmetrized([(Q * values) @ Q.T for values in spectra])
+    solution, best = solve_kamm_a(raw(kernels), 3), solve_simple_mkkm(raw(kernels), 3)
+    assert solution.converged
+    assert solution.objective == pytest.approx(best.objective, rel=1e-6)
+    np.testing.assert_allclose(solution.weights, best.weights, atol=1e-4)
+
+
+@pytest.mark.parametrize("estimator", [KAMMA, KAMMR])
+def test_one_kernel_gets_all_the_weight(estimator):
+    model = estimator(3, random_state=0).fit(random_kernels(30, 1))
+    assert model.converged_
+    np.testing.assert_array_equal(model.weights_, [1.0])
+    assert model.n_iter_ >= 1
+
+
+def test_unknown_choices_are_refused_by_name():
+    with pytest.raises(ValueError, match="iterate='first': choose one of 'best', 'last'"):
+        KAMMA(3, iterate="first").fit(random_kernels(30, 2))

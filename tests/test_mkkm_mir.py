@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from mkclust import MKKMMiR
+from mkclust.methods import solve_mkkm, solve_mkkm_mir
+from mkclust.stack import as_stack
+from problems import leading, projector, random_kernels, row_normalized_gram, unexplained
+
+
+def raw(kernels):
+    return as_stack(kernels, center=False, normalize=False)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("setting", [1, 2, 3])
+@pytest.mark.parametrize(("version", "power"), [("v1", 1), ("v2", 2)])
+def test_the_golden_paths_are_reproduced(golden, version, power, setting):
+    name, reg = f"mir_{version}_{setting}", float(golden["mir_lambda"][setting - 1])
+    stack, expected = raw(golden["K"]), golden[f"{name}_obj"]
+    solution = solve_mkkm_mir(stack, 4, reg=reg, weight_power=power)
+    assert solution.n_iter == len(expected)
+    np.testing.assert_allclose(solution.history[:-1], expected, rtol=1e-10)
+    np.testing.assert_allclose(solution.weights, golden[f"{name}_gamma"], atol=1e-8)
+    # The reference returns the partition of the weights before their last update.
+    before = solve_mkkm_mir(
+        stack, 4, reg=reg, weight_power=power, tol=0, max_iter=len(expected) - 1
+    )
+    found, stored = before.partition, golden[f"{name}_Hrownorm"]
+    np.testing.assert_allclose(row_normalized_gram(found), stored @ stored.T, atol=1e-7)
+
+
+@pytest.mark.data
+def test_the_released_mix_may_rise_and_that_of_the_paper_falls(golden):
+    stack = raw(golden["K"])
+    released = solve_mkkm_mir(stack, 4, reg=1.0, weight_power=1)
+    assert np.diff(released.history).max() > 1e-6
+    assert np.diff(solve_mkkm_mir(stack, 4, reg=1.0).history).max() <= 0
+
+
+@pytest.mark.parametrize("reg", [0, 2.0**-15, 0.5, 2.0**10])
+@pytest.mark.parametrize("n", [40, 260])
+def test_partition_and_weights_are_best_for_each_other_at_the_end(n, reg):
+    kernels = random_kernels(n, 4)
+    solution = solve_mkkm_mir(raw(kernels), 3, reg=reg, tol=1e-13, max_iter=500)
+    assert np.all(np.diff(solution.history) <= 1e-9 * solution.history[0])
+    mix = np.tensordot(solution.weights**2, kernels, 1)
+    np.testing.assert_allclose(projector(solution.partition), projector(leading(mix, 3)), atol=1e-5)
+    a = unexplained(kernels, solution.partition)
+    hessian = reg * np.einsum("pij,qij->pq", kernels, kernels) + 2 * np.diag(a)
+    gradient = hessian @ solution.weights
+    # No weight can be moved to a kernel with a smaller slope.
+    assert gradient @ solution.weights - gradient.min() <= 1e-5 * gradient.max()
+    assert solution.objective == pytest.approx(gradient @ solution.weights / 2, rel=1e-8)
+
+
+def test_without_regularization_it_is_mkkm():
+    stack = raw(random_kernels(50, 4))
+    found = solve_mkkm_mir(stack, 3, reg=0, tol=1e-13, max_iter=500)
+    plain = solve_mkkm(stack, 3, tol=1e-13, max_iter=500)
+    np.testing.assert_allclose(found.weights, plain.weights, atol=1e-5)
+    assert found.objective == pytest.approx(plain.objective, rel=1e-9)
+
+
+def test_a_large_regularization_gives_the_least_overlapping_mix():
+    kernels = random_kernels(50, 4)
+    solution = solve_mkkm_mir(raw(kernels), 3, reg=1e8)
+    M = np.einsum("pij,qij->pq", kernels, kernels)
+    slope = M @ solution.weights
+    assert slope @ solution.weights - slope.min() <= 1e-6 * slope.max()
+
+
+def test_copies_of_a_kernel_share_the_weight_that_one_would_get():
+    kernels = random_kernels(60, 3)
+    single = solve_mkkm_mir(raw(kernels), 3, reg=1e3, tol=1e-12)
+    double = solve_mkkm_mir(raw(kernels[[0, 1, 1, 2]]), 3, reg=1e3, tol=1e-12)
+    assert double.weights[1] == pytest.approx(double.weights[2], abs=1e-6)
+    assert double.weights[1:3].sum() == pytest.approx(single.weights[1], abs=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"reg": -0.1}, "reg=-0.1: pass a number of at least 0"),
+        ({"reg": float("nan")}, "reg=nan"),
+        ({"reg": "1"}, "reg='1'"),
+        ({"weight_power": 3}, "weight_power=3: choose one of 1, 2"),
+    ],
+)
+def test_parameters_out_of_range_are_refused_by_name(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        MKKMMiR(3, **parameters).fit(random_kernels(30, 2))

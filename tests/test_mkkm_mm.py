@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from mkclust import MKKMMM
+from mkclust.methods import solve_mkkm_mm, solve_mkkm_mm_saddle
+from mkclust.stack import as_stack
+from problems import leading, projector, random_kernels, unexplained
+
+
+def raw(kernels):
+    return as_stack(kernels, center=False, normalize=False)
+
+
+def golden_kernels(golden, kind):
+    """Return the golden kernels as they are, or centered and of unit trace."""
+    if kind == "cn":
+        return golden["K"]
+    K = golden["K_raw"]
+    K = K - K.mean(axis=1, keepdims=True) - K.mean(axis=2, keepdims=True)
+    K = K + golden["K_raw"].mean(axis=(1, 2), keepdims=True)
+    return K / np.trace(K, axis1=1, axis2=2)[:, None, None]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("max_iter", [10, 200])
+@pytest.mark.parametrize("kind", ["cn", "ct"])
+def test_the_golden_iterates_are_reproduced(golden, kind, max_iter):
+    stack, name = raw(golden_kernels(golden, kind)), f"mm_{kind}_max{max_iter}"
+    solution = solve_mkkm_mm(stack, 4, iterate="last", max_iter=max_iter)
+    assert solution.n_iter == golden[f"{name}_iters"]
+    np.testing.assert_allclose(solution.weights, golden[f"{name}_theta"], atol=1e-9)
+    np.testing.assert_allclose(
+        projector(solution.partition), projector(golden[f"{name}_H"]), atol=1e-8
+    )
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("kind", ["cn", "ct"])
+def test_the_golden_saddle_points_are_reproduced(golden, kind):
+    name = f"mm_{kind}_saddle"
+    solution = solve_mkkm_mm_saddle(raw(golden_kernels(golden, kind)), 4, tol=1e-9)
+    assert solution.objective == pytest.approx(float(golden[f"{name}_value"]), rel=1e-8)
+    assert solution.upper_bounds.min() >= golden[f"{name}_value"] * (1 - 1e-12)
+    np.testing.assert_allclose(solution.weights, golden[f"{name}_theta"], atol=1e-3)
+
+
+@pytest.mark.data
+def test_a_cycle_is_noticed_and_the_better_half_returned_whatever_the_cap(golden):
+    stack = raw(golden["K"])
+    for max_iter in (50, 51):
+        solution = solve_mkkm_mm(stack, 4, max_iter=max_iter)
+        assert solution.cycle == 2
+        assert not solution.converged
+        assert solution.objective == solution.history[1:].min()
+        assert solution.objective == pytest.approx(
+            np.linalg.norm(unexplained(golden["K"], solution.partition))
+        )
+    even, odd = (MKKMMM(4, max_iter=max_iter, random_state=0) for max_iter in (10, 11))
+    for model in (even, odd):
+        with pytest.warns(ConvergenceWarning, match="cycle of 2"):
+            model.fit(golden["K_raw"])
+    np.testing.assert_allclose(even.weights_, odd.weights_, atol=0.02)
+    np.testing.assert_array_equal(even.labels_, odd.labels_)
+
+
+@pytest.mark.parametrize("n", [40, 260])
+def test_weights_and_partition_belong_together(n):
+    kernels = random_kernels(n, 3)
+    for solution in (solve_mkkm_mm(raw(kernels), 3), solve_mkkm_mm_saddle(raw(kernels), 3)):
+        assert np.linalg.norm(solution.weights) == pytest.approx(1)
+        mix = np.tensordot(solution.weights, kernels, 1)
+        np.testing.assert_allclose(
+            projector(solution.partition), projector(leading(mix, 3)), atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("n", [40, 260])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_saddle_lies_between_every_weight_and_every_partition(n, seed):
+    kernels = random_kernels(n, 4, seed)
+    solution = solve_mkkm_mm_saddle(raw(kernels), 3)
+    assert solution.converged
+    assert solution.gap <= 1e-8
+    assert np.all(np.diff(solution.history) >= 0)
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        theta = rng.random(4)
+        theta /= np.linalg.norm(theta)
+        K = np.tensordot(theta, kernels, 1)
+        assert np.trace(K) - np.linalg.eigvalsh(K)[-3:].sum() <= solution.objective * (1 + 1e-7)
+        H = leading(K, 3)
+        assert np.linalg.norm(unexplained(kernels, H)) >= solution.objective * (1 - 1e-7)
+
+
+def test_the_alternation_never_beats_the_saddle():
+    for seed in range(5):
+        stack = raw(random_kernels(50, 4, seed))
+        saddle = solve_mkkm_mm_saddle(stack, 3)
+        assert solve_mkkm_mm(stack, 3).objective >= saddle.objective * (1 - 1e-8)
+
+
+def test_one_kernel_gets_weight_one_from_both_solvers():
+    stack = raw(random_kernels(30, 1))
+    for solution in (solve_mkkm_mm(stack, 3), solve_mkkm_mm_saddle(stack, 3)):
+        assert solution.converged
+        np.testing.assert_array_equal(solution.weights, [1.0])
+
+
+def test_kernels_that_are_explained_entirely_keep_uniform_weights():
+    X = np.linalg.qr(np.random.default_rng(0).normal(size=(30, 3)))[0]
+    stack = raw(np.stack([X @ X.T, X @ X.T]))
+    for solution in (solve_mkkm_mm(stack, 3), solve_mkkm_mm_saddle(stack, 3)):
+        np.testing.assert_allclose(np.linalg.norm(solution.weights), 1)
+        assert solution.objective == pytest.approx(0, abs=1e-12)
+        assert solution.converged
+
+
+def test_the_certificate_is_there_for_the_saddle_only():
+    kernels = random_kernels(40, 3)
+    assert MKKMMM(3, solver="saddle", random_state=0).fit(kernels).duality_gap_ <= 1e-8
+    with pytest.warns(ConvergenceWarning):
+        model = MKKMMM(3, max_iter=1, random_state=0).fit(kernels)
+    assert not hasattr(model, "duality_gap_")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"solver": "newton"}, "solver='newton': choose one of 'alternate', 'saddle'"),
+        ({"iterate": "first"}, "iterate='first'"),
+    ],
+)
+def test_unknown_choices_are_refused_by_name(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        MKKMMM(3, **parameters).fit(random_kernels(30, 2))
