@@ -3,10 +3,12 @@
 from mkclust.methods.average import AverageKKM, solve_average_kkm
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.kamm import KAMMA, KAMMR, solve_kamm_a, solve_kamm_r
+from mkclust.methods.lf_mvc import LFMVC, solve_lf_mvc
 from mkclust.methods.lkam import LKAM, solve_lkam
 from mkclust.methods.mkkm import MKKM, solve_mkkm
 from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
 from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle
+from mkclust.methods.onkc import ONKC, solve_onkc
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.simple_mkkm import SimpleMKKM, WeightsWarning, solve_simple_mkkm
 from mkclust.methods.solution import Solution
@@ -14,10 +16,12 @@ from mkclust.methods.solution import Solution
 __all__ = [
     "KAMMA",
     "KAMMR",
+    "LFMVC",
     "LKAM",
     "METHODS",
     "MKKM",
     "MKKMMM",
+    "ONKC",
     "AverageKKM",
     "MKKMMiR",
     "MultipleKernelClusterer",
@@ -27,11 +31,13 @@ __all__ = [
     "solve_average_kkm",
     "solve_kamm_a",
     "solve_kamm_r",
+    "solve_lf_mvc",
     "solve_lkam",
     "solve_mkkm",
     "solve_mkkm_mir",
     "solve_mkkm_mm",
     "solve_mkkm_mm_saddle",
+    "solve_onkc",
     "solve_reduced_gradient",
     "solve_simple_mkkm",
 ]
@@ -40,8 +46,10 @@ METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "simplemkkm": SimpleMKKM,
     "avg-kkm": AverageKKM,
     "mkkm": MKKM,
+    "onkc": ONKC,
     "mkkm-mir": MKKMMiR,
     "lkam": LKAM,
+    "lf-mvc": LFMVC,
     "mkkm-mm": MKKMMM,
     "kamm-r": KAMMR,
     "kamm-a": KAMMA,

@@ -37,6 +37,8 @@ class Solution:
         Weights of each sample, where a method has them; ``weights`` are their means.
     kernel : array of shape (n_samples, n_samples) or None
         The kernel a method learns where it is no combination of those given.
+    kernel_rank : int or None
+        Its rank, up to rounding.
     baseline : Relaxation or None
         The same of the uniform combination, where it was computed on the way.
     lower_bounds : ndarray of the shape of history, or None
@@ -61,6 +63,7 @@ class Solution:
     projections: Sequence[Float] | None = None
     sample_weights: Float | None = None
     kernel: Array | None = None
+    kernel_rank: int | None = None
     baseline: Relaxation | None = None
     lower_bounds: Float | None = None
     upper_bounds: Float | None = None

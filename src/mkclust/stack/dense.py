@@ -72,9 +72,9 @@ class StandardizedKernel:
 
     def dense(self) -> Float:
         """Write the entries out, (n, n)."""
-        return self.block(np.arange(self.shape[0]), np.arange(self.shape[0]))
+        return self.block(slice(None), slice(None))
 
-    def block(self, rows: Array, columns: Array) -> Float:
+    def block(self, rows: Array | slice, columns: Array | slice) -> Float:
         """Return the entries of some rows and columns."""
         part = self.matrix[rows][:, columns]
         part = part.toarray() if scipy.sparse.issparse(part) else part
@@ -87,7 +87,9 @@ class StandardizedKernel:
             part *= standard.scale[rows][:, None]
             part *= standard.scale[columns]
         if self.shift:
-            part += np.equal.outer(rows, columns) * self.diagonal_shift[columns]
+            everyone = np.arange(self.shape[0])
+            same = np.equal.outer(everyone[rows], everyone[columns])
+            part += same * self.diagonal_shift[columns]
         return part
 
     def diagonal(self) -> Float:
@@ -257,25 +259,29 @@ class DenseStack:
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
-        everyone = np.arange(self.n_samples)
         total = np.zeros((self.n_kernels, self.n_kernels))
         for start in range(0, self.n_samples, 64):
-            rows = everyone[start : start + 64]
-            blocks = np.stack([kernel.block(rows, everyone).reshape(-1) for kernel in self.kernels])
+            rows = slice(start, start + 64)
+            parts = [kernel.block(rows, slice(None)).reshape(-1) for kernel in self.kernels]
+            blocks = np.stack(parts)
             total += blocks @ blocks.T
         return total
 
     def entries(self, samples: Array | None = None) -> Float:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
-        samples = np.arange(self.n_samples) if samples is None else samples
-        size = self.n_kernels * len(samples) ** 2 * 8
+        count = self.n_samples if samples is None else len(samples)
+        size = self.n_kernels * count**2 * 8
         if size > ENTRIES_LIMIT_BYTES:
             raise MemoryError(
-                f"writing out {self.n_kernels} kernels of {len(samples)} samples takes "
+                f"writing out {self.n_kernels} kernels of {count} samples takes "
                 f"{size / 2**30:.1f} GiB, more than the {ENTRIES_LIMIT_BYTES / 2**30:.0f} GiB "
                 "allowed: use fewer samples, or a method that needs products only"
             )
-        return np.stack([kernel.block(samples, samples) for kernel in self.kernels])
+        part: Array | slice = slice(None) if samples is None else samples
+        out = np.empty((self.n_kernels, count, count))
+        for matrix, kernel in zip(out, self.kernels, strict=True):
+            matrix[...] = kernel.block(part, part)
+        return out
 
 
 def _scaled(matrix: Array, c: float, scale: Float | None) -> Array:

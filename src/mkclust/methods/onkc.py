@@ -1,0 +1,306 @@
+"""ONKC: learn a kernel in the neighborhood of the mixed one."""
+
+import warnings
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from mkclust.linalg import psd_part, top_eigenpairs
+from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.mixture import EIGEN_TOLERANCE
+from mkclust.methods.parameters import Allowed, Number
+from mkclust.methods.solution import Solution
+from mkclust.relaxation import relax
+from mkclust.simplex import drop_small, minimize_quadratic
+from mkclust.stack import KernelStack
+from mkclust.types import Float
+
+# Weights below this are rounding of the quadratic program, as in the authors' code.
+NEGLIGIBLE = 1e-8
+# An objective below this share of the mixed kernel's trace is zero but for rounding.
+EXPLAINED = 1e-13
+
+
+class Neighbor(NamedTuple):
+    """The kernel that is best for a mixed kernel and a partition, and what is known of it."""
+
+    kernel: Float  # G
+    leading: Float  # its k leading eigenvectors
+    n_positive: int  # how many eigenvalues are above zero
+    rank: int  # how many are above rounding
+    cost: float  # the two terms of the objective that depend on G
+
+
+def solve_onkc(
+    stack: KernelStack,
+    n_clusters: int,
+    *,
+    reg: float = 1.0,
+    proximity: float = 1.0,
+    tol: float = 1e-3,
+    max_iter: int = 50,
+) -> Solution:
+    r"""Minimize what a partition leaves unexplained of a kernel near the mixed one.
+
+    .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k,\, G \succeq 0}
+              \mathrm{Tr}(G (I - H H^\top)) + \frac\rho2 \|G - K_\gamma\|_F^2
+              + \frac\lambda2 \gamma^\top M \gamma, \qquad
+              K_\gamma = \sum_p \gamma_p K_p, \quad M_{pq} = \mathrm{Tr}(K_p K_q)
+
+    In turns, H is the k leading eigenvectors of G, the weights solve a quadratic program on the
+    simplex in which G enters by :math:`\mathrm{Tr}(K_p G)`, and G is the positive semidefinite part
+    of :math:`B = K_\gamma - (I - H H^\top) / \rho`. Each is the exact minimizer for the other two
+    fixed, so the objective falls to a stationary point. The start is uniform weights and the
+    leading eigenvectors of their mix.
+
+    G has at least the rank of :math:`H^\top K_\gamma H`: mixed kernels of rank below k, or a weight
+    that vanishes, may take it below k. What H then lacks comes from the next eigenvectors of B;
+    directions in which no kernel extends are those of the samples' entrywise exponential kernel,
+    so that H is determined by the kernels whatever the order of the samples.
+
+    An iteration takes one eigendecomposition of an n x n matrix, :math:`O(n^3)`, and two passes
+    over the kernels, :math:`O(m n^2)`; before the first come :math:`O(m^2 n^2)` for M. About four
+    n x n matrices are held beside the kernels.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    reg : float, default=1.0
+        Weight of the regularization, lambda: the larger, the less weight goes to
+        kernels that are alike.
+    proximity : float, default=1.0
+        How close G stays to the mixed kernel, rho: the smaller, the lower is its rank.
+    tol : float, default=1e-3
+        Relative change of the objective at which to stop, from the third iteration on.
+    max_iter : int, default=50
+        Most iterations.
+
+    Returns
+    -------
+    Solution
+        Partition, weights and kernel are those of the last iteration: the first two both made from
+        the kernel before, the kernel made from them. The history is the objective after each
+        iteration.
+
+    References
+    ----------
+    .. [1] X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel
+       Clustering with Multiple Kernels. AAAI 2017.
+    """
+    M, totals = stack.gram(), stack.traces()
+    gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
+    H = _first_partition(stack, gamma, n_clusters)
+    neighbor = _neighbor(stack, gamma, H, proximity)
+    history: list[float] = []
+    converged = False
+    while not converged and len(history) < max_iter:
+        H, likely_rank = neighbor.leading, neighbor.n_positive
+        alignments = _alignments(stack, neighbor.kernel)
+        del neighbor  # its G makes room for the next
+        gamma = minimize_quadratic((proximity + reg) * M, -proximity * alignments)
+        gamma = drop_small(gamma, NEGLIGIBLE)
+        neighbor = _neighbor(stack, gamma, H, proximity, likely_rank)
+        history.append(neighbor.cost + reg / 2 * float(gamma @ M @ gamma))
+        explained = history[-1] <= EXPLAINED * float(totals @ gamma)
+        converged = explained or (
+            len(history) > 2 and abs(history[-2] - history[-1]) < tol * history[-2]
+        )
+    return Solution(
+        partition=H,
+        weights=gamma,
+        objective=history[-1],
+        history=np.array(history),
+        converged=converged,
+        coefficients=gamma,
+        kernel=neighbor.kernel,
+        n_iter=len(history),
+        n_passes=2 * len(history) + 2,
+        kernel_rank=neighbor.rank,
+    )
+
+
+def _first_partition(stack: KernelStack, gamma: Float, k: int) -> Float:
+    """Return the k leading eigenvectors of a mix, completed where it has a lower rank."""
+    mixed = stack.combine(gamma)
+    found = relax(mixed, k, tol=EIGEN_TOLERANCE)
+    H, values = found.vectors[:, :k], found.eigenvalues[:k]
+    rank = int((values > stack.n_samples * stack.precision * values[0]).sum())
+    if rank == k:
+        return H
+    # The null space of the mix is that of every mix, and nothing in it is to be preferred. The
+    # entrywise exponential is a kernel of full rank on the same similarities: it continues with
+    # products of the features, the simplest first.
+    H, K = H[:, :rank], mixed.dense()
+    E = np.exp(K / (np.abs(K).max() or 1))
+    E -= H @ (H.T @ E)
+    E -= (E @ H) @ H.T
+    return np.hstack([H, top_eigenpairs(E, k - rank)[1]])
+
+
+def _alignments(stack: KernelStack, G: Float) -> Float:
+    """Return ``Tr(K_p G)`` for every kernel."""
+    # Entry by entry and not by thin products with eigenvectors: G may have full rank, and products
+    # in single precision would not lie in the range of M.
+    return np.array([np.vdot(stack.kernel(p).dense(), G) for p in range(stack.n_kernels)])
+
+
+def _neighbor(
+    stack: KernelStack, gamma: Float, H: Float, rho: float, likely_rank: int | None = None
+) -> Neighbor:
+    """Return the best kernel G for given weights and partition."""
+    n, k = H.shape
+    K = stack.combine(gamma).dense()
+    scaled = H / np.sqrt(rho)
+    B = scaled @ scaled.T
+    B += K
+    B[np.diag_indices(n)] -= 1 / rho
+    G, values, vectors = psd_part(B, count=k, likely_rank=likely_rank)
+    positive = np.maximum(values, 0)
+    unexplained = positive.sum() - (positive * ((vectors.T @ H) ** 2).sum(axis=1)).sum()
+    K -= G
+    rounding = n * stack.precision * max(float(values[0]), 1 / rho)
+    return Neighbor(
+        kernel=G,
+        leading=vectors[:, :k].copy(),
+        n_positive=int((values > 0).sum()),
+        rank=int((values > rounding).sum()),
+        cost=max(float(unexplained), 0.0) + rho / 2 * float(np.vdot(K, K)),
+    )
+
+
+class ONKC(MultipleKernelClusterer):
+    r"""Optimal neighborhood kernel clustering [1]_.
+
+    .. math:: \min_{\gamma \in \Delta,\, H^\top H = I_k,\, G \succeq 0}
+              \mathrm{Tr}(G (I - H H^\top)) + \frac\rho2 \|G - K_\gamma\|_F^2
+              + \frac\lambda2 \gamma^\top M \gamma, \qquad
+              K_\gamma = \sum_p \gamma_p K_p, \quad M_{pq} = \mathrm{Tr}(K_p K_q)
+
+    The samples are clustered by a kernel G of their own, which need not be a mix of those given but
+    stays near one. The problem is not convex; the result is a stationary point. G is known on the
+    samples only, so the method is transductive: it has no ``predict``.
+
+    Every iteration decomposes an n x n matrix, and about four such matrices are held beside the
+    kernels.
+
+    Parameters
+    ----------
+    {inputs}
+    reg : float, default=1.0
+        Weight of the regularization, lambda in the paper, at least zero: the larger, the
+        less weight goes to kernels that are alike.
+    proximity : float, default=1.0
+        How close G stays to the mixed kernel, rho in the paper, greater than zero: the smaller, the
+        lower is its rank.
+    tol : float, default=1e-3
+        Relative change of the objective at which to stop.
+    max_iter : int, default=50
+        Most iterations.
+    {seeds}
+
+    Attributes
+    ----------
+    {labels}
+    weights_ : ndarray of shape (n_kernels,)
+        Mixing weights, summing to one; some may be zero. Not importance: the regularization favors
+        kernels of small entries that are unlike the others, noise among them.
+    coefficients_ : ndarray of shape (n_kernels,)
+        The same: the mixed kernel is ``sum_p coefficients_p K_p``.
+    objective_ : float
+        The objective of the final weights, partition and G.
+    history_ : ndarray of shape (n_iter_,)
+        The objective after each iteration, falling.
+    kernel_rank_ : int
+        Rank of G, up to rounding. Below k, the last columns of the embedding are directions that G
+        does not hold: the next in order, and a warning says so.
+    {notes}
+
+    See Also
+    --------
+    solve_onkc : The solver, whose solution also holds G.
+
+    References
+    ----------
+    .. [1] X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel
+       Clustering with Multiple Kernels. AAAI 2017.
+
+    Examples
+    --------
+    >>> from mkclust import ONKC
+    >>> from mkclust.datasets import load
+    >>> digits = load("digits")
+    >>> views = {name: view[:300] for name, view in digits.views.items()}
+    >>> model = ONKC(n_clusters=10, random_state=0).fit(views)
+    >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
+    (True, True)
+    """
+
+    GRID: ClassVar[dict[str, list]] = {
+        "proximity": [2.0**e for e in range(-7, 10)],
+        "reg": [2.0**e for e in range(-6, 8)],
+    }
+    ALLOWED: ClassVar[dict[str, Allowed]] = {
+        "reg": Number(0),
+        "proximity": Number(0, open_low=True),
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernels: Any = "auto",
+        center: bool = True,
+        normalize: bool = True,
+        psd: Literal["error", "clip", "shift"] = "error",
+        validate: bool = True,
+        reg: float = 1.0,
+        proximity: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 50,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        super().__init__(
+            n_clusters,
+            kernels=kernels,
+            center=center,
+            normalize=normalize,
+            psd=psd,
+            validate=validate,
+            n_init=n_init,
+            random_state=random_state,
+        )
+        self.reg = reg
+        self.proximity = proximity
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _solve(self, stack: KernelStack) -> Solution:
+        """Solve by block descent."""
+        return solve_onkc(
+            stack,
+            self.n_clusters,
+            reg=self.reg,
+            proximity=self.proximity,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+
+    def _learned(
+        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+    ) -> dict[str, Any]:
+        """Return the rank of G; warn where it leaves the partition open."""
+        assert solution.kernel_rank is not None
+        rank, k = solution.kernel_rank, self.n_clusters
+        if rank < k:
+            warnings.warn(
+                f"the learned kernel has rank {rank}, too low for n_clusters={k}: it says nothing "
+                f"about the embedding beyond the first {rank} columns; raise proximity (now "
+                f"{self.proximity:g}), or ask for fewer clusters where the kernels given are of "
+                "low rank themselves",
+                stacklevel=3,
+            )
+        return {"kernel_rank_": rank}

@@ -1,0 +1,464 @@
+"""LF-MVC: the goldens, exact block updates, independence of bases, awkward kernels, new samples."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import ParameterGrid
+
+from conftest import blob_views, gaussian_kernels
+from mkclust import KernelBank
+from mkclust.linalg import polar_factor
+from mkclust.methods.lf_mvc import LFMVC, fuse, solve_lf_mvc
+from mkclust.metrics import adjusted_rand_index
+from mkclust.stack import as_stack
+from problems import FAMILIES, commuting, low_rank, wishart
+
+RAW = {"center": False, "normalize": False}
+NEVER = 1e-300  # a tolerance that is not met before rounding stops all change
+GOLDEN = [(version, setting) for version in ("v1", "v2") for setting in (1, 2, 3)]
+
+
+def projector(H):
+    """Return what of a partition does not depend on its basis."""
+    return H @ H.T
+
+
+def orthonormal(rng, n, k):
+    """Return a random matrix with orthonormal columns."""
+    return np.linalg.qr(rng.normal(size=(n, k)))[0]
+
+
+def leading(K, k):
+    """Return the leading eigenvectors of a matrix by a dense eigensolver."""
+    return np.linalg.eigh(K)[1][:, ::-1][:, :k]
+
+
+def partitions(kernels, k):
+    """Return the partitions of the single kernels, and that of their average."""
+    return [leading(K, k) for K in kernels], leading(kernels.mean(axis=0), k)
+
+
+def objective(F, W, b, H, H_0, reg):
+    """Return the objective, written out."""
+    fused = sum(b_p * H_p @ W_p for b_p, H_p, W_p in zip(b, H, W, strict=True))
+    return np.trace(F.T @ fused) + reg * np.trace(F.T @ H_0)
+
+
+# The authors' code -----------------------------------------------------------------------------
+
+
+def golden_setting(golden, version, setting):
+    """Return the stack, the arguments and the prefix of the names of one stored run."""
+    arguments = {
+        "reg": float(golden["lf_lambda"][setting - 1]),
+        "init": "signs",
+        "accumulate": version == "v1",
+    }
+    return as_stack(golden["K"], **RAW), arguments, f"lf_{version}_{setting}_"
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("version", "setting"), GOLDEN)
+def test_weights_and_objectives_of_the_authors_code_are_reproduced(golden, version, setting):
+    stack, arguments, prefix = golden_setting(golden, version, setting)
+    solution = solve_lf_mvc(stack, int(golden["k"]), max_iter=101, **arguments)
+    expected = golden[prefix + "obj"]
+    assert solution.n_iter == len(expected)
+    assert solution.converged == (version == "v2")
+    np.testing.assert_allclose(solution.history[:-1], expected, rtol=1e-8)
+    np.testing.assert_allclose(solution.weights, golden[prefix + "gamma"], atol=1e-6)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("version", "setting"), GOLDEN)
+def test_the_partition_of_the_authors_code_is_that_of_one_iteration_less(golden, version, setting):
+    """Theirs belongs to the rotations and weights before their last update."""
+    stack, arguments, prefix = golden_setting(golden, version, setting)
+    max_iter = len(golden[prefix + "obj"]) - 1
+    solution = solve_lf_mvc(stack, int(golden["k"]), max_iter=max_iter, tol=NEVER, **arguments)
+    assert solution.n_iter == max_iter
+    expected = projector(golden[prefix + "Hstar"])
+    np.testing.assert_allclose(projector(solution.partition), expected, atol=1e-6)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("version", "setting"), GOLDEN)
+def test_the_rotations_of_the_authors_code_are_reproduced(golden, version, setting):
+    _, arguments, prefix = golden_setting(golden, version, setting)
+    found = fuse(
+        list(golden["lf_HP"]),
+        golden["lf_H0"],
+        reg=arguments["reg"],
+        align=False,
+        accumulate=arguments["accumulate"],
+        max_iter=101,
+    )
+    np.testing.assert_allclose(found.rotations, golden[prefix + "WP"], atol=1e-6)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("reg", [0.125, 0.25, 1.0, 2.0, 8.0, 2.0**15])
+def test_aligned_starts_end_no_lower_than_signs_on_the_golden_problem(golden, reg):
+    stack, k = as_stack(golden["K"], **RAW), int(golden["k"])
+    aligned, signs = (
+        solve_lf_mvc(stack, k, reg=reg, init=init, tol=1e-10, max_iter=500)
+        for init in ("procrustes", "signs")
+    )
+    assert aligned.converged
+    assert signs.converged
+    assert aligned.objective >= signs.objective * (1 - 1e-9)
+    if reg <= 1:
+        assert aligned.objective > signs.objective * 1.002
+
+
+# The objective ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("init", ["procrustes", "signs"])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_objective_rises_to_no_more_than_its_bound(family, seed, init):
+    rng = np.random.default_rng(seed)
+    n, m, k = int(rng.integers(12, 60)), int(rng.integers(1, 12)), int(rng.integers(1, 7))
+    reg = float(rng.choice([0, 0.1, 1, 10]))
+    stack = as_stack(family(rng, n, m, k), **RAW)
+    solution = solve_lf_mvc(stack, k, reg=reg, init=init, tol=1e-9, max_iter=60)
+    bound = k * (np.sqrt(m) + reg)
+    assert np.all(np.diff(solution.history) >= -1e-9 * bound)
+    assert solution.objective <= bound * (1 + 1e-12)
+    assert len(solution.history) == solution.n_iter + 1
+    assert solution.objective == solution.history[-1]
+    assert np.linalg.norm(solution.weights) == pytest.approx(1, abs=1e-12)
+    assert solution.weights.min() >= 0
+    np.testing.assert_allclose(solution.partition.T @ solution.partition, np.eye(k), atol=1e-12)
+
+
+def test_accumulated_sums_may_lower_the_objective():
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=80, strengths=(2, 1, 0))
+    stack = as_stack(kernels)
+    reset, accumulated = (
+        solve_lf_mvc(stack, 4, reg=4, tol=NEVER, max_iter=30, accumulate=accumulate)
+        for accumulate in (False, True)
+    )
+    assert np.diff(accumulated.history).min() < -1e-4
+    assert accumulated.objective < reset.objective
+    F = accumulated.partition
+    np.testing.assert_allclose(F.T @ F, np.eye(4), atol=1e-12)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_the_last_objective_is_that_of_what_is_returned(accumulate):
+    H, H_0 = partitions(wishart(np.random.default_rng(1), 40, 4, 3), 3)
+    found = fuse(H, H_0, reg=0.7, accumulate=accumulate, max_iter=7)
+    F, W, b = found.partition, found.rotations, found.weights
+    assert objective(F, W, b, H, H_0, 0.7) == pytest.approx(found.history[-1], rel=1e-12)
+    total = sum(H_p @ A for H_p, A in zip(H, found.shares, strict=True)) + 0.7 * H_0
+    np.testing.assert_allclose(total, found.total, atol=1e-12)
+    np.testing.assert_allclose(polar_factor(total), F, atol=1e-10)
+
+
+@pytest.mark.parametrize("reg", [0.0, 0.5, 4.0])
+def test_no_other_partition_rotation_or_weights_do_better_in_one_update(reg):
+    rng = np.random.default_rng(2)
+    n, k = 12, 2
+    H, H_0 = partitions(wishart(rng, n, 3, k), k)
+    before = fuse(H, H_0, reg=reg, tol=NEVER, max_iter=4)
+    after = fuse(H, H_0, reg=reg, tol=NEVER, max_iter=5)
+    F = before.partition  # from which the rotations and weights of the fifth iteration are made
+    best = after.history[4]
+    assert objective(F, after.rotations, after.weights, H, H_0, reg) == pytest.approx(best)
+    closed = before.history[-1]
+    for _ in range(300):
+        G = polar_factor(F + rng.choice([0.01, 0.3, 3]) * rng.normal(size=(n, k)))
+        assert objective(G, before.rotations, before.weights, H, H_0, reg) <= closed + 1e-12
+        W = [polar_factor(W_p + rng.normal(size=(k, k))) for W_p in after.rotations]
+        assert objective(F, W, after.weights, H, H_0, reg) <= best + 1e-12
+        b = np.abs(rng.normal(size=3))
+        b /= np.linalg.norm(b)
+        assert objective(F, after.rotations, b, H, H_0, reg) <= best + 1e-12
+    # Cauchy-Schwarz: the best weights are the nuclear norms, scaled to unit length.
+    norms = np.array([np.linalg.svd(H_p.T @ F, compute_uv=False).sum() for H_p in H])
+    np.testing.assert_allclose(after.weights, norms / np.linalg.norm(norms), atol=1e-12)
+    assert best == pytest.approx(np.linalg.norm(norms) + reg * np.trace(F.T @ H_0))
+
+
+def test_a_partition_of_negligible_weight_keeps_its_rotation():
+    rng = np.random.default_rng(3)
+    H_0 = np.eye(20, 2)
+    H = [H_0, np.eye(20, 2, -9) + 1e-6 * rng.normal(size=(20, 2))]
+    H[1] = polar_factor(H[1])
+    short, long = (fuse(H, H_0, reg=1e6, tol=NEVER, max_iter=t) for t in (1, 4))
+    assert 0 < short.weights[1] <= 1e-4
+    np.testing.assert_array_equal(long.rotations[1], short.rotations[1])
+    assert np.all(np.diff(long.history) >= -1e-9)
+
+
+def test_weights_stay_positive_also_where_a_rotation_that_is_kept_opposes_the_consensus():
+    h = np.eye(3, 1)
+    found = fuse([-h] + [h] * 9999, h, reg=1.0, align=False)  # each weight starts negligible
+    assert found.weights[0] == 0
+    np.testing.assert_allclose(found.weights[1:], 9999**-0.5)
+    assert np.all(np.diff(found.history) >= -1e-9)
+
+
+def test_without_regularization_clear_clusters_are_found():
+    kernels, y = gaussian_kernels(np.random.default_rng(4), n=90, k=3)
+    model = LFMVC(3, reg=0, random_state=0).fit(kernels)
+    assert adjusted_rand_index(y, model.labels_) == 1
+
+
+def test_strong_regularization_returns_the_partition_of_the_average_kernel():
+    kernels, _ = gaussian_kernels(np.random.default_rng(4), n=90, k=3, strengths=(1, 0))
+    stack = as_stack(kernels)
+    solution = solve_lf_mvc(stack, 3, reg=1e8)
+    H_0 = leading(stack.entries().mean(axis=0), 3)
+    np.testing.assert_allclose(projector(solution.partition), projector(H_0), atol=1e-7)
+
+
+# Bases of eigenvectors -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["signs", "rotations"])
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("reg", [0.0, 0.3, 2.0, 1e15])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_the_basis_in_which_eigenvectors_come_changes_nothing(family, reg, accumulate, how):
+    """Also for diagonal kernels, whose partitions are equal or orthogonal column by column."""
+    rng = np.random.default_rng(5)
+    H, H_0 = partitions(family(rng, 30, 4, 3), 3)
+    plain = fuse(H, H_0, reg=reg, accumulate=accumulate, max_iter=25)
+
+    def turn():
+        return np.diag(rng.choice([-1, 1], 3)) if how == "signs" else orthonormal(rng, 3, 3)
+
+    for _ in range(4):
+        R_0, R = turn(), [turn() for _ in H]
+        turned = fuse(
+            [H_p @ R_p for H_p, R_p in zip(H, R, strict=True)],
+            H_0 @ R_0,
+            reg=reg,
+            accumulate=accumulate,
+            max_iter=25,
+        )
+        np.testing.assert_allclose(turned.history, plain.history, rtol=1e-8)
+        np.testing.assert_allclose(turned.weights, plain.weights, atol=1e-7)
+        np.testing.assert_allclose(turned.partition, plain.partition @ R_0, atol=1e-6)
+        for W, V, R_p in zip(turned.rotations, plain.rotations, R, strict=True):
+            np.testing.assert_allclose(W, R_p.T @ V @ R_0, atol=1e-6)
+
+
+def test_the_fit_is_the_same_whatever_the_signs_of_eigenvectors(monkeypatch):
+    from mkclust.methods import lf_mvc
+
+    kernels, _ = gaussian_kernels(np.random.default_rng(6), n=90, strengths=(1, 1, 0))
+    plain = LFMVC(4, random_state=0).fit(kernels)
+    relax, rng = lf_mvc.relax, np.random.default_rng(7)
+
+    def flipped(*arguments, **options):
+        found = relax(*arguments, **options)
+        signs = rng.choice([-1, 1], found.vectors.shape[1])
+        return type(found)(
+            found.n_clusters, found.vectors * signs, found.products * signs, found.eigenvalues
+        )
+
+    monkeypatch.setattr(lf_mvc, "relax", flipped)
+    model = LFMVC(4, random_state=0).fit(kernels)
+    np.testing.assert_allclose(model.history_, plain.history_, rtol=1e-12)
+    np.testing.assert_allclose(model.embedding_, plain.embedding_, atol=1e-9)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+
+
+@pytest.mark.parametrize(("rank", "shape"), [(0, (9, 4)), (2, (9, 4)), (3, (4, 4)), (4, (9, 4))])
+def test_polar_factors_are_orthonormal_nearest_and_turn_with_their_argument(rank, shape):
+    rng = np.random.default_rng(8)
+    n, k = shape
+    X = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, k))
+    ties = rng.normal(size=shape)
+    Q = polar_factor(X, ties)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(k), atol=1e-13)
+    assert np.trace(Q.T @ X) == pytest.approx(np.linalg.svd(X, compute_uv=False).sum())
+    left, right = orthonormal(rng, n, n), orthonormal(rng, k, k)
+    turned = polar_factor(left @ X @ right, left @ ties @ right)
+    np.testing.assert_allclose(turned, left @ Q @ right, atol=1e-10)
+    nearly_settled = X @ rng.normal(size=(k, k)) + 1e-6 * ties
+    Q = polar_factor(X, nearly_settled)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(k), atol=1e-13)
+
+
+# Beyond 200 samples eigenvectors are found by iteration, to a tolerance.
+@pytest.mark.parametrize(("n", "rounding"), [(60, 1e-10), (230, 1e-6)])
+def test_the_order_of_samples_and_kernels_does_not_matter(n, rounding):
+    rng = np.random.default_rng(9)
+    kernels, _ = gaussian_kernels(rng, n=n, strengths=(2, 1, 0.5, 0))
+    samples, order = rng.permutation(n), rng.permutation(4)
+    plain = solve_lf_mvc(as_stack(kernels), 4)
+    mixed = solve_lf_mvc(as_stack(kernels[order][:, samples][:, :, samples]), 4)
+    np.testing.assert_allclose(mixed.history, plain.history, rtol=rounding)
+    np.testing.assert_allclose(mixed.weights, plain.weights[order], atol=10 * rounding)
+    P = projector(plain.partition)[samples][:, samples]
+    np.testing.assert_allclose(projector(mixed.partition), P, atol=10 * rounding)
+
+
+# Degenerate cases ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [50, 230])
+def test_equal_kernels_reach_the_bound_with_equal_weights(n):
+    kernels, _ = gaussian_kernels(np.random.default_rng(10), n=n, strengths=(1,))
+    stack = as_stack(np.repeat(kernels, 5, axis=0))
+    solution = solve_lf_mvc(stack, 4, reg=3)
+    assert solution.converged
+    assert solution.objective == pytest.approx(4 * (np.sqrt(5) + 3), rel=1e-9)
+    np.testing.assert_allclose(solution.weights, 5**-0.5, atol=1e-9)
+    own = leading(stack.kernel(0).dense(), 4)
+    np.testing.assert_allclose(projector(solution.partition), projector(own), atol=1e-5)
+
+
+@pytest.mark.parametrize("reg", [0.0, 2.0])
+def test_one_kernel_gives_its_own_partition(reg):
+    kernels, _ = gaussian_kernels(np.random.default_rng(11), n=70, strengths=(1,))
+    stack = as_stack(kernels)
+    solution = solve_lf_mvc(stack, 4, reg=reg)
+    np.testing.assert_allclose(solution.weights, [1], atol=1e-12)
+    own = leading(stack.kernel(0).dense(), 4)
+    np.testing.assert_allclose(projector(solution.partition), projector(own), atol=1e-9)
+    assert solution.objective == pytest.approx(4 * (1 + reg))
+
+
+@pytest.mark.parametrize("k", [1, 3, 6])
+@pytest.mark.parametrize("n", [30, 230])
+def test_kernels_of_rank_k_or_less_give_an_orthonormal_partition(n, k):
+    stack = as_stack(low_rank(np.random.default_rng(12), n, 4, k), **RAW)
+    solution = solve_lf_mvc(stack, k)
+    np.testing.assert_allclose(solution.partition.T @ solution.partition, np.eye(k), atol=1e-12)
+    assert np.all(np.diff(solution.history) >= -1e-9)
+    assert all(np.isfinite(P).all() for P in solution.projections)
+
+
+def test_partitions_orthogonal_to_each_other_and_to_that_of_the_average_are_fused():
+    kernels = np.stack([np.diag([1, 0.9, 0, 0.1]), np.diag([0, 0.9, 1, 0.1])])
+    for reg in (0.0, 2.0):
+        solution = solve_lf_mvc(as_stack(kernels, **RAW), 1, reg=reg)
+        np.testing.assert_allclose(solution.weights, 0.5**0.5, atol=1e-12)
+        assert np.linalg.norm(solution.partition) == pytest.approx(1)
+        assert np.all(np.diff(solution.history) >= -1e-12)
+
+
+def test_more_kernels_than_samples_are_fused():
+    rng = np.random.default_rng(13)
+    stack = as_stack(wishart(rng, 8, 25, 2), **RAW)
+    solution = solve_lf_mvc(stack, 2)
+    assert solution.weights.shape == (25,)
+    assert solution.weights.min() > 0
+    np.testing.assert_allclose(solution.partition.T @ solution.partition, np.eye(2), atol=1e-12)
+
+
+@pytest.mark.parametrize("family", [wishart, commuting])
+@pytest.mark.parametrize("k", [1, 19, 20])
+def test_from_one_column_to_one_a_sample_the_partition_is_orthonormal(k, family):
+    stack = as_stack(family(np.random.default_rng(14), 20, 3, k), **RAW)
+    for reg in (0.0, 2.0):
+        solution = solve_lf_mvc(stack, k, reg=reg)
+        F = solution.partition
+        np.testing.assert_allclose(F.T @ F, np.eye(k), atol=1e-12)
+        assert np.all(np.diff(solution.history) >= -1e-9)
+        if k == 20:  # every rotation of the samples can be undone
+            assert solution.objective == pytest.approx(20 * (np.sqrt(3) + reg))
+
+
+# New samples -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("init", ["procrustes", "signs"])
+@pytest.mark.parametrize("reg", [0.0, 2.0])
+@pytest.mark.parametrize("n", [90, 240])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_training_samples_are_embedded_where_they_are(n, reg, init, accumulate):
+    views, _ = blob_views(np.random.default_rng(15), n=n, strengths=(2, 1))
+    model = LFMVC(4, reg=reg, init=init, accumulate=accumulate, random_state=0).fit(views)
+    np.testing.assert_allclose(model.transform(views), model.embedding_, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(views), model.labels_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_training_samples_are_predicted_as_they_were_fitted(dtype, center, normalize):
+    rng = np.random.default_rng(16)
+    overlapping = [rng.normal(size=(80, 5)), rng.exponential(size=(80, 3))]
+    kernels = np.stack([X @ X.T for X in overlapping]).astype(dtype)
+    for k in (2, 4, 7):  # also beyond the rank of the second kernel, and of both
+        model = LFMVC(k, center=center, normalize=normalize, random_state=0, max_iter=1000)
+        model.fit(kernels)
+        np.testing.assert_array_equal(model.predict(kernels), model.labels_)
+        assert model.embedding_.dtype == np.float64
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_held_out_samples_join_their_cluster(seed):
+    views, y = blob_views(np.random.default_rng(seed), n=240, strengths=(3, 3))
+    train, new = np.arange(240) < 160, np.arange(240) >= 160
+    model = LFMVC(4, random_state=0).fit([X[train] for X in views])
+    labels = np.append(model.labels_, model.predict([X[new] for X in views]))
+    assert adjusted_rand_index(y, labels) > 0.97
+
+
+def test_new_samples_are_embedded_by_their_similarities_to_the_training_samples():
+    """A second road: extend every partition by itself, then fuse the extensions."""
+    rng = np.random.default_rng(17)
+    views, _ = blob_views(rng, n=100, k=3, strengths=(2, 1))
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit([X[:70] for X in views])
+    train, cross = bank.transform([X[:70] for X in views]), bank.transform([X[70:] for X in views])
+    model = LFMVC(3, reg=0.5, **RAW, random_state=0).fit(train)
+    H, H_0 = partitions(train, 3)
+    found = fuse(H, H_0, reg=0.5)
+
+    def extended(k_x, K, vectors):
+        return k_x @ vectors @ np.linalg.inv(vectors.T @ K @ vectors)
+
+    rows = 0.5 * extended(cross.mean(axis=0), train.mean(axis=0), H_0)
+    for b, k_x, K, H_p, W in zip(found.weights, cross, train, H, found.rotations, strict=True):
+        rows += b * extended(k_x, K, H_p) @ W
+    rows = rows @ np.linalg.inv(found.partition.T @ found.total)
+    # The two differ by the basis of the average kernel's eigenvectors.
+    turn = polar_factor(found.partition.T @ model.embedding_)
+    np.testing.assert_allclose(rows @ turn, model.transform(cross), atol=1e-8)
+
+
+# Parameters ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"reg": -1}, r"reg=-1: .*at least 0"),
+        ({"reg": np.inf}, r"reg=inf: .*at least 0"),
+        ({"reg": "2"}, r"reg='2': .*at least 0"),
+        ({"init": "random"}, r"init='random': .*'procrustes', 'signs'"),
+        ({"accumulate": 1}, r"accumulate=1: .*False, True"),
+        ({"tol": 0}, r"tol=0: .*between 0 and 1"),
+        ({"max_iter": 0}, r"max_iter=0: .*at least 1"),
+    ],
+)
+def test_parameters_out_of_range_are_refused_by_name(parameters, message):
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=30)
+    with pytest.raises(ValueError, match=message):
+        LFMVC(3, **parameters).fit(kernels)
+
+
+def test_the_grid_of_the_authors_is_allowed():
+    settings = list(ParameterGrid(LFMVC.GRID))
+    assert len(settings) == 31
+    for setting in settings:
+        LFMVC(3, **setting)._check_parameters()
+
+
+def test_stopping_at_max_iter_warns():
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, strengths=(1, 0.5, 0))
+    with pytest.warns(ConvergenceWarning, match="3 iterations were not enough"):
+        model = LFMVC(4, reg=0.1, max_iter=3, tol=1e-12, random_state=0).fit(kernels)
+    assert not model.converged_
+    assert model.n_iter_ == 3
+    assert len(model.history_) == 4
+    assert not hasattr(model, "coefficients_")
