@@ -131,6 +131,58 @@ def test_a_stack_of_kernels_in_a_npy_file_is_taken_as_kernels(data):
     assert read_run()["scores"] is None
 
 
+@pytest.mark.parametrize("method", mkclust.METHODS)
+def test_every_method_is_run_drawn_and_recorded_by_its_name(method, data):
+    np.savez("views.npz", **data["views"], y=data["y"])
+    result = succeed("cluster", "views.npz", "-k", 3, "--method", method, "--plot", "fit.png")
+    record = json.loads(Path("run.json").read_text())
+    assert record["method"] == method
+    assert len(record["weights"]) == len(record["alignments"]) == 2
+    assert Path("fit.png").stat().st_size > 10_000
+    assert "alignment" in result.stdout
+    assert metrics.clustering_accuracy(data["y"], read_labels()) > 0.9
+
+
+def test_parameters_of_a_method_can_be_set(data):
+    np.savez("views.npz", **data["views"])
+    settings = ("--set", "reg=0.25", "--set", "neighbors=0.4", "--set", "weight_power=1")
+    succeed("cluster", "views.npz", "-k", 3, "--method", "lkam", *settings)
+    record = json.loads(Path("run.json").read_text())
+    parameters = record["parameters"]
+    assert (parameters["reg"], parameters["neighbors"], parameters["weight_power"]) == (
+        0.25,
+        0.4,
+        1,
+    )
+    succeed("cluster", "views.npz", "-k", 3, "--method", "lf-mvc", "--set", "accumulate=true")
+    assert json.loads(Path("run.json").read_text())["parameters"]["accumulate"] is True
+
+
+@pytest.mark.parametrize(
+    ("method", "setting", "words"),
+    [
+        ("mkkm-mir", "reg=-1", ["reg=-1", "at least 0"]),
+        ("mkkm-mir", "reg=much", ["reg='much'"]),
+        ("lkam", "neighbors=2", ["neighbors=2", "between 0 and 1"]),
+        ("onkc", "proximity=0", ["proximity=0", "greater than 0"]),
+        ("mkkm", "reg=1", ["mkkm has no such option: reg", "max_iter"]),
+        ("lkam", "reg", ["NAME=VALUE"]),
+        ("lkam", "=1", ["NAME=VALUE"]),
+        ("lkam", "n_clusters=4", ["own option, -k"]),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(method, setting, words, data):
+    np.savez("views.npz", **data["views"])
+    message = fail("cluster", "views.npz", "-k", 3, "--method", method, "--set", setting)
+    assert all(word in message for word in words), message
+
+
+def test_a_setting_given_twice_is_refused(data):
+    np.savez("views.npz", **data["views"])
+    twice = ("--set", "reg=1", "--set", "reg=2")
+    assert "twice" in fail("cluster", "views.npz", "-k", 3, "--method", "lkam", *twice)
+
+
 def test_one_table_becomes_a_bank_of_kernels(data):
     X = np.hstack(list(data["views"].values()))
     np.save("X.npy", X)

@@ -154,4 +154,8 @@ def reduced_direction(gamma: Float, gradient: Float) -> Float:
 def longest_step(gamma: Float, direction: Float) -> float:
     """Return how far one can walk along the direction before a weight turns negative."""
     falling = direction < 0
-    return float(np.min(-gamma[falling] / direction[falling])) if falling.any() else 0.0
+    if not falling.any():
+        return 0.0
+    with np.errstate(over="ignore"):  # a direction may be all but zero, and the way too long
+        steps = -gamma[falling] / direction[falling]
+    return float(min(steps.min(), np.finfo(np.float64).max))

@@ -31,7 +31,7 @@ from mkclust.cli.failures import (
     show_warnings,
     warning_lines,
 )
-from mkclust.cli.inputs import read_inputs
+from mkclust.cli.inputs import parse_settings, read_inputs
 from mkclust.cli.outputs import (
     all_scores,
     check_outputs,
@@ -110,6 +110,14 @@ Psd = Annotated[
     str | None,
     typer.Option(metavar="error|clip|shift", help="What to do with an indefinite kernel."),
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other parameter of the method, such as reg=0.5; can be given several times.",
+    ),
+]
 NoCenter = Annotated[bool, typer.Option("--no-center", help="Do not center the kernels.")]
 NoNormalize = Annotated[
     bool, typer.Option("--no-normalize", help="Do not scale the kernels to a unit diagonal.")
@@ -167,6 +175,7 @@ def cluster(
     tol: Tol = None,
     max_iter: MaxIter = None,
     psd: Psd = None,
+    settings: Settings = None,
     no_center: NoCenter = False,
     no_normalize: NoNormalize = False,
     no_validate: NoValidate = False,
@@ -186,7 +195,7 @@ def cluster(
         "normalize": False if no_normalize else None,
         "validate": False if no_validate else None,
     }
-    model = _build(method, options)
+    model = _build(method, options | parse_settings(settings or []))
     check_plot(plot)
     outputs = [labels, run, *([] if plot is None else [plot])]
     check_outputs(outputs, inputs)
@@ -240,6 +249,6 @@ def _build(method: str, options: dict[str, Any]) -> Any:
     model = mkclust.METHODS[method]()
     given = {name: value for name, value in options.items() if value is not None}
     if extra := sorted(given.keys() - model.get_params().keys()):
-        names = ", ".join(extra)
-        raise CommandError(f"--method {method} has no such option: {names}; leave it out")
+        names, known = ", ".join(extra), ", ".join(model.get_params())
+        raise CommandError(f"--method {method} has no such option: {names}; it has {known}")
     return model.set_params(**given)

@@ -64,7 +64,7 @@ def expected_failures() -> Iterator[None]:
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
         raise CommandError(f"{where}{error.strerror or error}") from error
-    except (ValueError, TypeError, ImportError) as error:
+    except (ValueError, TypeError, ImportError, ArithmeticError) as error:
         raise CommandError(str(error) or type(error).__name__) from error
 
 

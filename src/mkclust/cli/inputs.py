@@ -113,3 +113,29 @@ def input_path(text: str) -> Path | None:
         return None
     name = text if os.path.exists(text) else text.rpartition("::")[0] or text
     return Path(name).expanduser()
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """Return parameters by name, each value as the number or truth value it spells, or as text."""
+    parameters: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = (part.strip() for part in setting.partition("="))
+        if not name or not equals or not text:
+            raise CommandError(f"--set {setting!r}: write NAME=VALUE, such as --set reg=0.5")
+        if name in ("kernels", "n_clusters", "random_state"):
+            option = {"kernels": "--kernels", "n_clusters": "-k", "random_state": "--seed"}[name]
+            raise CommandError(f"--set {setting!r}: {name} has its own option, {option}")
+        if name in parameters:
+            raise CommandError(f"--set {setting!r}: {name} is set twice")
+        parameters[name] = _value(text)
+    return parameters
+
+
+def _value(text: str) -> Any:
+    """Return what a text spells: a whole number, a number, a truth value, or itself."""
+    for spelled in (int, float):
+        try:
+            return spelled(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)

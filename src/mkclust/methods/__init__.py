@@ -5,6 +5,7 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.kamm import KAMMA, KAMMR, solve_kamm_a, solve_kamm_r
 from mkclust.methods.lf_mvc import LFMVC, solve_lf_mvc
 from mkclust.methods.lkam import LKAM, solve_lkam
+from mkclust.methods.lmkkm import LMKKM, solve_lmkkm
 from mkclust.methods.mkkm import MKKM, solve_mkkm
 from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
 from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle
@@ -18,6 +19,7 @@ __all__ = [
     "KAMMR",
     "LFMVC",
     "LKAM",
+    "LMKKM",
     "METHODS",
     "MKKM",
     "MKKMMM",
@@ -33,6 +35,7 @@ __all__ = [
     "solve_kamm_r",
     "solve_lf_mvc",
     "solve_lkam",
+    "solve_lmkkm",
     "solve_mkkm",
     "solve_mkkm_mir",
     "solve_mkkm_mm",
@@ -46,6 +49,7 @@ METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "simplemkkm": SimpleMKKM,
     "avg-kkm": AverageKKM,
     "mkkm": MKKM,
+    "lmkkm": LMKKM,
     "onkc": ONKC,
     "mkkm-mir": MKKMMiR,
     "lkam": LKAM,

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from mkclust.memory import require_memory
 from mkclust.stack.base import Operator, Standard
 from mkclust.types import Array, Float
 
-# Entries are only written out for methods that cannot do without; past this they are refused.
-ENTRIES_LIMIT_BYTES = 8 * 2**30
 # Entries combined at a time: few enough to stay in a core's own cache, many enough that threads
 # seldom wait for each other.
 BLOCK_ENTRIES = 2**17
@@ -271,12 +270,11 @@ class DenseStack:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
         count = self.n_samples if samples is None else len(samples)
         size = self.n_kernels * count**2 * 8
-        if size > ENTRIES_LIMIT_BYTES:
-            raise MemoryError(
-                f"writing out {self.n_kernels} kernels of {count} samples takes "
-                f"{size / 2**30:.1f} GiB, more than the {ENTRIES_LIMIT_BYTES / 2**30:.0f} GiB "
-                "allowed: use fewer samples, or a method that needs products only"
-            )
+        require_memory(
+            size,
+            f"writing out {self.n_kernels} kernels of {count} samples",
+            "use fewer samples, or a method that needs products only, such as SimpleMKKM",
+        )
         part: Array | slice = slice(None) if samples is None else samples
         out = np.empty((self.n_kernels, count, count))
         for matrix, kernel in zip(out, self.kernels, strict=True):

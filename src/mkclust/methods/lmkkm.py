@@ -1,0 +1,310 @@
+"""LMKKM: every sample mixes the kernels by its own weights."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.linalg.blas import dsymv
+
+from mkclust.memory import require_memory
+from mkclust.methods.alternate import descend
+from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.mixture import EIGEN_TOLERANCE
+from mkclust.methods.parameters import Allowed, Number
+from mkclust.methods.solution import Solution
+from mkclust.relaxation import Relaxation, relax
+from mkclust.row_simplex import RowMinimum, minimize_over_rows
+from mkclust.stack import KernelStack
+from mkclust.types import Array, Float
+
+# A relative change of the objective below this counts as none where no tolerance is given.
+SETTLED = 1e-3
+# Rows worked on at a time: enough for BLAS, few enough to stay in the cache.
+BLOCK_ROWS = 64
+
+
+def solve_lmkkm(
+    stack: KernelStack, n_clusters: int, *, tol: float = 0.0, max_iter: int = 10
+) -> Solution:
+    r"""Minimize what a partition leaves unexplained of a kernel mixed sample by sample.
+
+    .. math:: \min_{\Theta \ge 0,\, \Theta 1 = 1,\, H^\top H = I_k}
+              \mathrm{Tr}(K_\Theta (I - H H^\top)), \qquad
+              K_\Theta = \sum_p (\theta_p \theta_p^\top) \circ K_p
+
+    H is the leading eigenvectors of :math:`K_\Theta`. For H fixed the objective is
+    :math:`\sum_p \theta_p^\top ((I - H H^\top) \circ K_p)\, \theta_p`, a convex quadratic in the
+    n x m entries of Theta, minimized by products with its m blocks. Each is the minimizer for the
+    other fixed, so the objective falls to a stationary point.
+
+    The kernels are written out, m + 5 matrices of n x n at most. An iteration costs one
+    eigenproblem of n x n, O(n^2 k) a product, O((m + k) n^2) for the blocks, and O(m n^2) a
+    product with them: some 15 to 100 for a few kernels, and at most 1000. Products are few where
+    kernels have a slowly falling spectrum, and many where the objective goes to zero.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+    tol : float, default=0.0
+        Relative change of the objective at which to stop. Zero runs all iterations, as the authors
+        do; they count as converged where the last one changed the objective by less than 1e-3.
+    max_iter : int, default=10
+        Most iterations.
+
+    Returns
+    -------
+    Solution
+        Its history is the objective after each update of the weights, and that of the final pair;
+        ``sample_weights`` is Theta, and ``weights`` its column means.
+
+    Raises
+    ------
+    MemoryError
+        Where the kernels do not fit into memory, before any of them is written out.
+
+    References
+    ----------
+    .. [1] M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with
+       Application to Cancer Biology. NIPS 2014.
+    """
+    n, m = stack.n_samples, stack.n_kernels
+    require_memory(
+        8 * (m + 5) * n**2,
+        f"LMKKM, which writes out {m} kernels of {n} samples,",
+        "use fewer samples or kernels, or a method that needs products only, such as MKKM",
+    )
+    localized = _Localized(stack, n_clusters)
+    found = descend(
+        localized.theta,
+        localized.relax,
+        localized.leave,
+        localized.best_weights,
+        localized.objective,
+        tol=tol,
+        max_iter=max_iter,
+        recorded="after",
+    )
+    return Solution(
+        partition=found.relaxation.vectors[:, :n_clusters],
+        weights=found.weights.mean(axis=0),
+        objective=float(found.history[-1]),
+        history=found.history,
+        converged=_converged(found.history, found.converged, tol, localized.minimum),
+        relaxation=found.relaxation,
+        sample_weights=found.weights,
+        n_iter=found.n_iter,
+        n_passes=1,
+    )
+
+
+def _converged(history: Float, stopped: bool, tol: float, minimum: RowMinimum) -> bool:
+    """Return whether the objective has come to rest, and its minimum over the weights is known."""
+    tol = tol or SETTLED
+    # The last entry is half a step; it counts where there is no whole one.
+    before, now = history[-3:-1] if len(history) > 2 else history
+    known = minimum.converged or minimum.gap < tol * minimum.value
+    return bool(known and (stopped or now == 0 or before - now < tol * before))
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A symmetric matrix, as something to relax."""
+
+    entries: Float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.entries.shape[0], self.entries.shape[1]
+
+    def __matmul__(self, X: Array) -> Float:
+        """Multiply with a thin matrix, (n, b) to (n, b)."""
+        return (X.T @ self.entries).T  # the order BLAS does faster
+
+    def dense(self) -> Float:
+        """Return the entries, (n, n)."""
+        return self.entries
+
+
+class _Localized:
+    """The kernels, mixed by the weights of each sample, and what a partition leaves of them.
+
+    Both are symmetric, so one array has room for both: the kernels above its diagonal, and on the
+    diagonal and below what is left, the blocks of the quadratic program.
+    """
+
+    def __init__(self, stack: KernelStack, n_clusters: int) -> None:
+        n, m = stack.n_samples, stack.n_kernels
+        self.n_clusters = n_clusters
+        self.both = np.empty((m, n, n))
+        self.diagonals = np.empty((n, m), order="F")
+        for p in range(m):
+            self.both[p] = stack.kernel(p).dense()
+            self.diagonals[:, p] = self.both[p].diagonal()
+        self.mixed = np.empty((n, n))
+        self.theta = np.full((n, m), 1 / m)
+        self.start: Array | None = None
+        self.minimum: RowMinimum
+
+    def relax(self, theta: Float) -> Relaxation:
+        """Return the leading eigenvectors of the mix."""
+        self.theta = theta
+        found = relax(
+            _Matrix(self.mix(theta)),
+            self.n_clusters,
+            tol=EIGEN_TOLERANCE,
+            start=self.start,
+            # Random vectors meet every eigenvector; those of another mix may miss some.
+            thorough=self.start is not None,
+        )
+        self.start = found.vectors
+        return found
+
+    def mix(self, theta: Float) -> Float:
+        """Return ``sum_p (theta_p theta_p^T) o K_p``, in the same memory each time."""
+        T, mixed = np.ascontiguousarray(theta.T), self.mixed
+        for first, last in _blocks(len(mixed)):
+            upper = np.einsum(
+                "pi,pj,pij->ij", T[:, first:last], T[:, first:], self.both[:, first:last, first:]
+            )
+            square = np.triu(upper[:, : last - first], 1)
+            mixed[first:last, last:] = upper[:, last - first :]
+            mixed[last:, first:last] = upper[:, last - first :].T
+            mixed[first:last, first:last] = square + square.T
+        np.fill_diagonal(mixed, (theta**2 * self.diagonals).sum(axis=1))
+        return mixed
+
+    def leave(self, relaxation: Relaxation) -> "_Localized":
+        """Compute what a partition leaves of each kernel, ``(I - H H^T) o K_p``."""
+        H = relaxation.vectors[:, : self.n_clusters]
+        for first, last in _blocks(len(H)):
+            rows, left = slice(first, last), -H[first:last] @ H[:last].T
+            on_diagonal = np.eye(last - first) + left[:, first:]
+            for K, diagonal in zip(self.both, self.diagonals.T, strict=True):
+                np.multiply(left[:, :first], K[:first, rows].T, out=K[rows, :first])
+                upper = np.triu(K[rows, rows], 1)
+                square = on_diagonal * (upper.T + np.diag(diagonal[rows]))
+                K[rows, rows] = upper + square
+        return self
+
+    def multiply(self, theta: Float) -> Float:
+        """Multiply what is left of each kernel with its column of weights."""
+        product = np.empty_like(theta, order="F")
+        for p, K in enumerate(self.both):
+            # The transposed view is what BLAS takes without a copy; its upper triangle is read.
+            product[:, p] = dsymv(1.0, K.T, theta[:, p], lower=0)
+        return product
+
+    def best_weights(self, _: "_Localized") -> Float:
+        """Return the weights that minimize what is left."""
+        # The diagonals bound the blocks: I o K_p - (I - H H^T) o K_p = H H^T o K_p, a product of
+        # two positive semidefinite matrices entry by entry, which is positive semidefinite again.
+        self.minimum = minimize_over_rows(self.multiply, self.diagonals, self.theta)
+        return np.ascontiguousarray(self.minimum.point)
+
+    def objective(self, theta: Float, _: "_Localized") -> float:
+        """Return what is left of the mix; below zero is rounding."""
+        return max(float((theta * self.multiply(theta)).sum()), 0.0)
+
+
+def _blocks(n: int) -> list[tuple[int, int]]:
+    """Return the first and the last row, exclusive, of each block of rows."""
+    return [(first, min(first + BLOCK_ROWS, n)) for first in range(0, n, BLOCK_ROWS)]
+
+
+class LMKKM(MultipleKernelClusterer):
+    r"""Localized multiple kernel k-means [1]_.
+
+    .. math:: \min_{\Theta \ge 0,\, \Theta 1 = 1,\, H^\top H = I_k}
+              \mathrm{Tr}(K_\Theta (I - H H^\top)), \qquad
+              K_\Theta = \sum_p (\theta_p \theta_p^\top) \circ K_p
+
+    Every sample has weights of its own. As in MKKM, a kernel that k directions explain well takes
+    most of the weight, and one of low rank may take it all. The problem is not convex; the result
+    is a stationary point. The method needs the kernels written out, and it has no partition of
+    samples it has not seen.
+
+    Parameters
+    ----------
+    {inputs}
+    tol : float, default=0.0
+        Relative change of the objective at which to stop. Zero runs all iterations, as the authors
+        do; they count as converged where the last one changed the objective by less than 1e-3.
+    max_iter : int, default=10
+        Most iterations.
+    {seeds}
+
+    Attributes
+    ----------
+    {labels}
+    weights_ : ndarray of shape (n_kernels,)
+        Means of the samples' weights, summing to one. Not importance: a large weight means that k
+        directions explain the kernel well.
+    sample_weights_ : ndarray of shape (n_samples, n_kernels)
+        The weights of each sample, Theta; every row sums to one.
+    objective_ : float
+        ``Tr(K (I - H H^T))`` of the mixed kernel.
+    history_ : ndarray of shape (n_iter_ + 1,)
+        The objective after each update of the weights, falling; the last is that of the final pair.
+    {notes}
+
+    References
+    ----------
+    .. [1] M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with
+       Application to Cancer Biology. NIPS 2014.
+
+    Examples
+    --------
+    >>> from mkclust import LMKKM
+    >>> from mkclust.datasets import load
+    >>> views = [view[:300] for view in load("digits").views.values()]
+    >>> model = LMKKM(n_clusters=10, random_state=0).fit(views)
+    >>> model.sample_weights_.shape, bool((model.history_[1:] <= model.history_[:-1]).all())
+    ((300, 4), True)
+    """
+
+    ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernels: Any = "auto",
+        center: bool = True,
+        normalize: bool = True,
+        psd: Literal["error", "clip", "shift"] = "error",
+        validate: bool = True,
+        tol: float = 0.0,
+        max_iter: int = 10,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        super().__init__(
+            n_clusters,
+            kernels=kernels,
+            center=center,
+            normalize=normalize,
+            psd=psd,
+            validate=validate,
+            n_init=n_init,
+            random_state=random_state,
+        )
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _solve(self, stack: KernelStack) -> Solution:
+        """Solve by block descent."""
+        return solve_lmkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+
+    def _learned(
+        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+    ) -> dict[str, Any]:
+        """Return the weights of each sample."""
+        return {"sample_weights_": solution.sample_weights}
+
+    def _explain_stop(self, solution: Solution) -> str:
+        """Say that the objective has not come to rest."""
+        return f"after {solution.n_iter} iterations the objective still falls: raise max_iter"
