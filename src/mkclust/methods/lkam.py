@@ -87,11 +87,13 @@ def shared_neighborhoods(stack: KernelStack, neighbors: float) -> Array:
     average = stack.combine(np.full(m, 1 / m)).dense()
     size = max(1, int(np.floor(neighbors * n + 0.5)))
     np.fill_diagonal(average, -np.inf)
-    # Stable, so that among equals the first are taken.
-    nearest = np.argsort(-average, axis=1, kind="stable")[:, :size]
+    least = np.partition(average, n - size, axis=1)[:, n - size, None]
+    inside, border = average > least, average == least
+    # Among equals at the border the first are taken, as by a stable sort.
+    room = size - inside.sum(axis=1, keepdims=True)
+    inside |= border & (np.cumsum(border, axis=1, dtype=np.int32) <= room)
     # Counts are exact in single precision up to 2^24 samples.
-    members = np.zeros((n, n), dtype=np.float32)
-    np.put_along_axis(members, nearest, 1, axis=1)
+    members = inside.astype(np.float32)
     return members.T @ members
 
 
