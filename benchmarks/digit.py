@@ -149,9 +149,8 @@ def main():
             for s in SCORES
         ]
         mark = "*" if name in THINNED else " "
-        print(
-            f"{name:12}{n_settings:>8}{mark}  {'  '.join(cells)}  {row['default']['scores']['acc'][0]:5.1f}"
-        )
+        default = row["default"]["scores"]["acc"][0]
+        print(f"{name:12}{n_settings:>8}{mark}  {'  '.join(cells)}  {default:5.1f}")
         for variant in row["variants"]:
             values = "  ".join(f"{variant['scores'][s][0]:5.1f}" for s in SCORES)
             print(f"{'':12}{variant['parameters']}: {values}")
@@ -168,8 +167,8 @@ def main():
     record = {
         "command": "python benchmarks/digit.py",
         "data": "UCI Digit, three views, one Gaussian kernel each, centered, unit diagonal",
-        "protocol": "grid points: 5 repetitions; the best by the true classes for each score apart, "
-        "and the default: 20; each the best of 10 k-means runs from random samples",
+        "protocol": "grid points: 5 repetitions; the best by the true classes for each score "
+        "apart, and the default: 20; each the best of 10 k-means runs from random samples",
         "versions": {
             "mkclust": mkclust.__version__,
             "numpy": np.__version__,
