@@ -1,11 +1,14 @@
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -644,3 +647,124 @@ def test_self_similarities_are_not_needed_without_scaling(inductive):
         model.transform(bank.transform(new)),
         model.transform(bank.transform(new), self_similarity=bank.self_similarity(new)),
     )
+
+
+# Invariances -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [60, 230])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_samples_does_not_matter(name, method, n, seed):
+    X = gaussian(blobs(n, seed=seed)[0])
+    # SimpleMKKM stops at a gap of 1e-6, which leaves the weights open to its root.
+    atol = 1e-3 if name == "simplemkkm" else 1e-5
+    order = np.random.default_rng(seed).permutation(n)
+    plain = method(3, random_state=0).fit(X)
+    other = method(3, random_state=0).fit(X[:, order][:, :, order])
+    np.testing.assert_allclose(other.weights_, plain.weights_, atol=atol)
+    np.testing.assert_allclose(
+        other.embedding_ @ other.embedding_.T,
+        (plain.embedding_ @ plain.embedding_.T)[order][:, order],
+        atol=1e-3,
+    )
+    assert adjusted_rand_score(plain.labels_[order], other.labels_) > 0.95
+
+
+@pytest.mark.parametrize("n", [60, 230])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_kernels_does_not_matter(method, n, seed):
+    views = [*blobs(n, seed=seed)[0], *overlapping_views(n, seed)]
+    X = gaussian(views)
+    order = np.random.default_rng(seed).permutation(4)
+    plain, other = (method(3, random_state=0).fit(K) for K in (X, X[order]))
+    np.testing.assert_allclose(other.weights_, plain.weights_[order], atol=1e-5)
+    np.testing.assert_allclose(other.alignments_, plain.alignments_[order], atol=2e-3)
+    assert other.objective_ == pytest.approx(plain.objective_, rel=1e-5)
+
+
+def test_one_kernel_gets_all_the_weight(method):
+    model = method(3, random_state=0).fit(gaussian(overlapping_views())[:1])
+    np.testing.assert_allclose(model.weights_, [1.0])
+    assert model.converged_
+
+
+@pytest.mark.parametrize("n", [60, 230])
+@pytest.mark.parametrize("copies", [2, 5])
+def test_equal_kernels_get_equal_weights(method, n, copies):
+    X = np.repeat(gaussian(overlapping_views(n))[:1], copies, axis=0)
+    weights = method(4, random_state=0).fit(X).weights_
+    np.testing.assert_allclose(weights, weights[0], atol=1e-2)
+
+
+# Falling, unless the objective is something to be maximized.
+RISING = {"lf-mvc", "kamm-r"}
+# Two sides with opposite interests, taken in turns: nothing has to fall or rise.
+RESTLESS = {"mkkm-mm", "kamm-a"}
+
+
+@pytest.mark.parametrize("n", [60, 230])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_objective_falls_or_rises_as_the_method_says(name, method, n, seed):
+    views = [*blobs(n, seed=seed)[0], *overlapping_views(n, seed)]
+    model = method(3, random_state=0).fit(gaussian(views))
+    change = np.diff(model.history_) * (-1 if name in RISING else 1)
+    if name in RESTLESS:
+        assert model.objective_ <= model.history_[1:].max()
+    else:
+        assert np.all(change <= 1e-8 * np.abs(model.history_).max())
+
+
+def test_what_did_not_converge_is_said_and_nothing_else_is(method):
+    X = gaussian([*blobs()[0], *overlapping_views(90)])
+    with warnings.catch_warnings(record=True) as log:
+        warnings.simplefilter("always")
+        model = method(3, random_state=0).fit(X)
+    said = [entry for entry in log if issubclass(entry.category, ConvergenceWarning)]
+    assert len(said) == (not model.converged_)
+    if hasattr(model, "max_iter"):
+        with pytest.warns(ConvergenceWarning, match=f"{method.__name__} did not converge"):
+            model = method(3, max_iter=1, random_state=0).fit(X)
+        assert not model.converged_
+        assert model.n_iter_ == 1
+
+
+# Refusals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: X.__setitem__((1, 2, 3), np.nan), "kernel 1.*NaN"),
+        (lambda X: X.__setitem__((0, 2, 3), 7.0), "kernel 0.*symmetric"),
+        (lambda X: X.__setitem__(1, -X[1]), "kernel 1"),
+        (lambda X: X.__setitem__(1, 1.0), "kernel 1"),
+    ],
+    ids=["nan", "asymmetric", "negative", "constant"],
+)
+def test_kernels_that_cannot_be_right_are_refused_by_name(method, spoil, message):
+    X = gaussian(overlapping_views())
+    spoil(X)
+    model = method(3, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_more_clusters_than_samples_are_refused(method):
+    with pytest.raises(ValueError, match="n_clusters=61.*n_samples=60"):
+        method(61).fit(gaussian(overlapping_views()))
+
+
+def test_parameters_out_of_their_range_are_refused_by_name_before_anything_else(method):
+    wrong = {"n_clusters": 0, "n_init": 0, "max_iter": 0, "tol": -1.0, "random_state": "zero"}
+    wrong |= dict.fromkeys(method.ALLOWED, "nonsense")
+    for name in sorted(wrong.keys() & method().get_params().keys()):
+        model = method(3).set_params(**{name: wrong[name]})
+        with pytest.raises(ValueError, match=f"^{name}={wrong[name]!r}: "):
+            model.fit(None)
+
+
+def test_the_grid_holds_settings_that_are_allowed(method):
+    for parameters in ParameterGrid(method.GRID):
+        method(3, **parameters)._check_parameters()
+    assert set(method.GRID) <= set(method.ALLOWED)

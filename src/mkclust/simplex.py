@@ -10,8 +10,8 @@ MIXTURE_TOLERANCE = 1e-12
 MAX_NEWTON_STEPS = 50
 # Of a quadratic's largest coefficient: what is added to vanishing eigenvalues so that the active
 # set does not cycle among equals, and the gap at which a minimum is believed.
-QUADRATIC_RIDGE = 1e-14
-QUADRATIC_TOLERANCE = 1e-10
+QUADRATIC_RIDGE = 1e-13
+QUADRATIC_TOLERANCE = 1e-8
 
 
 def best_response(alignments: Float) -> tuple[Float, float]:
@@ -110,9 +110,11 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     Q = Q / unit
     c = np.zeros(m) if c is None else c / unit
     values, vectors = np.linalg.eigh(Q)
-    values = np.maximum(values, QUADRATIC_RIDGE)
+    null = values <= QUADRATIC_RIDGE
+    values[null] = QUADRATIC_RIDGE
     system = np.sqrt(values)[:, None] * vectors.T
-    v = -vectors @ ((vectors.T @ c) / values)
+    # What c has outside the range of Q is rounding; equal kernels shall have equal weights.
+    v = -vectors @ np.where(null, 0, (vectors.T @ c) / values)
     system = np.vstack([system - (system @ v)[:, None], np.ones(m)])
     # Columns of one length, so that the least squares see no unit.
     lengths = np.linalg.norm(system, axis=0)
