@@ -462,3 +462,18 @@ def test_stopping_at_max_iter_warns():
     assert model.n_iter_ == 3
     assert len(model.history_) == 4
     assert not hasattr(model, "coefficients_")
+
+
+@pytest.mark.parametrize("n", [60, 250])
+@pytest.mark.parametrize("seed", range(3))
+def test_kernels_of_rank_below_k_leave_nothing_to_the_order_of_samples(n, seed):
+    rng = np.random.default_rng(seed)
+    views = rng.normal(size=(3, n, 2))
+    kernels = views @ views.transpose(0, 2, 1)
+    order = rng.permutation(n)
+    plain, other = (
+        LFMVC(6, random_state=0).fit(K) for K in (kernels, kernels[:, order][:, :, order])
+    )
+    np.testing.assert_allclose(other.weights_, plain.weights_, atol=1e-5)
+    assert other.objective_ == pytest.approx(plain.objective_, rel=1e-5)
+    np.testing.assert_allclose(plain.transform(kernels), plain.embedding_, atol=1e-5)

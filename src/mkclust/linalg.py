@@ -128,7 +128,6 @@ def polar_factor(X: Float, ties: Float | None = None) -> Float:
     rank = int(np.sum(lengths > NULL_TOLERANCE))
     if ties is None or rank == len(lengths):
         return U @ Vt
-    rest = ties @ Vt[rank:].T
-    for _ in range(2):  # twice is enough to be orthogonal to what X settles
-        rest = polar_factor(rest - U[:, :rank] @ (U[:, :rank].T @ rest))
-    return U[:, :rank] @ Vt[:rank] + rest @ Vt[rank:]
+    # Within what X leaves open on either side, so that the whole stays orthonormal.
+    rest = polar_factor(U[:, rank:].T @ ties @ Vt[rank:].T)
+    return U[:, :rank] @ Vt[:rank] + U[:, rank:] @ rest @ Vt[rank:]
