@@ -121,8 +121,8 @@ def _whiten(X: Array, tolerance: float) -> Array:
 def polar_factor(X: Float, ties: Float | None = None) -> Float:
     """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD.
 
-    Where X, of order one, lacks rank, several are equally near: of these, the one nearest to
-    ``ties``, of the shape of X, in the directions that X leaves open.
+    Where X, of order one, lacks rank, several are equally near: of these, where X is square, the one
+    nearest to ``ties`` in the directions that X leaves open.
     """
     U, lengths, Vt = np.linalg.svd(X, full_matrices=False)
     rank = int(np.sum(lengths > NULL_TOLERANCE))
