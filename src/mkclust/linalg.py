@@ -121,7 +121,7 @@ def _whiten(X: Array, tolerance: float) -> Array:
 def polar_factor(X: Float, ties: Float | None = None) -> Float:
     """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD.
 
-    Where X, of order one, lacks rank, several are equally near: of these, where X is square, the one
+    Where X, of order one, lacks rank, several are equally near: of these, if X is square, the one
     nearest to ``ties`` in the directions that X leaves open.
     """
     U, lengths, Vt = np.linalg.svd(X, full_matrices=False)
