@@ -46,6 +46,19 @@ def test_no_weights_on_the_way_are_better_than_those_at_its_end(family):
     assert solution.history[0] == pytest.approx(top_eigenvalue_sum(kernels, np.full(4, 0.25), 3))
 
 
+@pytest.mark.parametrize("m", [12, 20, 60])
+def test_many_kernels_also_end_in_a_corner(m):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(m, 30, 4))
+        squares = ((X[:, :, None] - X[:, None]) ** 2).sum(axis=-1)
+        kernels = np.exp(-squares / squares.mean(axis=(1, 2), keepdims=True))
+        solution = solve_kamm_r(as_stack(kernels), 4)
+        assert solution.converged
+        assert np.count_nonzero(solution.weights) == 1
+        assert solution.n_iter <= m - 1
+
+
 def test_equal_kernels_are_a_point_of_rest():
     solution = solve_kamm_r(raw(np.repeat(random_kernels(40, 1), 4, axis=0)), 3)
     assert solution.converged
@@ -78,7 +91,7 @@ def test_a_cycle_is_noticed_and_the_result_does_not_hang_on_the_cap(golden):
         assert not solution.converged
         assert solution.objective == solution.history[1:].min()
         np.testing.assert_array_equal(solution.weights, found[0].weights)
-    with pytest.warns(ConvergenceWarning, match="KAMMA did not converge.*cycle of 2"):
+    with pytest.warns(ConvergenceWarning, match="KAMMA did not converge.*repeat.*cycle of 2"):
         KAMMA(4, random_state=0).fit(golden["K_raw"])
 
 

@@ -58,7 +58,7 @@ def test_a_cycle_is_noticed_and_the_better_half_returned_whatever_the_cap(golden
         )
     even, odd = (MKKMMM(4, max_iter=max_iter, random_state=0) for max_iter in (10, 11))
     for model in (even, odd):
-        with pytest.warns(ConvergenceWarning, match="cycle of 2"):
+        with pytest.warns(ConvergenceWarning, match="all but repeat themselves in a cycle of 2"):
             model.fit(golden["K_raw"])
     np.testing.assert_allclose(even.weights_, odd.weights_, atol=0.02)
     np.testing.assert_array_equal(even.labels_, odd.labels_)
@@ -108,11 +108,12 @@ def test_one_kernel_gets_weight_one_from_both_solvers():
 
 
 def test_kernels_that_are_explained_entirely_keep_uniform_weights():
-    X = np.linalg.qr(np.random.default_rng(0).normal(size=(30, 3)))[0]
-    stack = raw(np.stack([X @ X.T, X @ X.T]))
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    stack = raw(np.stack([X @ X.T, (X * [1, 2, 3]) @ X.T]))
     for solution in (solve_mkkm_mm(stack, 3), solve_mkkm_mm_saddle(stack, 3)):
-        np.testing.assert_allclose(np.linalg.norm(solution.weights), 1)
-        assert solution.objective == pytest.approx(0, abs=1e-12)
+        np.testing.assert_allclose(solution.weights, np.sqrt(0.5))
+        assert solution.objective == 0
+        assert solution.n_iter <= 2
         assert solution.converged
 
 
@@ -134,3 +135,10 @@ def test_the_certificate_is_there_for_the_saddle_only():
 def test_unknown_choices_are_refused_by_name(parameters, message):
     with pytest.raises(ValueError, match=message):
         MKKMMM(3, **parameters).fit(random_kernels(30, 2))
+
+
+def test_a_saddle_with_nothing_left_unexplained_has_no_gap():
+    kernels = np.array([[[1, 0.3], [0.3, 1]], [[1, 0.5], [0.5, 2]]])
+    model = MKKMMM(1, solver="saddle", random_state=0).fit(kernels)
+    assert model.duality_gap_ == 0
+    assert model.converged_

@@ -142,3 +142,8 @@ def test_small_weights_are_dropped_and_the_others_sum_to_one_again():
     found = drop_small(np.array([0.5, 0.5 - 1e-7, 1e-7]), 1e-6)
     assert found[2] == 0
     assert found.sum() == pytest.approx(1)
+
+
+def test_variables_of_very_different_units_are_minimized_too():
+    found = minimize_quadratic(np.diag([1.0, 1e-14, 1e-16]))
+    np.testing.assert_allclose(found, [1e-16 * 100 / 101, 1 / 101, 100 / 101], rtol=1e-6)

@@ -121,14 +121,13 @@ def _whiten(X: Array, tolerance: float) -> Array:
 def polar_factor(X: Float, ties: Float | None = None) -> Float:
     """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD.
 
-    Where X, of order one, lacks rank, several are equally near: of these, the one nearest to
-    ``ties``, of the shape of X, in the directions that X leaves open.
+    Where X, of order one, lacks rank, several are equally near: of these, if X is square, the one
+    nearest to ``ties`` in the directions that X leaves open.
     """
     U, lengths, Vt = np.linalg.svd(X, full_matrices=False)
     rank = int(np.sum(lengths > NULL_TOLERANCE))
     if ties is None or rank == len(lengths):
         return U @ Vt
-    rest = ties @ Vt[rank:].T
-    for _ in range(2):  # twice is enough to be orthogonal to what X settles
-        rest = polar_factor(rest - U[:, :rank] @ (U[:, :rank].T @ rest))
-    return U[:, :rank] @ Vt[:rank] + rest @ Vt[rank:]
+    # Within what X leaves open on either side, so that the whole stays orthonormal.
+    rest = polar_factor(U[:, rank:].T @ ties @ Vt[rank:].T)
+    return U[:, :rank] @ Vt[:rank] + U[:, rank:] @ rest @ Vt[rank:]

@@ -60,7 +60,8 @@ class Relaxation:
         Found below the bound, the value is known to be too small; what its residuals leave open
         stays an estimate, and counts in full.
         """
-        return (max(self.value - lower_bound, 0.0) + self.error) / self.value
+        distance = max(self.value - lower_bound, 0.0) + self.error
+        return distance / self.value if distance else 0.0  # both may be zero
 
     def _gap(self, index: int) -> float:
         """Return the drop after the first ``index`` eigenvalues, NaN where there is none."""

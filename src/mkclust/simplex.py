@@ -135,17 +135,22 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     m, unit = len(Q), float(np.abs(Q).max()) or 1.0
     Q = Q / unit
     c = np.zeros(m) if c is None else c / unit
-    values, vectors = np.linalg.eigh(Q)
+    # In units of each variable's own, in which the diagonal is one: kernels may differ by orders.
+    own = np.sqrt(np.abs(np.diag(Q)))
+    own[own == 0] = 1
+    values, vectors = np.linalg.eigh(Q / own / own[:, None])
     null = values <= QUADRATIC_RIDGE
     values[null] = QUADRATIC_RIDGE
-    system = np.sqrt(values)[:, None] * vectors.T
+    system = np.sqrt(values)[:, None] * vectors.T * own
     # What c has outside the range of Q is rounding; equal kernels shall have equal weights.
-    v = -vectors @ np.where(null, 0, (vectors.T @ c) / values)
-    system = np.vstack([system - (system @ v)[:, None], np.ones(m)])
+    v = -(vectors @ np.where(null, 0, (vectors.T @ (c / own)) / values)) / own
+    # The row for the sum weighs about as much as the minimum, or rounding would swallow that.
+    weight = 1 / np.sqrt(np.sum(own**-2.0))
+    system = np.vstack([system - (system @ v)[:, None], np.full(m, weight)])
     # Columns of one length, so that the least squares see no unit.
     lengths = np.linalg.norm(system, axis=0)
     try:
-        solved, _ = nnls(system / lengths, np.append(np.zeros(m), 1.0), maxiter=30 * m)
+        solved, _ = nnls(system / lengths, np.append(np.zeros(m), weight), maxiter=30 * m)
         gamma = solved / lengths / (solved / lengths).sum()
         gradient = Q @ gamma + c
         # The Frank-Wolfe gap bounds the distance to the minimum.

@@ -105,8 +105,8 @@ def alternate(
     """Answer each side's move in turns where their interests differ.
 
     Nothing makes this descend, and it may repeat itself for ever. A repetition is noticed and
-    ends it, and the iterate with the least objective is returned (the start is none), so that
-    the result does not hang on whether the cap is even or odd.
+    ends it, and the iterate with the least objective is returned, so that the result does not hang
+    on whether the cap is even or odd. The start is no iterate: it has answered nothing.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def alternate(
     relax : callable
         ``relax(weights)`` solves for the partition.
     respond : callable
-        ``respond(relaxation)`` returns the weights that answer a partition, and the objective of
-        the pair that the partition and its own weights are.
+        ``respond(relaxation)`` returns the weights that answer a partition, and the objective by
+        which iterates are compared.
     tol : float
         Change of the weights at which to stop.
     max_iter : int
@@ -147,7 +147,7 @@ def alternate(
         if iterate == "best" and not converged:
             cycle = _cycle(trail, weights, REPEATED)
         trail.append(weights)
-    if iterate == "best" and not converged and not cycle:
+    if not converged and not cycle:
         cycle = _cycle(trail[:-1], weights, NEARLY_REPEATED)
     value, weights, relaxation = best
     if value != history[-1]:

@@ -14,7 +14,7 @@ from mkclust.simplex import best_response, longest_step, reduced_direction
 from mkclust.stack import KernelStack
 from mkclust.types import Float
 
-# Gradients that differ by less than this share are equal but for rounding.
+# Weights that differ by less than this are equal but for rounding.
 EQUAL = 1e-9
 
 
@@ -38,7 +38,7 @@ def solve_kamm_r(
     n_clusters : int
         Number of clusters, k.
     tol : float, default=1e-4
-        Largest change of a weight at which to stop.
+        Kernels whose slopes differ by less than this share count as alike: the ascent rests.
     max_iter : int, default=200
         Most steps.
 
@@ -58,8 +58,9 @@ def solve_kamm_r(
     history, converged = [relaxation.value], False
     while not converged and len(history) <= max_iter:
         gradient = 2 * gamma * mixture.alignments(relaxation)  # Theorem 1
-        change = _ascent(gamma, gradient)
-        converged = bool(np.abs(change).max() <= tol)
+        change = _ascent(gamma, gradient, tol)
+        # However short, a step ends a weight; only where none leads up is the ascent at its end.
+        converged = not change.any()
         if converged:
             break
         gamma = gamma + change
@@ -80,14 +81,13 @@ def solve_kamm_r(
     )
 
 
-def _ascent(gamma: Float, gradient: Float) -> Float:
+def _ascent(gamma: Float, gradient: Float, tol: float) -> Float:
     """Return the longest step along the reduced gradient."""
     # Of several largest weights the one that gains most pays for the others, not the first: the
     # order of the kernels must not decide.
     pivot = int(np.argmax(np.where(gamma >= (1 - EQUAL) * gamma.max(), gradient, -np.inf)))
     order = np.r_[pivot, np.delete(np.arange(len(gamma)), pivot)]
-    # What differs by rounding only is no slope.
-    same = np.abs(gradient - gradient[pivot]) <= EQUAL * np.abs(gradient[pivot])
+    same = np.abs(gradient - gradient[pivot]) <= tol * np.abs(gradient[pivot])
     slope = np.where(same, gradient[pivot], gradient)
     direction = np.empty_like(gamma)
     direction[order] = reduced_direction(gamma[order], -slope[order])
@@ -106,7 +106,7 @@ class KAMMR(InductiveClusterer):
     ----------
     {inputs}
     tol : float, default=1e-4
-        Largest change of a weight at which to stop.
+        Kernels whose slopes differ by less than this share count as alike: the ascent rests.
     max_iter : int, default=200
         Most steps; one fewer than there are kernels is always enough.
     {seeds}
@@ -120,7 +120,7 @@ class KAMMR(InductiveClusterer):
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
         ``Tr(K H H^T)``, a local maximum over the weights.
-    history_ : ndarray of shape (n_iter_ + 1,)
+    history_ : ndarray of shape (n_iter_ + 1,), or (1,) where no step leads up
         The objective before the first and after every step, rising.
     {notes}
 
@@ -187,7 +187,8 @@ def solve_kamm_a(
     H is the leading eigenvectors of the mixed kernel, and the weights that are best for H are
     :math:`\gamma_p \propto 1 / \mathrm{Tr}(K_p H H^\top)`. A fixed point would be the minimum, but
     nothing leads there: unless the kernels are much alike, the alternation moves away from it and
-    ends in a cycle. Then the iterate with the least objective is returned.
+    ends in a cycle. Then the iterate with the least objective is returned; the uniform weights it
+    starts from, which are often better, are none.
 
     Parameters
     ----------
@@ -247,8 +248,9 @@ class KAMMA(InductiveClusterer):
 
     Alternation between the two sides of a min-max problem need not lead anywhere. Where kernels
     are much alike it finds SimpleMKKM's minimum; otherwise it mostly ends in a cycle far from it:
-    ``converged_`` and a warning say so, and the best iterate is returned. It is here to show what
-    SimpleMKKM's optimization is good for.
+    ``converged_`` and a warning say so, and the best iterate is returned (the start, uniform
+    weights, is none, though often better). It is here to show what SimpleMKKM's optimization is
+    good for.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
 from mkclust.methods.parameters import Allowed, Choice, Number
 from mkclust.methods.solution import Solution
-from mkclust.relaxation import relax
+from mkclust.relaxation import Relaxation, relax
 from mkclust.stack import KernelStack
 from mkclust.types import Float
 
@@ -88,7 +88,7 @@ def solve_lf_mvc(
     single = [
         relax(stack.kernel(p), n_clusters, tol=EIGEN_TOLERANCE) for p in range(stack.n_kernels)
     ]
-    H_0, *H = (to_host(found.vectors[:, :n_clusters]) for found in [average, *single])
+    H_0, *H = (_determined(found, stack) for found in [average, *single])
     if init == "signs":
         H_0, *H = map(_signed, [H_0, *H])
     fusion = fuse(
@@ -192,6 +192,15 @@ def fuse(
         b = c / length if length > 0 else np.full(m, m**-0.5)
         history.append(length + kept)
         converged = len(history) > 2 and abs(history[-1] - history[-2]) < tol * abs(history[-2])
+
+
+def _determined(found: Relaxation, stack: KernelStack) -> Float:
+    """Return a partition with those of its columns as zeros that the kernel does not determine."""
+    # Where a kernel has rank below k, any vector of its null space would do as well as another:
+    # which one an eigensolver returns must not matter.
+    k = found.n_clusters
+    kept = inverse(found.eigenvalues[:k], stack.n_samples, stack.precision) > 0
+    return to_host(found.vectors[:, :k]) * kept
 
 
 def _signed(H: Float) -> Float:

@@ -68,7 +68,7 @@ def solve_lkam(
     shared = shared_neighborhoods(stack, neighbors)
     local, correlations = _localize(stack.entries(), shared)
     return descend_regularized(
-        as_stack(local, center=False, normalize=False, validate=False),
+        as_stack(local, center=False, normalize=False, validate=False, names=stack.names),
         n_clusters,
         reg * correlations,
         weight_power=weight_power,

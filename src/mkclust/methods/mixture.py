@@ -74,5 +74,9 @@ class Mixture:
 
     def unexplained(self, partition: Relaxation) -> Float:
         """Return ``Tr(K_p (I - H H^T))`` for every kernel."""
-        # Never negative for a positive semidefinite kernel; rounding may say so of low rank.
-        return np.maximum(self.stack.traces() - self.alignments(partition), 0)
+        totals = self.stack.traces()
+        rest = totals - self.alignments(partition)
+        # Never negative for a positive semidefinite kernel, and of a kernel of rank k nothing may
+        # be left: what rounding leaves of it is no ground for weights.
+        rounding = 10 * np.sqrt(self.stack.n_samples) * self.stack.precision
+        return np.where(rest <= rounding * totals, 0, rest)

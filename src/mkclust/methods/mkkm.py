@@ -2,18 +2,12 @@
 
 from typing import Any, Literal
 
-import numpy as np
-
 from mkclust.methods.alternate import descend
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.simplex import best_response
 from mkclust.stack import KernelStack
-from mkclust.types import Float
-
-# A kernel that a partition leaves unexplained by less than this share is explained entirely.
-EXPLAINED = 1e-14
 
 
 def solve_mkkm(
@@ -50,16 +44,12 @@ def solve_mkkm(
     .. [1] H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE
        Transactions on Fuzzy Systems 20(1), 2012.
     """
-    mixture, totals = Mixture(stack, n_clusters), stack.traces()
-
-    def update(unexplained: Float) -> Float:
-        return best_response(np.where(unexplained <= EXPLAINED * totals, 0, unexplained))[0]
-
+    mixture = Mixture(stack, n_clusters)
     found = descend(
         mixture.uniform,
         lambda gamma: mixture.relax(gamma**2),
         mixture.unexplained,
-        update,
+        lambda unexplained: best_response(unexplained)[0],
         lambda gamma, unexplained: float(gamma**2 @ unexplained),
         tol=tol,
         max_iter=max_iter,

@@ -30,7 +30,8 @@ def solve_mkkm_mm(
 
     The worst weights are :math:`\theta = a(H) / \|a(H)\|_2`; H is the leading eigenvectors of
     :math:`\sum_p \theta_p K_p`. Nothing makes this converge, and it often ends in a cycle of two:
-    then the iterate with the least :math:`\|a(H)\|_2` is returned.
+    then the iterate with the least :math:`\|a(H)\|_2` is returned, that of the uniform weights at
+    the start left out.
 
     Parameters
     ----------
@@ -167,7 +168,8 @@ class MKKMMM(InductiveClusterer):
 
     The kernels that the partition explains worst get the largest weights. The authors alternate
     between the two sides, which often ends in a cycle; ``converged_`` and a warning say so, and the
-    best iterate is returned. ``solver="saddle"`` finds the true saddle point, certified.
+    best iterate after the start is returned. ``solver="saddle"`` finds the true saddle point,
+    certified.
 
     Parameters
     ----------

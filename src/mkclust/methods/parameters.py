@@ -5,6 +5,8 @@ import numbers
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 
 class Allowed(Protocol):
     """The values that a parameter may have."""
@@ -76,6 +78,8 @@ class Choice:
 
     def holds(self, value: Any) -> bool:
         """Return whether a value is one of them."""
+        value = value.item() if isinstance(value, np.generic) else value
+        # By type as well, since True equals 1.
         return any(type(value) is type(own) and value == own for own in self.values)
 
     def advice(self) -> str:

@@ -87,7 +87,8 @@ class Solution:
         """
         if self.upper_bounds is not None and self.relaxation is not None:
             bound = float(np.min(self.upper_bounds))
-            return (max(bound - self.objective, 0.0) + self.relaxation.error) / bound
+            distance = max(bound - self.objective, 0.0) + self.relaxation.error
+            return distance / bound if distance else 0.0  # both may be zero
         if self.relaxation is None or self.lower_bounds is None:
             return float("nan")
         return self.relaxation.gap_above(self.lower_bound)
