@@ -136,8 +136,8 @@ def examine(sweep, level, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--real-seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--real-seeds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results/noise.json")
     options = parser.parse_args()
     problems = [
