@@ -3,6 +3,7 @@
 Mix several kernels, or several views of the same samples, and find the clusters.
 """
 
+from mkclust.diagnosis import Diagnosis, diagnose
 from mkclust.kernels import KernelBank
 from mkclust.methods import (
     KAMMA,
@@ -33,9 +34,11 @@ __all__ = [
     "MKKMMM",
     "ONKC",
     "AverageKKM",
+    "Diagnosis",
     "KernelBank",
     "MKKMMiR",
     "SimpleMKKM",
     "WeightsWarning",
     "__version__",
+    "diagnose",
 ]

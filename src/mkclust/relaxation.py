@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import inner, orthonormalize, to_host, top_eigenpairs
+from mkclust.linalg import inner, orthonormalize, to_device, to_host, top_eigenpairs
 from mkclust.types import Array, Float
 
 # Iterations without progress after which rounding is taken to have set a limit.
@@ -69,6 +69,56 @@ class Relaxation:
             return float("nan")
         above, below = self.eigenvalues[index - 1 : index + 1]
         return float((above - below) / above) if above > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A partition that a mixed kernel is drawn towards: ``strength H_0 H_0^T`` is added to it.
+
+    Attributes
+    ----------
+    vectors : array of shape (n_samples, k)
+        The orthonormal H_0.
+    strength : float
+        How much of it is added.
+    """
+
+    vectors: Array
+    strength: float
+
+    def overlap(self, vectors: Array) -> Float:
+        """Return ``H_0^T V``, (k, b)."""
+        return inner(self.vectors, vectors)
+
+    def products(self, vectors: Array) -> Array:
+        """Return what the anchor adds to the kernel's products with V, (n, b)."""
+        return self.vectors @ to_device(self.strength * self.overlap(vectors), vectors)
+
+    def offset(self, vectors: Array) -> float:
+        """Return what the anchor adds to the alignment with orthonormal vectors."""
+        return self.strength * float((self.overlap(vectors) ** 2).sum())
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """A kernel with an anchor added, known by its products."""
+
+    operator: Any
+    anchor: Anchor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.operator.shape
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply with a thin matrix, (n, b) to (n, b)."""
+        return self.operator @ X + self.anchor.products(X)
+
+    def dense(self) -> Float:
+        """Write the entries out, (n, n)."""
+        H = to_host(self.anchor.vectors)
+        return self.operator.dense() + self.anchor.strength * (H @ H.T)
 
 
 def relax(

@@ -30,16 +30,16 @@ def best_response(alignments: Float) -> tuple[Float, float]:
     return ratio / total, float(smallest / total)
 
 
-def best_mixture(surfaces: Float, start: Float) -> Float:
+def best_mixture(surfaces: Float, start: Float, offsets: Float | None = None) -> Float:
     r"""Return the mixture of alignment vectors with the largest certified lower bound.
 
-    .. math:: \max_{q \in \Delta} D(q), \qquad D(q) = 1 / \sum_p 1 / a_p(q),
+    .. math:: \max_{q \in \Delta} D(q) + b^\top q, \qquad D(q) = 1 / \sum_p 1 / a_p(q),
               \quad a(q) = \sum_j q_j a^{(j)}
 
-    ``D`` is homogeneous, so the constraint that shares sum to one can be traded for a penalty
-    without moving the direction of the maximizer: ``sum_p 1 / a_p(q) + (rho / 2) (sum_j q_j)^2``
-    is minimized over ``q >= 0``. Its Newton steps are nonnegative least squares problems, which
-    leave exact zeros where a surface supports nothing.
+    The bound is homogeneous, so the constraint that shares sum to one can be traded for a penalty
+    without moving the direction of the maximizer. What is then minimized over ``q >= 0`` has Newton
+    steps that are nonnegative least squares problems, which leave exact zeros where a surface
+    supports nothing.
 
     Parameters
     ----------
@@ -47,22 +47,24 @@ def best_mixture(surfaces: Float, start: Float) -> Float:
         Alignment vectors, one a row.
     start : ndarray of shape (n_surfaces,)
         A mixture to start from, with no vanishing alignment if any mixture has none.
+    offsets : ndarray of shape (n_surfaces,), default=None
+        What each surface has whatever the weights are, b; not negative. None is zero.
 
     Returns
     -------
     ndarray of shape (n_surfaces,)
         Shares, nonnegative and summing to one; never worse than the start.
     """
+    newton = _newton_target if offsets is None or not offsets.any() else _offset_newton_target
+    b = np.zeros(len(start)) if offsets is None else offsets
     q, (gamma, bound) = start, best_response(start @ surfaces)
     for _ in range(MAX_NEWTON_STEPS):
-        # The largest entry of the gradient bounds D over all mixtures (Frank-Wolfe gap).
-        if bound <= 0 or np.max(surfaces @ gamma**2) <= bound * (1 + MIXTURE_TOLERANCE):
+        # The largest entry of the gradient bounds what all mixtures reach (Frank-Wolfe gap).
+        reached = bound + q @ b
+        if bound <= 0 or np.max(surfaces @ gamma**2 + b) <= reached * (1 + MIXTURE_TOLERANCE):
             break
-        a = (q @ surfaces) / bound  # in units of the bound, so that D = rho = 1
-        scaled = (surfaces / bound * a**-1.5).T
-        system = np.vstack([scaled, np.full(len(q), np.sqrt(0.5))])
         try:
-            target, _ = nnls(system, np.append(1.5 * a**-0.5, 0.0))
+            target = newton(surfaces, q, gamma, bound, b)
         except RuntimeError:
             break  # it ran out of iterations; what is there is a valid mixture all the same
         step = 1.0
@@ -70,13 +72,37 @@ def best_mixture(surfaces: Float, start: Float) -> Float:
             trial = q + step * (target - q)
             trial /= trial.sum() or 1.0
             trial_gamma, trial_bound = best_response(trial @ surfaces)
-            if trial_bound > bound:
+            if trial_bound + trial @ b > reached:
                 break
             step /= 2
         else:
             break
         q, gamma, bound = trial, trial_gamma, trial_bound
     return q
+
+
+def _newton_target(surfaces: Float, q: Float, gamma: Float, bound: float, b: Float) -> Float:
+    """Minimize the model of ``sum_p 1 / a_p(q) + (rho / 2) (sum_j q_j)^2`` around q."""
+    a = (q @ surfaces) / bound  # in units of the bound, so that D = rho = 1
+    scaled = (surfaces / bound * a**-1.5).T
+    system = np.vstack([scaled, np.full(len(q), np.sqrt(0.5))])
+    return nnls(system, np.append(1.5 * a**-0.5, 0.0))[0]
+
+
+def _offset_newton_target(surfaces: Float, q: Float, gamma: Float, bound: float, b: Float) -> Float:
+    """Minimize the model of ``(rho / 2) (sum_j q_j)^2 - D(q) - b^T q`` around q."""
+    unit = bound + q @ b
+    # -D has the Hessian 2 A W (I - u u^T) W A^T, W = diag(gamma_p / sqrt(a_p)), u = sqrt(gamma).
+    half = (surfaces / unit) * (gamma / np.sqrt((q @ surfaces) / unit))
+    half = half - np.outer(half @ np.sqrt(gamma), np.sqrt(gamma))
+    hessian = 2 * half @ half.T + 1.0
+    gradient = (surfaces @ gamma**2 + b) / unit
+    # The gradient need not lie in the range of the Hessian; a small ridge lets it.
+    values, vectors = np.linalg.eigh(hessian)
+    values = np.maximum(values, QUADRATIC_RIDGE * values[-1])
+    root = np.sqrt(values)[:, None] * vectors.T
+    target = (vectors.T @ gradient) / np.sqrt(values)
+    return nnls(root, target, maxiter=30 * len(q))[0]
 
 
 def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:

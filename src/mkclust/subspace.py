@@ -12,6 +12,8 @@ import numpy as np
 
 from mkclust.linalg import inner, orthonormalize, to_host, top_eigenpairs
 from mkclust.relaxation import (
+    Anchor,
+    Anchored,
     Progress,
     Relaxation,
     block_width,
@@ -28,6 +30,8 @@ from mkclust.types import Array, Float
 SHARE = 0.3
 # How accurately (relative to the value) the uniform mix is solved: enough for its clusters.
 BASELINE_TOLERANCE = 1e-3
+# The same where it is an anchor, and becomes part of the problem.
+ANCHOR_TOLERANCE = 1e-8
 # The same for the first, provisional weights.
 FIRST_TOLERANCE = 1e-2
 
@@ -50,6 +54,8 @@ class Search:
         Whether the certified relative gap is below the tolerance.
     n_passes : int
         How often every kernel was read.
+    anchor : Anchor or None
+        What was added to the combination; the relaxation is that of the sum.
     """
 
     weights: Float
@@ -58,15 +64,23 @@ class Search:
     history: Float
     converged: bool
     n_passes: int
+    anchor: Anchor | None = None
 
 
 def search(
-    stack: Any, n_clusters: int, surfaces: CuttingSurfaces, *, tol: float, max_iter: int
+    stack: Any,
+    n_clusters: int,
+    surfaces: CuttingSurfaces,
+    *,
+    tol: float,
+    max_iter: int,
+    anchor: float = 0.0,
+    baseline: Relaxation | None = None,
 ) -> Search:
     r"""Find the weights and the eigenvectors of their combination together.
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
-              \sum_p \gamma_p^2 \mathrm{Tr}(H^\top K_p H)
+              \sum_p \gamma_p^2 \mathrm{Tr}(H^\top K_p H) + c\, \mathrm{Tr}(H^\top H_0 H_0^\top H)
 
     A basis V is kept together with the products of every kernel with it. In each iteration the
     problem restricted to V is solved to about the accuracy that V deserves; then V is expanded by
@@ -88,6 +102,11 @@ def search(
         Relative gap at which to stop.
     max_iter : int
         Number of iterations at which to give up.
+    anchor : float, default=0.0
+        How strongly the partition is drawn to that of the uniform combination, :math:`H_0`:
+        c is so many times the mean of its k largest eigenvalues.
+    baseline : Relaxation, default=None
+        The partition of the uniform combination, where it is known.
 
     Returns
     -------
@@ -95,16 +114,20 @@ def search(
     """
     width = block_width(stack.n_samples, n_clusters)
     if width >= stack.n_samples:
-        return _search_whole(stack, n_clusters, surfaces, tol, max_iter)
-    combined = surfaces.weights
+        return _search_whole(stack, n_clusters, surfaces, tol, max_iter, anchor, baseline)
+    combined = np.full(stack.n_kernels, 1 / stack.n_kernels)
     operator = stack.combine(combined**2)
-    baseline = relax(operator, n_clusters, tol=BASELINE_TOLERANCE)
-    weights = surfaces.weights = _coarse_weights(stack, n_clusters)
+    if baseline is None:
+        baseline_tol = ANCHOR_TOLERANCE if anchor else BASELINE_TOLERANCE
+        baseline = relax(operator, n_clusters, tol=baseline_tol)
+    anchored = _anchor(baseline, anchor)
+    weights = surfaces.weights = _coarse_weights(stack, n_clusters, anchored)
     if np.any(weights != combined):
         combined, operator = weights, stack.combine(weights**2, out=operator)
-    products = operator @ baseline.vectors
-    vectors = improve(operator, baseline.vectors, products, n_clusters, FIRST_TOLERANCE).vectors
-    basis, progress = Basis(stack, width), Progress()
+    target = _with_anchor(operator, anchored)
+    products = target @ baseline.vectors
+    vectors = improve(target, baseline.vectors, products, n_clusters, FIRST_TOLERANCE).vectors
+    basis, progress = Basis(stack, width, anchored), Progress()
     history: list[tuple[float, float]] = []
     n_passes, error, converged = 2, FIRST_TOLERANCE, False
     while True:
@@ -119,18 +142,30 @@ def search(
             break
         if np.any(weights != combined):
             combined, operator = weights, stack.combine(weights**2, out=operator)
+            target = _with_anchor(operator, anchored)
             n_passes += 1
         vectors = None
         if gap > tol:
             inner_tol = float(np.clip(0.03 * error, 0.1 * tol, FIRST_TOLERANCE))
-            found = improve(operator, current.vectors, current.products, n_clusters, inner_tol)
+            found = improve(target, current.vectors, current.products, n_clusters, inner_tol)
             vectors = orthonormalize(found.vectors, basis.vectors)
         if vectors is None or not vectors.shape[1]:
-            vectors = strays(operator, current, tol)
+            vectors = strays(target, current, tol)
             converged = bool(vectors is None and gap <= tol)
             if vectors is None or last:
                 break
-    return Search(weights, current, baseline, np.array(history), converged, n_passes)
+    return Search(weights, current, baseline, np.array(history), converged, n_passes, anchored)
+
+
+def _anchor(baseline: Relaxation, anchor: float) -> Anchor | None:
+    """Return the anchor that a baseline makes, None where nothing is to be added."""
+    k = baseline.n_clusters
+    return Anchor(baseline.vectors[:, :k], anchor * baseline.value / k) if anchor else None
+
+
+def _with_anchor(operator: Any, anchor: Anchor | None) -> Any:
+    """Return a combination with the anchor added, where there is one."""
+    return operator if anchor is None else Anchored(operator, anchor)
 
 
 def _solve_small(
@@ -152,7 +187,7 @@ def _solve_small(
 class Basis:
     """An orthonormal basis V, every kernel's products W_p = K_p V, and G_p = V^T W_p."""
 
-    def __init__(self, stack: Any, width: int):
+    def __init__(self, stack: Any, width: int, anchor: Anchor | None = None):
         n, m = stack.n_samples, stack.n_kernels
         # The products are kept within a small share of the kernels' own size.
         self.capacity = max(3 * width, min(6 * width, n // 24))
@@ -162,6 +197,9 @@ class Basis:
         self._rows = np.empty((self.capacity, n))
         self._images = np.empty((m, self.capacity, n))
         self._G = np.empty((m, self.capacity, self.capacity))
+        self._anchor = anchor
+        if anchor is not None:
+            self._overlap = np.empty((anchor.vectors.shape[1], self.capacity))  # H_0^T V
 
     @property
     def vectors(self) -> Array:
@@ -181,6 +219,8 @@ class Basis:
         old, self.size = self.size, self.size + new.shape[1]
         images = self._stack.apply(new)
         self._rows[old : self.size] = new.T
+        if self._anchor is not None:
+            self._overlap[:, old : self.size] = self._anchor.overlap(new)
         for G, image, stored in zip(self._G, images, self._images, strict=True):
             stored[old : self.size] = image.T
             block = inner(self.vectors, image)
@@ -190,12 +230,21 @@ class Basis:
 
     def evaluate(self, weights: Float, n_clusters: int) -> Evaluation:
         """Return the value and the alignments at some weights as seen from the basis."""
-        G = self.G
-        combined = np.tensordot(weights**2, G, 1)
-        values, S = top_eigenpairs(combined, min(self.width, self.size))
-        return Evaluation(
-            float(values[:n_clusters].sum()), _alignments(S, G, n_clusters), (values, S)
-        )
+        G, offset = self.G, 0.0
+        values, S = top_eigenpairs(self._combined(weights), min(self.width, self.size))
+        if self._anchor is not None:
+            seen = self._overlap[:, : self.size] @ S[:, :n_clusters]
+            offset = self._anchor.strength * float((seen**2).sum())
+        value = float(values[:n_clusters].sum())
+        return Evaluation(value, _alignments(S, G, n_clusters), (values, S), offset)
+
+    def _combined(self, weights: Float) -> Float:
+        """Return a combination, anchor included, as seen from the basis, (r, r)."""
+        combined = np.tensordot(weights**2, self.G, 1)
+        if self._anchor is None:
+            return combined
+        Z = self._overlap[:, : self.size]
+        return combined + self._anchor.strength * (Z.T @ Z)
 
     def lift(self, weights: Float, evaluation: Evaluation, n_clusters: int) -> Relaxation:
         """Return the eigenvectors found in the basis as vectors over the samples."""
@@ -204,12 +253,15 @@ class Basis:
         products = np.zeros_like(vectors.T)
         for c, images in zip(weights**2, self._images[:, : self.size], strict=True):
             products += (c * S.T) @ images
-        return judged(vectors, products.T, values, n_clusters)
+        found = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
+        return judged(vectors, found, values, n_clusters)
 
     def _restrict(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""
-        _, S = top_eigenpairs(np.tensordot(weights**2, self.G, 1), self.keep)
+        _, S = top_eigenpairs(self._combined(weights), self.keep)
         self._rows[: self.keep] = S.T @ self._rows[: self.size]
+        if self._anchor is not None:
+            self._overlap[:, : self.keep] = self._overlap[:, : self.size] @ S
         for G, stored in zip(self._G, self._images, strict=True):
             stored[: self.keep] = S.T @ stored[: self.size]
             G[: self.keep, : self.keep] = S.T @ G[: self.size, : self.size] @ S
@@ -217,27 +269,35 @@ class Basis:
 
 
 def _search_whole(
-    stack: Any, n_clusters: int, surfaces: CuttingSurfaces, tol: float, max_iter: int
+    stack: Any,
+    n_clusters: int,
+    surfaces: CuttingSurfaces,
+    tol: float,
+    max_iter: int,
+    anchor: float,
+    baseline: Relaxation | None,
 ) -> Search:
     """Search where the basis would be the whole space: every eigenproblem at full size."""
-    baseline: Relaxation | None = None
+    if baseline is None:
+        uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
+        baseline = relax_whole(stack.combine(uniform**2).dense(), n_clusters)
+    anchored = _anchor(baseline, anchor)
 
     def evaluate(gamma: Float) -> Evaluation:
-        nonlocal baseline
-        found = relax_whole(stack.combine(gamma**2).dense(), n_clusters)
-        baseline = baseline or found  # the first weights are uniform
+        target = _with_anchor(stack.combine(gamma**2), anchored)
+        found = relax_whole(target.dense(), n_clusters)
         H = found.vectors[:, :n_clusters]
         alignments = to_host((stack.apply(H) * H).sum(axis=(1, 2)))
-        return Evaluation(found.value, alignments, found)
+        offset = 0.0 if anchored is None else anchored.offset(H)
+        return Evaluation(found.value, alignments, found, offset)
 
     weights, best, history = surfaces.minimize(evaluate, tol, max_iter)
     converged = best.value - surfaces.lower_bound <= tol * best.value
-    passes = 2 * len(history)
-    assert baseline is not None
-    return Search(weights, best.state, baseline, np.array(history), converged, passes)
+    passes = 2 * len(history) + 1
+    return Search(weights, best.state, baseline, np.array(history), converged, passes, anchored)
 
 
-def _coarse_weights(stack: Any, n_clusters: int) -> Float:
+def _coarse_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     """Return the weights that a sample of the samples asks for, as a place to start from."""
     m, n = stack.n_kernels, stack.n_samples
     size = max(200, 10 * n_clusters)
@@ -245,10 +305,18 @@ def _coarse_weights(stack: Any, n_clusters: int) -> Float:
         return np.full(m, 1 / m)
     samples = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
     G = to_host(stack.entries(samples))
+    if anchor is not None:
+        # Eigenvalues of a part of a kernel are about as much smaller as it has fewer samples.
+        H = orthonormalize(to_host(anchor.vectors)[samples])
+        anchor = Anchor(H, anchor.strength * size / n)
 
     def evaluate(gamma: Float) -> Evaluation:
-        values, S = top_eigenpairs(np.tensordot(gamma**2, G, 1), n_clusters)
-        return Evaluation(float(values.sum()), _alignments(S, G, n_clusters))
+        combined = np.tensordot(gamma**2, G, 1)
+        if anchor is not None:
+            combined += anchor.strength * (anchor.vectors @ anchor.vectors.T)
+        values, S = top_eigenpairs(combined, n_clusters)
+        offset = 0.0 if anchor is None else anchor.offset(S)
+        return Evaluation(float(values.sum()), _alignments(S, G, n_clusters), None, offset)
 
     return CuttingSurfaces(m).minimize(evaluate, FIRST_TOLERANCE)[0]
 

@@ -31,7 +31,7 @@ from mkclust.cli.failures import (
     show_warnings,
     warning_lines,
 )
-from mkclust.cli.inputs import parse_settings, read_inputs
+from mkclust.cli.inputs import choose_anchor, parse_settings, parse_value, read_inputs
 from mkclust.cli.outputs import (
     all_scores,
     check_outputs,
@@ -42,7 +42,14 @@ from mkclust.cli.outputs import (
     strict_json,
     write_files,
 )
-from mkclust.cli.printing import certificate, cluster_sizes, count, kernel_table, score_table
+from mkclust.cli.printing import (
+    anchor_used,
+    certificate,
+    cluster_sizes,
+    count,
+    kernel_table,
+    score_table,
+)
 from mkclust.cli.progress import Progress
 
 app = typer.Typer(
@@ -98,6 +105,14 @@ Kernels = Annotated[
     ),
 ]
 Solver = Annotated[str | None, typer.Option(help="Solver, where the method has several.")]
+Anchor = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|NUMBER",
+        help="How strongly SimpleMKKM is drawn to the average kernel, against noise views: auto by "
+        "default; 0 is the paper's method.",
+    ),
+]
 LabelsFile = Annotated[Path, typer.Option(help="Where to write the labels.")]
 RunFile = Annotated[Path, typer.Option(help="Where to write the record of the run.")]
 PlotFile = Annotated[Path | None, typer.Option(help="Where to draw the fit (.png, .pdf, .svg).")]
@@ -167,6 +182,7 @@ def cluster(
     method: Method = "simplemkkm",
     kernels: Kernels = "auto",
     solver: Solver = None,
+    anchor: Anchor = None,
     labels: LabelsFile = Path("labels.csv"),
     run: RunFile = Path("run.json"),
     plot: PlotFile = None,
@@ -188,6 +204,7 @@ def cluster(
         "n_init": n_init,
         "random_state": seed,
         "solver": solver,
+        "anchor": None if anchor is None else parse_value(anchor),
         "tol": tol,
         "max_iter": max_iter,
         "psd": psd,
@@ -203,6 +220,8 @@ def cluster(
         progress.phase("reading")
         data = read_inputs(inputs, kernels == "precomputed")
         model.set_params(kernels="precomputed" if data.precomputed else "auto")
+        if anchor is None:
+            choose_anchor(model, data)
         progress.phase(f"clustering {data.n_samples} samples, {data.describe()}")
         model.fit(data.X)
         scores = all_scores(model, data.y)
@@ -226,6 +245,8 @@ def cluster(
     )
     typer.echo("\n" + kernel_table(model))
     typer.echo("\n" + cluster_sizes(model.labels_))
+    if hasattr(model, "anchor_"):
+        typer.echo(anchor_used(model))
     if hasattr(model, "baseline_agreement_"):
         agreement = f"{model.baseline_agreement_:.3f}"
         typer.echo(f"Agreement with the average kernel's clusters (adjusted Rand): {agreement}")

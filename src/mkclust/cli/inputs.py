@@ -16,6 +16,14 @@ from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import count
 from mkclust.methods.inputs import looks_like_kernel
 
+# Parameters that are not set by name but by options of their own.
+OWN_OPTIONS = {
+    "kernels": "--kernels",
+    "n_clusters": "-k",
+    "random_state": "--seed",
+    "anchor": "--anchor",
+}
+
 
 @dataclass(frozen=True)
 class Data:
@@ -122,16 +130,23 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
         name, equals, text = (part.strip() for part in setting.partition("="))
         if not name or not equals or not text:
             raise CommandError(f"--set {setting!r}: write NAME=VALUE, such as --set reg=0.5")
-        if name in ("kernels", "n_clusters", "random_state"):
-            option = {"kernels": "--kernels", "n_clusters": "-k", "random_state": "--seed"}[name]
+        if option := OWN_OPTIONS.get(name):
             raise CommandError(f"--set {setting!r}: {name} has its own option, {option}")
         if name in parameters:
             raise CommandError(f"--set {setting!r}: {name} is set twice")
-        parameters[name] = _value(text)
+        parameters[name] = parse_value(text)
     return parameters
 
 
-def _value(text: str) -> Any:
+def choose_anchor(model: Any, data: Data) -> None:
+    """Let a method that has an anchor choose it, unless there is nothing to choose between."""
+    parameters = model.get_params()
+    several = len(data.parts) > 1 or not data.precomputed
+    if "anchor" in parameters and parameters["solver"] == "subspace" and several:
+        model.set_params(anchor="auto")
+
+
+def parse_value(text: str) -> Any:
     """Return what a text spells: a whole number, a number, a truth value, or itself."""
     for spelled in (int, float):
         try:

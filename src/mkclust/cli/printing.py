@@ -54,6 +54,18 @@ def cluster_sizes(labels: Any) -> str:
     return f"Cluster sizes: {sizes.min()} to {sizes.max()}, median {middle}"
 
 
+def anchor_used(model: Any) -> str:
+    """Return in a sentence how strongly the partition was drawn to the average kernel's."""
+    if model.anchor == "auto":
+        return (
+            f"Anchor: {model.anchor_:g}, chosen so that the average kernel's structure is kept "
+            f"({model.structure_kept_:.0%}); --anchor 0 is the paper's method."
+        )
+    if model.anchor_ == 0:
+        return "Anchor: 0, the paper's method."
+    return f"Anchor: {model.anchor_:g}; a large one tends to the average kernel's answer."
+
+
 def certificate(model: Any) -> str:
     """Return in a sentence how near the fit is to the global optimum, and what that leaves open."""
     gap = getattr(model, "duality_gap_", None)

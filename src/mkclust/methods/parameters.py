@@ -87,6 +87,22 @@ class Choice:
         return f"choose one of {', '.join(map(repr, self.values))}"
 
 
+@dataclass(frozen=True)
+class Either:
+    """What one or another allows."""
+
+    first: Allowed
+    second: Allowed
+
+    def holds(self, value: Any) -> bool:
+        """Return whether one of the two allows a value."""
+        return self.first.holds(value) or self.second.holds(value)
+
+    def advice(self) -> str:
+        """Return what to pass, in words."""
+        return f"{self.first.advice()}, or {self.second.advice()}"
+
+
 def check_parameter(name: str, value: Any, allowed: Allowed) -> None:
     """Refuse a value that a parameter may not have, by the parameter's name."""
     if not allowed.holds(value):

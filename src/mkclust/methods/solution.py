@@ -49,6 +49,8 @@ class Solution:
         Number of iterations.
     n_passes : int
         How often every kernel was read.
+    anchor : float
+        How strongly the partition was drawn to that of uniform weights.
     cycle : int
         Length of the cycle that the iterates were seen to repeat, zero where there is none.
     """
@@ -69,6 +71,7 @@ class Solution:
     upper_bounds: Float | None = None
     n_iter: int = 0
     n_passes: int = 0
+    anchor: float = 0.0
     cycle: int = 0
 
     @property
