@@ -14,6 +14,7 @@ import platform
 import time
 import tracemalloc
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,9 @@ from mkclust.stack import as_stack
 SOLVERS = {
     "avg-kkm": methods.solve_average_kkm,
     "simplemkkm": methods.solve_simple_mkkm,
+    "anchored (1/4)": partial(methods.solve_simple_mkkm, anchor=0.25),
+    "anchored (1)": partial(methods.solve_simple_mkkm, anchor=1.0),
+    "anchored (4)": partial(methods.solve_simple_mkkm, anchor=4.0),
     "mkkm": methods.solve_mkkm,
     "mkkm-mir": methods.solve_mkkm_mir,
     "mkkm-mm": methods.solve_mkkm_mm,
