@@ -159,7 +159,8 @@ class Diagnosis:
         said += [
             f"Kernels {_listed([self.names[p] for p in group])} are nearly the same (redundancy "
             f"above {SAME}): they say one thing {len(group)} times."
-            for group in map(np.flatnonzero, _alike(self.redundancy > SAME))
+            for p, group in enumerate(map(np.flatnonzero, _connected(self.redundancy > SAME)))
+            if len(group) > 1 and group[0] == p
         ]
         if not np.isnan(self.leave_one_out).all() and self.n_clusters > 1:
             p = int(np.nanargmin(self.leave_one_out))
@@ -204,9 +205,9 @@ def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
       permutations are known exactly [1]_, and a gamma distribution with these says how likely
       that is. So it is done with every other kernel and with the average of the others; the
       least likely of these, times their number, is ``chance``. Less than 1e-4 is beyond chance.
-      Kernels of a redundancy above 0.99 count as one, and so do the kernels that a bank made of
-      one of several views: sharing with each other proves nothing, but sharing with one of them
-      that is no noise does.
+      Kernels of a redundancy above 0.99 are judged together, by their average, and so are the
+      kernels that a bank made of one of several views: what they share with each other proves
+      nothing.
     - *Clusters of its own.* For some number c of clusters, from two to k + 2, the spectrum of the
       centered kernel drops by a quarter or more after c - 1 eigenvalues, and few samples
       (8 percent) lie in the middle third of the way between the clusters that k-means finds in
@@ -299,15 +300,17 @@ def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
             _agreement_without(p, kernels, model, repaired, seed) if leave_one_out else np.nan
             for p in range(len(names))
         ]
-        apart = _apart(model, redundancy)
-        pairs, chance = _chances(gram, diagonals, apart)
-        shares, alone, noise = chance < BEYOND_CHANCE, *np.zeros((2, len(names)), bool)
-        if stack.n_samples >= FEWEST_SAMPLES and apart.any():
+        together = _judged_together(model, redundancy)
+        chance = _chances(gram, diagonals, together)
+        alone, noise = np.zeros((2, len(names)), bool)
+        if stack.n_samples >= FEWEST_SAMPLES and not together.all():
             # Scaling to unit length would push the samples of few dimensions apart.
             plain = standardized(False).kernels
-            for p in np.flatnonzero(~shares).tolist():
+            unshared = chance >= BEYOND_CHANCE
+            for p in np.flatnonzero(unshared).tolist():
                 alone[p] = _has_clusters(Centered(plain[p]), k)
-            noise = ~_connected(shares | alone, pairs < BEYOND_CHANCE)
+            alone = together @ alone
+            noise = unshared & ~alone
     values, known = np.array([found.value for found in structure]), traces > 0
     return Diagnosis(
         method=type(model).__name__,
@@ -436,25 +439,27 @@ def _redundancy(gram: Float) -> Float:
     return redundancy
 
 
-def _chances(gram: Float, diagonals: Float, apart: np.ndarray) -> tuple[Float, Float]:
-    """Return how likely chance makes kernels as much alike as they are.
+def _chances(gram: Float, diagonals: Float, together: np.ndarray) -> Float:
+    """Return how likely chance makes each kernel as much like the others as it is, (m,).
 
-    Every two kernels, (m, m), and each kernel and the others that are apart from it, (m,): one of
-    them, or their average. Both are corrected for how many others are tried.
+    Like one of the others, or like their average; what is judged together is taken together.
     """
-    n = diagonals.shape[1]
+    _, first, group = np.unique(together.argmax(axis=1), return_index=True, return_inverse=True)
+    if len(first) == 1:
+        return np.ones(len(gram))
+    n, mix = diagonals.shape[1], together[first] / _lengths(gram)
+    gram, diagonals = mix @ gram @ mix.T, mix @ diagonals
     own = Moments(diagonals.sum(axis=1), np.diag(gram), (diagonals**2).sum(axis=1))
     pairs = _chance(gram, Moments(*(moment[:, None] for moment in own)), own, n)
-    mix = apart / _lengths(gram)
+    np.fill_diagonal(pairs, 1)
+    mix = (1 - np.eye(len(gram))) / _lengths(gram)
     average = Moments(
         mix @ own.trace,
         ((mix @ gram) * mix).sum(axis=1),
         ((mix @ diagonals) ** 2).sum(axis=1),
     )
-    best = _chance((mix * gram).sum(axis=1), own, average, n)
-    best = np.minimum(best, np.where(apart, pairs, 1).min(axis=1))
-    n_tests = apart.sum(axis=1) + 1
-    return np.minimum(pairs * n_tests[:, None], 1), np.minimum(best * n_tests, 1)
+    best = np.minimum(_chance((mix * gram).sum(axis=1), own, average, n), pairs.min(axis=1))
+    return np.minimum(best * len(gram), 1)[group]
 
 
 def _chance(product: Float, first: Moments, second: Moments, n: int) -> Float:
@@ -483,40 +488,26 @@ def _chance(product: Float, first: Moments, second: Moments, n: int) -> Float:
     return np.where(tested, np.where(mean > 0, gamma, normal), 1)
 
 
-def _apart(model: MultipleKernelClusterer, redundancy: Float) -> np.ndarray:
-    """Return which kernels prove something by what they share: not copies, nor of one view."""
-    m = len(redundancy)
-    near = redundancy > SAME
+def _judged_together(model: MultipleKernelClusterer, redundancy: Float) -> np.ndarray:
+    """Return which kernels prove nothing by what they share, copies and those of one view, (m, m).
+
+    The kernels of a single table are all that there is to compare: they count as of several views.
+    """
     n_views = len(model.bank_.views_) if hasattr(model, "bank_") else 1
-    if n_views > 1:
-        views = np.repeat(np.arange(n_views), m // n_views)
-        near |= views[:, None] == views
-    groups = _components(near)
-    return groups[:, None] != groups
+    if n_views == 1:
+        return _connected(redundancy > SAME)
+    # Views are copies where all their kernels are: narrow ones, close to the identity, always are.
+    b = len(redundancy) // n_views
+    paired = np.einsum("vbwb->vwb", redundancy.reshape(n_views, b, n_views, b))
+    copies = _connected((paired > SAME).all(axis=2))
+    return copies.repeat(b, axis=0).repeat(b, axis=1)
 
 
-def _components(near: np.ndarray) -> np.ndarray:
-    """Return for each node the first one that it is connected with."""
-    groups = np.arange(len(near))
-    for neighbors in near:
-        joined = np.isin(groups, groups[neighbors])
-        groups[joined] = groups[joined].min()
-    return groups
-
-
-def _alike(near: np.ndarray) -> list[np.ndarray]:
-    """Return the components of two nodes and more, as masks."""
-    groups = _components(near)
-    masks = [groups == group for group in np.unique(groups)]
-    return [mask for mask in masks if mask.sum() > 1]
-
-
-def _connected(start: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return which nodes can be reached from some of them."""
-    reached = start
-    for _ in start:
-        reached = reached | edges[:, reached].any(axis=1)
-    return reached
+def _connected(edges: np.ndarray) -> np.ndarray:
+    """Return which nodes are connected, be it by way of others."""
+    for _ in edges:
+        edges = edges @ edges
+    return edges
 
 
 def _has_clusters(kernel: Any, n_clusters: int) -> bool:
