@@ -58,8 +58,8 @@ def anchor_used(model: Any) -> str:
     """Return in a sentence how strongly the partition was drawn to the average kernel's."""
     if model.anchor == "auto":
         return (
-            f"Anchor: {model.anchor_:g}, chosen so that the average kernel's structure is kept "
-            f"({model.structure_kept_:.0%}); --anchor 0 is the paper's method."
+            f"Anchor: {model.anchor_:g}, chosen to keep what the average kernel shows (kept: "
+            f"{model.structure_kept_:.0%} of its structure); --anchor 0 is the paper's method."
         )
     if model.anchor_ == 0:
         return "Anchor: 0, the paper's method."
