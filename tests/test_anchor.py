@@ -89,7 +89,7 @@ def test_no_anchor_is_the_papers_problem_to_the_last_digit(n):
 def test_a_large_anchor_gives_the_average_kernels_partition(n):
     kernels, _ = gaussian_kernels(np.random.default_rng(1), n=n, strengths=(2, 2, 0, 0, 0))
     average = AverageKKM(4, random_state=0).fit(kernels)
-    model = SimpleMKKM(4, anchor=1e4, random_state=0).fit(kernels)
+    model = SimpleMKKM(4, anchor=1e3, random_state=0).fit(kernels)
     np.testing.assert_allclose(
         projector(model.embedding_), projector(average.embedding_), atol=1e-3
     )
@@ -188,6 +188,24 @@ def test_on_uci_digit_the_anchor_chosen_costs_nothing(uci_digit):
     assert found >= paper - 0.02
 
 
+@pytest.mark.parametrize("anchor", [2.0, "auto"])
+def test_the_certificate_is_that_of_the_average_kernels_true_partition(anchor):
+    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=800, strengths=(2, 2, 0, 0, 0))
+    model = SimpleMKKM(4, anchor=anchor, random_state=0).fit(kernels)
+    K = anchored_matrix(as_stack(kernels).entries(), model.weights_, 4, model.anchor_)
+    value = np.linalg.eigvalsh(K)[-4:].sum()
+    assert model.objective_ == pytest.approx(value, rel=2e-7)
+    assert -1e-7 * value <= value - model.lower_bounds_[-1] <= 1.1e-6 * value
+
+
+def test_the_anchor_chosen_does_not_depend_on_the_seed():
+    views, _ = blob_views(np.random.default_rng(3), n=90, k=5, strengths=(0.7, 0.7, 0, 0))
+    found = [SimpleMKKM(5, anchor="auto", random_state=s).fit(views) for s in (None, 0, 1, 2)]
+    assert len({model.anchor_ for model in found}) == 1
+    for model in found:
+        np.testing.assert_array_equal(model.weights_, found[0].weights_)
+
+
 def test_one_cluster_needs_no_anchor():
     views, _ = blob_views(np.random.default_rng(0), n=60, strengths=(2, 0))
     model = SimpleMKKM(1, anchor="auto", random_state=0).fit(views)
@@ -198,7 +216,8 @@ def test_one_cluster_needs_no_anchor():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"anchor": -1}, "anchor=-1: pass a number of at least 0, or choose one of 'auto'"),
+        ({"anchor": -1}, "anchor=-1: pass a number between 0 and 1000, or pass 'auto'"),
+        ({"anchor": 1e6}, "anchor=1000000.0: pass a number between 0 and 1000"),
         ({"anchor": float("inf")}, "anchor=inf"),
         ({"anchor": "automatic"}, "anchor='automatic'"),
         ({"anchor": None}, "anchor=None"),

@@ -524,3 +524,24 @@ def test_one_kernel_is_nothing_to_compare():
     X = kernels_of(0, n=40)[:1]
     with pytest.raises(ValueError, match="fitted on one kernel"):
         diagnose(AverageKKM(4, random_state=0).fit(X), X)
+
+
+def test_two_kernels_of_an_anchored_model_are_left_out_one_by_one():
+    views, _ = blob_views(np.random.default_rng(0), n=120, strengths=(2, 2))
+    for anchor in (1.0, "auto"):
+        model = SimpleMKKM(4, anchor=anchor, random_state=0).fit(views)
+        assert np.all(diagnose(model, views).leave_one_out > 0.9)
+
+
+def test_where_no_kernel_matters_none_is_named_for_it():
+    views, _ = blob_views(np.random.default_rng(0), n=120, strengths=(3, 3, 3))
+    model = AverageKKM(4, random_state=0).fit(views)
+    assert "No single kernel changes the clusters." in str(diagnose(model, views))
+
+
+def test_kernels_or_samples_in_another_order_are_noticed():
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=120, strengths=(2, 1, 0))
+    model = AverageKKM(4, random_state=0).fit(kernels)
+    for other in (kernels[::-1], kernels[:, ::-1, ::-1]):
+        with pytest.raises(ValueError, match="same kernels and samples in the same order"):
+            diagnose(model, np.ascontiguousarray(other))

@@ -26,6 +26,8 @@ from mkclust.types import Array, Float
 EIGEN_TOLERANCE = 1e-10
 # Two kernels with a redundancy above this are one kernel, given twice.
 SAME = 0.99
+# Alignments, of which eigenvalue sums are known to a thousandth, differ by less than this.
+SAME_ALIGNMENT = 0.01
 # What two kernels share is beyond chance where chance alone would do as well this seldom.
 BEYOND_CHANCE = 1e-4
 # With fewer samples than this even kernels of the same clusters may not get beyond chance.
@@ -164,10 +166,13 @@ class Diagnosis:
         ]
         if not np.isnan(self.leave_one_out).all() and self.n_clusters > 1:
             p = int(np.nanargmin(self.leave_one_out))
-            said.append(
-                f"The clusters depend most on kernel {self.names[p]!r}: without it they stay the "
-                f"same to {_number(self.leave_one_out[p])} (adjusted Rand index)."
-            )
+            if self.leave_one_out[p] >= 0.995:
+                said.append("No single kernel changes the clusters.")
+            else:
+                said.append(
+                    f"The clusters depend most on kernel {self.names[p]!r}: without it they stay "
+                    f"the same to {_number(self.leave_one_out[p])} (adjusted Rand index)."
+                )
         return said
 
     def _say_noise(self, p: int) -> str:
@@ -288,6 +293,7 @@ def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
         gram, diagonals = _centered_products(stack)
         redundancy = _redundancy(gram)
         own = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in stack.kernels]
+        _check_same(model, stack, own)
         structure, traces = own, stack.traces()
         if not model.center:
             structure = [relax(Centered(K), k, tol=EIGEN_TOLERANCE) for K in stack.kernels]
@@ -392,6 +398,22 @@ def _labels(found: Relaxation, stack: DenseStack, n_init: int, seed: int) -> np.
     return discretize(rows, k, n_init=n_init, random_state=seed)[0]
 
 
+def _check_same(
+    model: MultipleKernelClusterer, stack: DenseStack, own: Sequence[Relaxation]
+) -> None:
+    """Refuse kernels that the model's partition does not fit as it fitted those of the fit."""
+    H = model.embedding_
+    captured = to_host((stack.apply(H) * H).sum(axis=(1, 2)))
+    alignments = captured / np.array([found.value for found in own])
+    for name, now, then in zip(stack.names, alignments, model.alignments_, strict=True):
+        if abs(now - then) > SAME_ALIGNMENT:
+            raise ValueError(
+                f"X is not what the model was fitted on: kernel {name!r} is aligned with the "
+                f"consensus to {now:.2f}, and was to {then:.2f}; pass the same kernels and samples "
+                "in the same order"
+            )
+
+
 def _agreement_without(
     p: int, kernels: Sequence[Array], model: MultipleKernelClusterer, validate: bool, seed: int
 ) -> float:
@@ -399,6 +421,8 @@ def _agreement_without(
     others = [K for q, K in enumerate(kernels) if q != p]
     refitted = clone(model)
     refitted.set_params(kernels="precomputed", validate=validate, random_state=seed)
+    if len(others) == 1 and "anchor" in refitted.get_params():
+        refitted.set_params(anchor=0)  # one kernel has no weights, and so nothing to anchor
     try:
         refitted.fit(others)
     except ValueError:  # the other kernels may tell too few samples apart

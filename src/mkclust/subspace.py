@@ -30,8 +30,9 @@ from mkclust.types import Array, Float
 SHARE = 0.3
 # How accurately (relative to the value) the uniform mix is solved: enough for its clusters.
 BASELINE_TOLERANCE = 1e-3
-# The same where it is an anchor, and becomes part of the problem.
-ANCHOR_TOLERANCE = 1e-8
+# The same where it is an anchor and becomes part of the problem, which vectors do to first order,
+# while eigenvalues tell of their error to second.
+ANCHOR_TOLERANCE = 1e-14
 # The same for the first, provisional weights.
 FIRST_TOLERANCE = 1e-2
 

@@ -84,6 +84,8 @@ class Choice:
 
     def advice(self) -> str:
         """Return what to pass, in words."""
+        if len(self.values) == 1:
+            return f"pass {self.values[0]!r}"
         return f"choose one of {', '.join(map(repr, self.values))}"
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from mkclust.discretize import discretize
 from mkclust.generalize import inverse
 from mkclust.linalg import inner, to_host
 from mkclust.methods.inductive import InductiveClusterer
@@ -159,7 +160,7 @@ class SimpleMKKM(InductiveClusterer):
     **What an anchor does.** It draws the partition towards that of the average kernel, which noise
     views disturb much less. The problem stays convex and certified. A large anchor tends to the
     average kernel's answer, so it cannot be much better than that either. ``anchor="auto"`` takes
-    the smallest anchor at which the partition keeps the structure that the average kernel shows:
+    the smallest anchor, or 16, at which the partition keeps what the average kernel shows:
     98 % of its leading k - 1 directions, and its clusters to an adjusted Rand index of 0.95. It
     uses no labels, and trusts the average kernel: where that is wrong, so is what it protects.
 
@@ -171,8 +172,8 @@ class SimpleMKKM(InductiveClusterer):
         but where eigenvalues k and k + 1 tie there, the reduced gradient can stall before it.
     anchor : float or "auto", default=0.0
         How strongly the partition is drawn to that of the average kernel, in units of its mean
-        leading eigenvalue. Zero is the paper's method. "auto" tries 0, 1/4, 1/2, 1, ..., 16, and
-        takes up to eight solves.
+        leading eigenvalue, up to 1000. Zero is the paper's method. "auto" tries 0, 1/4, 1/2, 1,
+        ..., 16, and takes up to eight solves.
     stopping : {"gap", "step"}, default="gap"
         Stop at the certified relative gap ``tol`` or, for the reduced gradient only, as the paper
         does: when no weight changes by more than 1e-4.
@@ -239,7 +240,8 @@ class SimpleMKKM(InductiveClusterer):
 
     ALLOWED: ClassVar[dict[str, Allowed]] = {
         "solver": Choice(("subspace", "reduced-gradient")),
-        "anchor": Either(Number(0), Choice(("auto",))),
+        # A larger one leaves the weights no share in the objective that could be told.
+        "anchor": Either(Number(0, 1000), Choice(("auto",))),
         "stopping": Choice(("gap", "step")),
     }
 
@@ -326,12 +328,18 @@ class SimpleMKKM(InductiveClusterer):
                 uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
                 start = solution.baseline.vectors
                 baseline = relax(stack.combine(uniform**2), k, tol=ANCHOR_TOLERANCE, start=start)
-                clusters, _ = self._discretize(to_host(baseline.vectors[:, :k]))
+                clusters = self._clusters(baseline.vectors[:, :k])
             kept = structure_kept(solution.partition, baseline)
-            labels, _ = self._discretize(to_host(solution.partition))
+            labels = self._clusters(solution.partition)
             if k == 1 or (kept >= KEPT and adjusted_rand_score(clusters, labels) >= SAME_CLUSTERS):
                 break
         return replace(solution, n_passes=n_passes)
+
+    def _clusters(self, partition: Array) -> np.ndarray:
+        """Return clusters to compare; always of one seed, so that the anchor hangs on none."""
+        return discretize(to_host(partition), self.n_clusters, n_init=self.n_init, random_state=0)[
+            0
+        ]
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
