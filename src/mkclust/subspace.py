@@ -32,7 +32,7 @@ SHARE = 0.3
 BASELINE_TOLERANCE = 1e-3
 # The same where it is an anchor and becomes part of the problem, which vectors do to first order,
 # while eigenvalues tell of their error to second.
-ANCHOR_TOLERANCE = 1e-14
+ANCHOR_TOLERANCE = 1e-12
 # The same for the first, provisional weights.
 FIRST_TOLERANCE = 1e-2
 
