@@ -1,7 +1,5 @@
 """Avg-KKM: kernel k-means on the plain average of the kernels."""
 
-import numpy as np
-
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
@@ -27,17 +25,8 @@ def solve_average_kkm(stack: KernelStack, n_clusters: int) -> Solution:
     """
     mixture = Mixture(stack, n_clusters)
     found = mixture.relax(mixture.uniform)
-    return Solution(
-        partition=found.vectors[:, :n_clusters],
-        weights=mixture.uniform,
-        objective=found.value,
-        history=np.array([found.value]),
-        converged=True,
-        coefficients=mixture.uniform,
-        relaxation=found,
-        n_iter=1,
-        n_passes=mixture.n_passes,
-    )
+    uniform = mixture.uniform
+    return mixture.solution(found, uniform, uniform, [found.value], True, 1)
 
 
 class AverageKKM(InductiveClusterer):

@@ -68,17 +68,8 @@ def solve_kamm_r(
         gamma /= gamma.sum()
         relaxation = mixture.relax(gamma**2)
         history.append(relaxation.value)
-    return Solution(
-        partition=relaxation.vectors[:, :n_clusters],
-        weights=gamma,
-        objective=history[-1],
-        history=np.array(history),
-        converged=converged,
-        coefficients=gamma**2,
-        relaxation=relaxation,
-        n_iter=max(len(history) - 1, 1),
-        n_passes=mixture.n_passes,
-    )
+    n_iter = max(len(history) - 1, 1)
+    return mixture.solution(relaxation, gamma, gamma**2, history, converged, n_iter)
 
 
 def _ascent(gamma: Float, gradient: Float, tol: float) -> Float:
@@ -227,16 +218,13 @@ def solve_kamm_a(
         max_iter=max_iter,
         iterate=iterate,
     )
-    return Solution(
-        partition=found.relaxation.vectors[:, :n_clusters],
-        weights=found.weights,
-        objective=float(found.history[-1]),
-        history=found.history,
-        converged=found.converged,
-        coefficients=found.weights**2,
-        relaxation=found.relaxation,
-        n_iter=found.n_iter,
-        n_passes=mixture.n_passes,
+    return mixture.solution(
+        found.relaxation,
+        found.weights,
+        found.weights**2,
+        found.history,
+        found.converged,
+        found.n_iter,
         cycle=found.cycle,
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.linalg import to_host
+from mkclust.methods.solution import Solution
 from mkclust.relaxation import Relaxation, relax
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
@@ -80,3 +81,27 @@ class Mixture:
         # be left: what rounding leaves of it is no ground for weights.
         rounding = 10 * np.sqrt(self.stack.n_samples) * self.stack.precision
         return np.where(rest <= rounding * totals, 0, rest)
+
+    def solution(
+        self,
+        relaxation: Relaxation,
+        weights: Float,
+        coefficients: Float,
+        history: Any,
+        converged: bool,
+        n_iter: int,
+        **more: Any,
+    ) -> Solution:
+        """Return a mix as the solution of a method; its objective is the last of the history."""
+        return Solution(
+            partition=relaxation.vectors[:, : self.n_clusters],
+            weights=weights,
+            objective=float(history[-1]),
+            history=np.asarray(history),
+            converged=converged,
+            coefficients=coefficients,
+            relaxation=relaxation,
+            n_iter=n_iter,
+            n_passes=self.n_passes,
+            **more,
+        )

@@ -55,16 +55,13 @@ def solve_mkkm(
         max_iter=max_iter,
         recorded="after",
     )
-    return Solution(
-        partition=found.relaxation.vectors[:, :n_clusters],
-        weights=found.weights,
-        objective=float(found.history[-1]),
-        history=found.history,
-        converged=found.converged,
-        coefficients=found.weights**2,
-        relaxation=found.relaxation,
-        n_iter=found.n_iter,
-        n_passes=mixture.n_passes,
+    return mixture.solution(
+        found.relaxation,
+        found.weights,
+        found.weights**2,
+        found.history,
+        found.converged,
+        found.n_iter,
     )
 
 

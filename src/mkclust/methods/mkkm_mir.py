@@ -93,16 +93,13 @@ def descend_regularized(
         tol=tol,
         max_iter=max_iter,
     )
-    return Solution(
-        partition=found.relaxation.vectors[:, :n_clusters],
-        weights=found.weights,
-        objective=float(found.history[-1]),
-        history=found.history,
-        converged=found.converged,
-        coefficients=found.weights**weight_power,
-        relaxation=found.relaxation,
-        n_iter=found.n_iter,
-        n_passes=mixture.n_passes,
+    return mixture.solution(
+        found.relaxation,
+        found.weights,
+        found.weights**weight_power,
+        found.history,
+        found.converged,
+        found.n_iter,
     )
 
 

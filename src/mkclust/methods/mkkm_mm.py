@@ -73,16 +73,13 @@ def solve_mkkm_mm(
         order=2,
         iterate=iterate,
     )
-    return Solution(
-        partition=found.relaxation.vectors[:, :n_clusters],
-        weights=found.weights,
-        objective=float(found.history[-1]),
-        history=found.history,
-        converged=found.converged,
-        coefficients=found.weights,
-        relaxation=found.relaxation,
-        n_iter=found.n_iter + 1,
-        n_passes=mixture.n_passes,
+    return mixture.solution(
+        found.relaxation,
+        found.weights,
+        found.weights,
+        found.history,
+        found.converged,
+        found.n_iter + 1,
         cycle=found.cycle,
     )
 
@@ -135,17 +132,8 @@ def solve_mkkm_mm_saddle(
             break
         theta = shortest / upper[-1]
     theta, relaxation = best
-    return Solution(
-        partition=relaxation.vectors[:, :n_clusters],
-        weights=theta,
-        objective=lower[-1],
-        history=np.array(lower),
-        converged=converged,
-        coefficients=theta,
-        relaxation=relaxation,
-        upper_bounds=np.array(upper),
-        n_iter=len(lower),
-        n_passes=mixture.n_passes,
+    return mixture.solution(
+        relaxation, theta, theta, lower, converged, len(lower), upper_bounds=np.array(upper)
     )
 
 

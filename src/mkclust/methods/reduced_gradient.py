@@ -94,7 +94,7 @@ def solve_reduced_gradient(
         converged = stopping == "step" and bool(np.max(np.abs(step * direction)) <= PAPER_STEP)
         gamma, partition = gamma + step * direction, reached
         history.append(partition.value)
-    return evaluate.solution(gamma, partition, baseline, history, bounds, converged)
+    return evaluate.descended(gamma, partition, baseline, history, bounds, converged)
 
 
 class _Evaluator(Mixture):
@@ -103,7 +103,7 @@ class _Evaluator(Mixture):
     def __call__(self, gamma: Float) -> Relaxation:
         return self.relax(gamma**2)
 
-    def solution(
+    def descended(
         self,
         gamma: Float,
         partition: Relaxation,
@@ -113,18 +113,15 @@ class _Evaluator(Mixture):
         converged: bool,
     ) -> Solution:
         """Return what a descent found; its history begins with the uniform weights."""
-        return Solution(
-            partition=partition.vectors[:, : self.n_clusters],
-            weights=gamma,
-            objective=history[-1],
-            history=np.array(history),
-            converged=converged,
-            coefficients=gamma**2,
-            relaxation=partition,
+        return self.solution(
+            partition,
+            gamma,
+            gamma**2,
+            history,
+            converged,
+            len(history) - 1,
             baseline=baseline,
             lower_bounds=np.array(bounds),
-            n_iter=len(history) - 1,
-            n_passes=self.n_passes,
         )
 
 
@@ -206,7 +203,7 @@ def _descend_as_released(evaluate: _Evaluator, gamma: Float, eta: float, max_ite
         history.append(cost)
     surfaces.add(evaluate.alignments(partition))
     bounds.append(surfaces.lower_bound)
-    return evaluate.solution(gamma, partition, baseline, history, bounds, converged)
+    return evaluate.descended(gamma, partition, baseline, history, bounds, converged)
 
 
 def _released_step(
