@@ -16,7 +16,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust import datasets
-from mkclust.datasets import AVAILABLE, Dataset, DatasetError
+from mkclust.datasets import Dataset, DatasetError
 
 # A test knows whether it asked for views or for kernels; the type checker cannot.
 load: Any = datasets.load
@@ -353,11 +353,6 @@ def test_images_of_labeled_samples_are_not_taken_for_kernels(tmp_path, rng, y):
 # --- the bundled data set ----------------------------------------------------------------------
 
 
-def test_every_available_name_loads():
-    for name in AVAILABLE:
-        assert load(name).name == name
-
-
 def test_digits_are_four_finite_views_without_empty_samples():
     data = load("digits")
     assert repr(data) == "Dataset('digits': 4 views, 1797 samples, 10 classes)"
@@ -402,13 +397,13 @@ def test_the_views_of_the_digits_are_what_their_names_say():
     "arguments",
     [
         {"views": None, "kernels": None},
-        {"views": {"a": np.ones((3, 2))}, "kernels": np.ones((1, 3, 3))},
+        {"views": {"a": np.ones((4, 2))}, "kernels": np.ones((1, 3, 3))},
         {"views": {}, "kernels": None},
         {"views": {"a": np.ones((3, 2))}, "kernels": None, "kernel_names": ("a", "b")},
         {"views": {"a": np.ones((3, 2))}, "kernels": None, "y": np.ones(4)},
     ],
 )
-def test_a_data_set_holds_either_views_or_kernels_with_matching_names_and_labels(arguments):
+def test_a_data_set_holds_views_or_kernels_with_matching_names_rows_and_labels(arguments):
     with pytest.raises(DatasetError, match=r"^mine: [^\n]+$"):
         Dataset(**{"name": "mine", "y": None, "kernel_names": ("a",), **arguments})
 
@@ -416,6 +411,15 @@ def test_a_data_set_holds_either_views_or_kernels_with_matching_names_and_labels
 def test_a_data_set_shows_itself_without_its_arrays():
     data = Dataset("mine", None, [np.ones((3, 3))], None, ("a",))
     assert repr(data) == "Dataset('mine': 1 kernels, 3 samples, no labels)"
+
+
+def test_kernels_beside_views_are_what_is_fitted_and_a_caveat_is_shown():
+    views, kernels = {"a": np.ones((3, 2)), "b": np.ones((3, 5))}, np.ones((1, 3, 3))
+    data = Dataset("mine", views, kernels, None, ("mixed",), caveat="substitute")
+    assert data.X is kernels
+    assert data.precomputed
+    assert repr(data) == "Dataset('mine': 1 kernels, 3 samples, no labels, substitute)"
+    assert not Dataset("mine", views, None, None, ("a", "b")).precomputed
 
 
 # --- what cannot be read -----------------------------------------------------------------------
@@ -431,8 +435,9 @@ def complaint(target, **options):
 
 
 def test_a_misspelled_name_is_answered_by_the_nearest():
-    assert "did you mean 'digits'?" in complaint("Digit")
-    assert "data sets: digits" in complaint("flowers")
+    assert "did you mean 'digit' or 'hdigit' or 'digits'?" in complaint("digitz")
+    assert "did you mean 'flo17' or 'flo102'?" in complaint("Flower-71")
+    assert "check the path (data sets: digits, flo17," in complaint("zzz")
 
 
 @pytest.mark.parametrize("name", ["none.npz", "none", "none.mat::X", "~nobody/none.npz", "a\0b"])

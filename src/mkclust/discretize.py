@@ -22,6 +22,7 @@ def discretize(
     n_clusters: int,
     *,
     n_init: int = 10,
+    init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[np.ndarray, Float]:
     """Cluster the row-normalized embedding by k-means.
@@ -34,6 +35,8 @@ def discretize(
         Number of clusters, k.
     n_init : int, default=10
         Number of starts; the best is kept.
+    init : {"k-means++", "random"}, default="k-means++"
+        How a start chooses its centers: spread out, or any samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -53,7 +56,7 @@ def discretize(
     [0, 0, 1]
     """
     rows = normalize_rows(rows)
-    means = KMeans(n_clusters, n_init=n_init, random_state=random_state).fit(rows)
+    means = KMeans(n_clusters, init=init, n_init=n_init, random_state=random_state).fit(rows)
     centers = means.cluster_centers_
     labels = nearest_center(rows, centers)
     # A row between two centers joins the first of them, so that the order decides about sizes as

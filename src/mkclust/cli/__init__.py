@@ -1,4 +1,4 @@
-"""The command line: ``mkclust demo``, ``mkclust cluster``, ``mkclust --version``.
+"""The command line: ``mkclust demo``, ``cluster``, ``bench``, ``report``, ``mkclust --version``.
 
 Results go to standard output and to files; progress, warnings and errors go to standard error.
 Whatever goes wrong in an expected way is one line, exit code 2, and no file left behind; only
@@ -23,6 +23,7 @@ except ImportError:
 
 import mkclust
 from mkclust import datasets, plots
+from mkclust.cli import bench, report
 from mkclust.cli.failures import (
     CommandError,
     OneLineErrors,
@@ -219,7 +220,7 @@ def cluster(
     with Progress() as progress, recorded_warnings() as log, expected_failures():
         progress.phase("reading")
         data = read_inputs(inputs, kernels == "precomputed")
-        model.set_params(kernels="precomputed" if data.precomputed else "auto")
+        model.set_params(kernels=data.kernels)
         if anchor is None:
             choose_anchor(model, data)
         progress.phase(f"clustering {data.n_samples} samples, {data.describe()}")
@@ -254,6 +255,10 @@ def cluster(
     if scores:
         typer.echo("\n" + score_table(scores))
     typer.echo("\n" + "\n".join(f"Wrote {path}" for path in outputs))
+
+
+app.command(name="bench")(bench.run)
+app.command(name="report")(report.run)
 
 
 def _choose(option: str, value: str, choices: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust import datasets
+from mkclust import KernelBank, datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import count
 from mkclust.methods.inputs import looks_like_kernel
@@ -35,12 +35,20 @@ class Data:
     y: Any
     files: list[dict[str, Any]]
     notes: list[str]
+    bank: dict[str, Any] | None = None
 
     @property
     def X(self) -> Any:
         """What ``fit`` takes: one view alone is a table, from which a bank of kernels is made."""
         lone = len(self.parts) == 1 and not self.precomputed
         return next(iter(self.parts.values())) if lone else self.parts
+
+    @property
+    def kernels(self) -> Any:
+        """What an estimator takes for ``kernels``: a known data set says how they are made."""
+        if self.precomputed:
+            return "precomputed"
+        return "auto" if self.bank is None else KernelBank(**self.bank)
 
     def describe(self) -> str:
         """Return how many there are of what."""
@@ -58,8 +66,8 @@ def read_inputs(inputs: Sequence[str], square: bool) -> Data:
                 f"{text} has {data.n_samples} samples but {inputs[0]} has {first.n_samples}; "
                 "all inputs must describe the same samples, in the same order"
             )
-        if (data.views is None) != (first.views is None):
-            pair = (text, inputs[0]) if data.views is None else (inputs[0], text)
+        if data.precomputed != first.precomputed:
+            pair = (text, inputs[0]) if data.precomputed else (inputs[0], text)
             raise CommandError(
                 f"{pair[0]} holds kernels but {pair[1]} holds views; pass --kernels precomputed "
                 "if its matrices are kernels, or cluster the two apart"
@@ -71,7 +79,7 @@ def read_inputs(inputs: Sequence[str], square: bool) -> Data:
             stacklevel=2,
         )
     parts = _join(found)
-    precomputed = first.views is None
+    precomputed = first.precomputed
     if not precomputed and all(looks_like_kernel(view) for view in parts.values()):
         raise CommandError(
             f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
@@ -82,10 +90,11 @@ def read_inputs(inputs: Sequence[str], square: bool) -> Data:
     notes = [
         data.description
         for text, data in zip(inputs, found, strict=True)
-        if text not in datasets.AVAILABLE and data.description
+        if data.description and (data.caveat or text not in datasets.AVAILABLE)
     ]
     y = labeled[0][1] if labeled else None
-    return Data(parts, precomputed, first.n_samples, y, files, notes)
+    bank = first.bank if len(found) == 1 else None
+    return Data(parts, precomputed, first.n_samples, y, files, notes, bank)
 
 
 def _join(found: Sequence[datasets.Dataset]) -> dict[str, Any]:
@@ -93,7 +102,7 @@ def _join(found: Sequence[datasets.Dataset]) -> dict[str, Any]:
     counts = Counter(name for data in found for name in data.kernel_names)
     parts: dict[str, Any] = {}
     for data in found:
-        arrays = data.X if data.views is None else data.X.values()
+        arrays = data.X if data.precomputed else data.X.values()
         for name, array in zip(data.kernel_names, arrays, strict=True):
             base = name if counts[name] == 1 else f"{data.name}/{name}"
             unique, number = base, 1

@@ -1,21 +1,34 @@
-"""Read views or kernels, and labels, from files; and one small bundled data set."""
+"""Read views or kernels, and labels, from files, or known data sets by name."""
 
 import difflib
 import os
 from pathlib import Path
+from typing import Any
 
 from mkclust.datasets.base import Dataset, DatasetError
-from mkclust.datasets.digits import read_digits
+from mkclust.datasets.catalog import CATALOG, SPELLINGS, spelling
+from mkclust.datasets.entry import VARIABLE, Entry, Way, data_folder
 from mkclust.datasets.files import READERS, read_file
 from mkclust.datasets.interpret import as_dataset
 
-__all__ = ["AVAILABLE", "Dataset", "DatasetError", "load"]
+__all__ = ["AVAILABLE", "CATALOG", "Dataset", "DatasetError", "Entry", "Way", "load"]
 
-AVAILABLE: tuple[str, ...] = ("digits",)
+AVAILABLE: tuple[str, ...] = tuple(CATALOG)
 
 
-def load(name_or_path: str | os.PathLike[str], *, kernels: bool = False) -> Dataset:
+def load(
+    name_or_path: str | os.PathLike[str],
+    *,
+    kernels: bool = False,
+    download: bool = False,
+    data_home: str | os.PathLike[str] | None = None,
+) -> Dataset:
     """Load a data set by name, or read one from a file.
+
+    A data set that is known by name, see ``CATALOG``, is read from its files in the folder that
+    the environment variable ``MKCLUST_DATA`` names, or one folder deeper. Where the kernels of
+    the paper are not there, a substitute or a truncated version stands in for them, if there is
+    one; its name and `Dataset.caveat` say so.
 
     In a file every numeric 2-D array, or cell of a cell array, with the common number of rows
     is a view, in file order. The labels ``y``, ``Y``, ``gnd`` or ``labels`` decide that number;
@@ -26,11 +39,16 @@ def load(name_or_path: str | os.PathLike[str], *, kernels: bool = False) -> Data
     Parameters
     ----------
     name_or_path : str or path-like
-        A name of ``AVAILABLE``, or a path to a ``.npz``, ``.npy``, ``.mat`` (any version),
+        A name of ``AVAILABLE`` (case, ``-``, ``_`` and blanks do not matter, and common further
+        names are understood), or a path to a ``.npz``, ``.npy``, ``.mat`` (any version),
         ``.h5`` or ``.hdf5`` file. ``"file.npz::K"`` or ``"file.mat::X1,X2"`` reads only these
         variables, and the labels.
     kernels : bool, default=False
         Take square 2-D arrays as precomputed kernels rather than as views.
+    download : bool, default=False
+        Fetch the data set where no file holds it. Only ``"digit"`` can be fetched, from OpenML.
+    data_home : str, path-like or None, default=None
+        Folder in which scikit-learn keeps what was fetched; None: its own default.
 
     Returns
     -------
@@ -53,12 +71,39 @@ def load(name_or_path: str | os.PathLike[str], *, kernels: bool = False) -> Data
     (1797, 40)
     """
     text = os.fsdecode(name_or_path)
-    if text in AVAILABLE:
-        if kernels:
+    if (name := SPELLINGS.get(spelling(text))) is not None:
+        data = _load_entry(CATALOG[name], download, data_home)
+        if kernels and not data.precomputed:
             raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
-        return read_digits()
+        return data
     path, selection = _split(text)
     return as_dataset(path, read_file(path, selection), selected=bool(selection), square=kernels)
+
+
+def _load_entry(entry: Entry, download: bool, data_home: Any) -> Dataset:
+    """Read a known data set, or what stands in for it."""
+    if (found := entry.find()) is not None:
+        return entry.read(*found)
+    if download and entry.fetch is not None:
+        return entry.label(entry.fetch(data_home), entry.ways[-1].kernels)
+    stand_ins = [CATALOG[name] for name in entry.stand_ins]
+    for other in stand_ins:
+        if (found := other.find()) is not None:
+            return other.read(*found)
+    if (folder := data_folder()) is not None:
+        where = f"not found in {folder} or one folder deeper; put there"
+    elif named := os.environ.get(VARIABLE):
+        where = f"not found, for {VARIABLE} names {named}, not a folder; make it one and put there"
+    else:
+        where = f"not found, for {VARIABLE} is not set; set it to a folder and put there"
+    files = " or ".join(" and ".join(way.files) for way in entry.ways)
+    rest = [f"or, as a {e.caveat} version, {' or '.join(e.ways[0].files)}" for e in stand_ins]
+    if entry.fetch is not None:
+        rest.append(f"or load({entry.name!r}, download=True)")
+    elif download:
+        rest.append("for it cannot be downloaded")
+    advice = ", ".join([f"{where} {files}", *rest])
+    raise DatasetError(f"{entry.name}: {advice}. The data come from {entry.origin}.")
 
 
 def _split(text: str) -> tuple[Path, frozenset[str]]:
@@ -71,8 +116,9 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
     if os.path.isdir(path):
         raise DatasetError(f"{path}: is a directory; give a file in it ({known})")
     if not os.path.exists(path):
-        near = difflib.get_close_matches(name.lower(), AVAILABLE, n=1)
-        advice = f"did you mean {near[0]!r}?" if near else "check the path"
+        close = difflib.get_close_matches(spelling(name), SPELLINGS, n=3)
+        near = " or ".join(dict.fromkeys(repr(SPELLINGS[match]) for match in close))
+        advice = f"did you mean {near}?" if near else "check the path"
         listed = ", ".join(AVAILABLE)
         raise DatasetError(f"{path}: no such file or data set; {advice} (data sets: {listed})")
     if path.suffix.lower() not in READERS:

@@ -12,22 +12,31 @@ class DatasetError(ValueError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Hold several views, or several kernels, of the same samples.
+    """Hold several views, several kernels, or both, of the same samples.
 
     Attributes
     ----------
     name : str
         Name of the data set; for a file its name without the suffix.
     views : dict of str to ndarray of shape (n, d), or None
-        Samples x features, in file order. None where the data are kernels.
+        Samples x features, in file order. None where the data are only kernels.
     kernels : ndarray of shape (m, n, n), list of m matrices of shape (n, n), or None
-        Precomputed kernels, dense or sparse. None where the data are views.
+        Precomputed kernels, dense or sparse. None where the data are only views. Beside
+        views they are kernels that were made from these, and `X` is the kernels.
     y : ndarray of shape (n,) or None
         Ground truth where the file has it. It is never used to fit.
     kernel_names : tuple of str
-        Names of the views or of the kernels, in order.
+        Names of what `X` holds, the views or the kernels, in order.
     description : str
         What the data are, and what was left aside when reading them.
+    caveat : {"", "substitute", "truncated"}
+        What has to be said wherever scores on these data appear: "substitute" for other features
+        of the same samples than those of the paper, "truncated" for kernels of reduced rank.
+    paper : str
+        Name of the data set in the tables of the SimpleMKKM paper; empty where it has none.
+    bank : dict or None
+        Parameters of `mkclust.KernelBank` by which kernels are made from the views. None: one
+        Gaussian kernel a view for several views, the default bank for one.
     """
 
     name: str
@@ -36,26 +45,38 @@ class Dataset:
     y: np.ndarray | None
     kernel_names: tuple[str, ...]
     description: str = ""
+    caveat: str = ""
+    paper: str = ""
+    bank: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if (self.views is None) == (self.kernels is None) or len(self.X) == 0:
-            raise DatasetError(f"{self.name}: give either views or kernels, and at least one")
+        if self.X is None or len(self.X) == 0:
+            raise DatasetError(f"{self.name}: give views or kernels, and at least one")
         if len(self.kernel_names) != len(self.X):
             found = f"{len(self.kernel_names)} names for {len(self.X)} views or kernels"
             raise DatasetError(f"{self.name}: {found}; give each a name of its own")
+        rows = {view.shape[0] for view in (self.views or {}).values()} | {self.n_samples}
+        if self.precomputed and len(rows) > 1:
+            found = f"kernels of {self.n_samples} samples beside views of {sorted(rows)} rows"
+            raise DatasetError(f"{self.name}: {found}; give both for the same samples")
         if self.y is not None and self.y.shape != (self.n_samples,):
             found = f"labels of shape {self.y.shape} for {self.n_samples} samples"
             raise DatasetError(f"{self.name}: {found}; give one label for each, or None")
 
     @property
     def X(self) -> Any:
-        """The views or the kernels: what ``fit`` takes."""
-        return self.kernels if self.views is None else self.views
+        """The kernels, or else the views: what ``fit`` takes."""
+        return self.views if self.kernels is None else self.kernels
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether ``X`` holds kernels."""
+        return self.kernels is not None
 
     @property
     def n_samples(self) -> int:
         """Number of samples."""
-        first = next(iter(self.X if self.views is None else self.views.values()))
+        first = next(iter(self.X if self.precomputed else self.X.values()))
         return int(first.shape[0])
 
     @property
@@ -64,9 +85,10 @@ class Dataset:
         return None if self.y is None else len(np.unique(self.y))
 
     def __repr__(self) -> str:
-        kind = "kernels" if self.views is None else "views"
-        truth = "no labels" if self.y is None else f"{self.n_classes} classes"
-        return f"Dataset({self.name!r}: {len(self.X)} {kind}, {self.n_samples} samples, {truth})"
+        parts = [f"{len(self.X)} {'kernels' if self.precomputed else 'views'}"]
+        parts.append(f"{self.n_samples} samples")
+        parts.append("no labels" if self.y is None else f"{self.n_classes} classes")
+        return f"Dataset({self.name!r}: {', '.join(parts + [self.caveat] * bool(self.caveat))})"
 
 
 class Content(NamedTuple):

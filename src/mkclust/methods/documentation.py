@@ -42,6 +42,10 @@ n_iter_ : int
     Number of iterations.
 kernel_names_ : tuple of str
     Names of the kernels.
+alignment_error_ : float
+    Mean over the training samples of one minus the alignment with the nearest centroid in the
+    feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
+    methods without ``coefficients_`` or ``predict``.
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 n_features_in_ : int

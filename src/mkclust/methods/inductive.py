@@ -1,6 +1,6 @@
 """Methods that can tell the cluster of samples they have not seen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,13 +64,19 @@ class InductiveClusterer(
 
     def _embed(self, X: Any, self_similarity: Array | None) -> Float:
         """Embed new samples, having checked them."""
+        similarities = self._similarities(X, self_similarity)
+        return self._extension.embed(*similarities)
+
+    def _similarities(
+        self, X: Any, self_similarity: Array | None
+    ) -> tuple[Sequence[Array], Float | None]:
+        """Return new samples' similarities to the training samples and to themselves, checked."""
         check_is_fitted(self)
         if hasattr(self, "bank_"):
             if self_similarity is not None:
                 raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
             views = self._views(X, self, reset=False)
-            kernels, own = self.bank_.transform(views), self.bank_.self_similarity(views)
-            return self._extension.embed(kernels, own)
+            return self.bank_.transform(views), self.bank_.self_similarity(views)
         cross = self._cross_kernels(X)
         if self_similarity is not None:
             self_similarity = np.asarray(self_similarity, dtype=np.float64)
@@ -84,7 +90,17 @@ class InductiveClusterer(
                 raise ValueError(
                     "self_similarity has entries that are NaN, infinite or negative: pass k(x, x)"
                 )
-        return self._extension.embed(cross, self_similarity)
+        return cross, self_similarity
+
+    def _common_attributes(self, stack: KernelStack, solution: Solution) -> dict[str, Any]:
+        """Return what every method learns, and how well the clusters fit the training samples."""
+        learned = super()._common_attributes(stack, solution)
+        if solution.coefficients is not None:
+            extension: Extension = learned["_extension"]
+            alignments = extension.toward_centroids(solution.coefficients, learned["labels_"])
+            best = alignments.embed_training(stack).max(axis=1)
+            learned["alignment_error_"] = float((1 - best).mean())
+        return learned
 
     def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Float, dict[str, Any]]:
         """Embed the training samples by the same road as new ones, so that labels agree."""

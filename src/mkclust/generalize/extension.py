@@ -47,6 +47,16 @@ class Extension:
         projection = H * inverse(eigenvalues, len(H), stack.precision)
         return cls(stack.standards, stack.names, [c * projection for c in coefficients])
 
+    def toward_centroids(self, coefficients: Float, labels: np.ndarray) -> "Extension":
+        """Return the alignments with the clusters' centroids, as such a function.
+
+        Column v is the inner product with the mean of the members of the v-th cluster, in the
+        feature space of ``sum_p coefficients_p K_p``. A cluster without members has no column.
+        """
+        members = (labels[:, None] == np.unique(labels)).astype(np.float64)
+        means = members / members.sum(axis=0)
+        return Extension(self.standards, self.names, [c * means for c in coefficients])
+
     def embed_training(self, stack: Any) -> Float:
         """Embed the training samples by the same road as new ones, (n_samples, k).
 

@@ -1,0 +1,17 @@
+"""Benchmarks: a plan is data, every result is one flat row, and a killed run goes on."""
+
+from mkclust.bench.archive import archive
+from mkclust.bench.entries import MethodEntry
+from mkclust.bench.plan import DatasetEntry, Plan, PlanError, read_plan
+from mkclust.bench.run import Summary, run_plan
+
+__all__ = [
+    "DatasetEntry",
+    "MethodEntry",
+    "Plan",
+    "PlanError",
+    "Summary",
+    "archive",
+    "read_plan",
+    "run_plan",
+]

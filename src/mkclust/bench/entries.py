@@ -1,0 +1,226 @@
+"""The methods of a plan: the library's own, any scikit-learn clusterer, labels made elsewhere."""
+
+import difflib
+import importlib
+import inspect
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mkclust.methods import METHODS
+
+Kind = Literal["own", "single-kernel", "estimator", "concatenated-kmeans", "labels"]
+
+# Reference points that every comparison should have.
+REFERENCES: dict[str, Kind] = {
+    "best-single-kernel": "single-kernel",
+    "concatenated-kmeans": "concatenated-kmeans",
+}
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """A method of a plan.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the rows.
+    kind : str
+        "own" (of ``mkclust.METHODS``), "single-kernel" (k-means on every kernel alone, the best
+        chosen by the true classes), "concatenated-kmeans", "estimator" (any other scikit-learn
+        clusterer) or "labels" (results made elsewhere).
+    method : str
+        A key of ``METHODS``, a reference point, or "package.module:Class".
+    parameters : dict
+        Parameters of all its settings.
+    grid : dict of str to list
+        Parameters to vary; every combination is a setting beside the default one.
+    input : str
+        What another clusterer is fitted on: "concatenated" (standardized features side by side),
+        "views", "kernels" or "average-kernel".
+    labels : str
+        Pattern of the files that hold results made elsewhere.
+    max_samples : int or None
+        Larger data sets are skipped.
+    max_settings : int or None
+        Most grid points; beyond that a part of the grid that spans all of it.
+    """
+
+    name: str
+    kind: Kind
+    method: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    grid: dict[str, list] = field(default_factory=dict)
+    input: str = "concatenated"
+    labels: str = ""
+    max_samples: int | None = None
+    max_settings: int | None = None
+
+    @property
+    def oracle(self) -> bool:
+        """Whether the entry exists only by a choice that the true classes make."""
+        return self.kind == "single-kernel"
+
+    @property
+    def partitions(self) -> bool:
+        """Whether a solve gives a relaxed partition, to be discretized again and again."""
+        return self.kind in ("own", "single-kernel")
+
+    def estimator(self) -> type:
+        """Return the class behind the entry."""
+        return METHODS[self.method] if self.kind == "own" else import_class(self.method)
+
+    def settings(self, max_settings: int | None, n_kernels: int) -> list[dict[str, Any]]:
+        """Return the settings to run: first the default, then the grid, each once.
+
+        Parameters
+        ----------
+        max_settings : int or None
+            Most grid points; None takes the entry's own limit.
+        n_kernels : int
+            Number of kernels: as many settings where each is tried alone.
+
+        Returns
+        -------
+        list of dict
+            The parameters of each setting that differ from the defaults of the class.
+        """
+        if self.kind == "single-kernel":
+            return [{"kernel": index} for index in range(n_kernels)]
+        limits = [limit for limit in (max_settings, self.max_settings) if limit is not None]
+        grid = thin(self.grid, min(limits, default=None))
+        standard = METHODS[self.method]().get_params() if self.kind == "own" else {}
+        points = itertools.product(*grid.values())
+        settings = [{}, *(dict(zip(grid, values, strict=True)) for values in points)]
+        unique: list[dict[str, Any]] = []
+        for point in settings:
+            # What equals the defaults of the class is not written down, so that a grid point that
+            # is the default is known for it.
+            told = {
+                name: value
+                for name, value in (self.parameters | point).items()
+                if name not in standard or standard[name] != value
+            }
+            if told not in unique:
+                unique.append(told)
+        return unique
+
+
+def thin(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
+    """Return a grid of at most so many points that spans the whole of it.
+
+    The longest axis is shortened first, and evenly: its ends stay.
+
+    Examples
+    --------
+    >>> from mkclust.bench.entries import thin
+    >>> thin({"reg": [1, 2, 4, 8, 16], "neighbors": [0.1, 0.2]}, 6)
+    {'reg': [1, 4, 16], 'neighbors': [0.1, 0.2]}
+    """
+    counts = {name: len(values) for name, values in grid.items()}
+    while most is not None and np.prod(list(counts.values())) > most:
+        counts[max(counts, key=counts.__getitem__)] -= 1
+    return {
+        name: [values[i] for i in _evenly(len(values), counts[name])]
+        for name, values in grid.items()
+    }
+
+
+def _evenly(length: int, count: int) -> list[int]:
+    """Return so many of the numbers below `length`, evenly spaced; a lone one from the middle."""
+    if count == 1:
+        return [length // 2]
+    return [int(i) for i in np.rint(np.linspace(0, length - 1, count))]
+
+
+def import_class(text: str) -> type:
+    """Return the class that "package.module:Class" names, or say why there is none."""
+    module, _, name = text.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise ValueError(f"method: {text!r} cannot be imported ({error})") from None
+    except AttributeError:
+        known = [n for n, v in vars(importlib.import_module(module)).items() if inspect.isclass(v)]
+        near = difflib.get_close_matches(name, known, n=1)
+        advice = f"did you mean {module}:{near[0]}?" if near else "check the name"
+        raise ValueError(f"method: {module} has no class {name!r}; {advice}") from None
+    if not (inspect.isclass(found) and hasattr(found, "fit") and hasattr(found, "get_params")):
+        raise ValueError(f"method: {text} is no scikit-learn clusterer (no fit or get_params)")
+    return found
+
+
+def find_entry(table: Mapping[str, Any], folder: Path) -> MethodEntry:
+    """Return the entry that a plan describes.
+
+    Parameters
+    ----------
+    table : mapping
+        What the plan says, its keys and kinds of values checked.
+    folder : Path
+        The folder of the plan.
+
+    Returns
+    -------
+    MethodEntry
+
+    Raises
+    ------
+    ValueError
+        Beginning with the key that is wrong.
+    """
+    given = dict(table)
+    if "labels" in given:
+        if "name" not in given:
+            raise ValueError('labels: needs a name for the rows, such as name = "matlab-mkkm"')
+        if extra := sorted(given.keys() - {"labels", "name"}):
+            raise ValueError(f"{extra[0]}: labels made elsewhere have no such key; remove it")
+        if not any(folder.glob(given["labels"])):
+            raise ValueError(f"labels: no file matches {folder / given['labels']}")
+        return MethodEntry(kind="labels", **given)
+    method = given["method"]
+    name = given.setdefault("name", method.rpartition(":")[2].lower() if ":" in method else method)
+    if ":" not in method and method not in {**METHODS, **REFERENCES}:
+        known = [*METHODS, *REFERENCES]
+        near = difflib.get_close_matches(method.lower(), known, n=1)
+        advice = f"did you mean {near[0]!r}?" if near else f"choose among {', '.join(known)}"
+        raise ValueError(f"method: {method!r}: unknown method; {advice}")
+    kind: Kind = "estimator" if ":" in method else REFERENCES.get(method, "own")
+    if kind in REFERENCES.values():
+        if extra := sorted(given.keys() & {"grid", "parameters", "input", "max_settings"}):
+            raise ValueError(f"{extra[0]}: {name} has no such key; remove it")
+        return MethodEntry(kind=kind, **given)
+    if kind == "own" and "input" in given:
+        raise ValueError(f"input: {name} takes kernels, and has no such key; remove it")
+    if given.get("grid") == "authors":
+        given["grid"] = dict(METHODS[method].GRID) if kind == "own" else None
+        if given["grid"] is None:
+            raise ValueError('grid: "authors" is known for the methods of mkclust only; give lists')
+    entry = MethodEntry(kind=kind, **given)
+    _check_settings(entry)
+    return entry
+
+
+def _check_settings(entry: MethodEntry) -> None:
+    """Refuse parameters that the class does not have, or that it refuses itself."""
+    known = entry.estimator()().get_params()
+    for key, names in (("parameters", entry.parameters), ("grid", entry.grid)):
+        for name in names:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+                raise ValueError(f"{key}: {entry.name} has no parameter {name!r}; {advice}")
+    if entry.kind == "own":
+        settings = [entry.parameters]
+        settings += [{name: value} for name, values in entry.grid.items() for value in values]
+        for setting in settings:
+            try:
+                METHODS[entry.method](**setting)._check_parameters()
+            except (ValueError, TypeError) as error:
+                key = "grid" if setting is not entry.parameters else "parameters"
+                raise ValueError(f"{key}: {error}") from None

@@ -1,0 +1,385 @@
+"""One task of a benchmark: solve once, discretize repeatedly, score."""
+
+import csv
+import json
+import math
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from mkclust.bench.entries import MethodEntry
+from mkclust.bench.plan import DatasetEntry, Plan
+from mkclust.bench.prepare import Prepared
+from mkclust.discretize import discretize, nearest_center, normalize_rows
+from mkclust.linalg import to_host
+from mkclust.methods import METHODS
+from mkclust.metrics import scores
+from mkclust.tables.rows import canonical
+
+# Stability: how many k-means clusterings, each learned on this share of the samples, are compared.
+STABILITY_DRAWS, STABILITY_SHARE = 5, 0.8
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process does at a time: one setting on one data set, some repetitions of it.
+
+    Attributes
+    ----------
+    dataset : DatasetEntry
+        Data set.
+    method : MethodEntry
+        Method.
+    parameters : dict
+        Setting.
+    default : bool
+        Whether that is the default setting of the method.
+    repetitions : tuple of int
+        Repetitions to do.
+    partition : str
+        Where the relaxed partition is kept for further repetitions, or empty.
+    """
+
+    dataset: DatasetEntry
+    method: MethodEntry
+    parameters: dict[str, Any]
+    default: bool
+    repetitions: tuple[int, ...]
+    partition: str = ""
+
+    @property
+    def heading(self) -> Row:
+        """What all rows of the task begin with, whether or not the data can be read."""
+        return {
+            "dataset": self.dataset.name,
+            "method": self.method.name,
+            "oracle": self.method.oracle,
+            "parameters": canonical(self.parameters),
+            "default": self.default,
+        }
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What a task gives: its rows, and what is to be known of its solves."""
+
+    rows: list[Row]
+    solves: list[Row]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A relaxed partition, and what is to be known of its solve."""
+
+    rows: np.ndarray
+    stability: float | None
+    record: Row
+
+
+def execute(
+    task: Task, plan: Plan, prepared: Prepared, clock: Callable[[bool], None]
+) -> TaskResult:
+    """Do a task.
+
+    Parameters
+    ----------
+    task : Task
+        What to do.
+    plan : Plan
+        The protocol.
+    prepared : Prepared
+        Its data set.
+    clock : callable
+        Told True when a solve begins, and False when it has ended.
+
+    Returns
+    -------
+    TaskResult
+        A row for each repetition. What a method raises is raised.
+    """
+    task_rows = {"labels": _given_labels, "own": _discretized, "single-kernel": _discretized}
+    return task_rows.get(task.method.kind, _refitted)(task, plan, prepared, clock)
+
+
+def describe_data(prepared: Prepared) -> Row:
+    """Return what a row says of its data set."""
+    data = prepared.data
+    return {
+        "paper": data.paper,
+        "caveat": data.caveat,
+        "n_samples": data.n_samples,
+        "n_kernels": len(prepared.names),
+        "n_clusters": prepared.n_clusters,
+    }
+
+
+def repetition_rows(task: Task, plan: Plan, data: Row, what: Row) -> list[Row]:
+    """Return a row for each repetition, all saying the same."""
+    return [
+        {
+            **task.heading,
+            **data,
+            "resample": plan.resample,
+            "repetition": repetition,
+            "n_repetitions": 1,
+            "grid_repetitions": plan.grid_repetitions,
+            "seed": plan.seed + repetition,
+            "acc": None,
+            "nmi": None,
+            "purity": None,
+            "ari": None,
+            "stability": None,
+            "solve_seconds": None,
+            "n_iter": None,
+            "converged": None,
+            "gap": None,
+            "n_init": plan.n_init,
+            "threads": plan.threads,
+            "status": "ok",
+            "message": "",
+            **what,
+        }
+        for repetition in task.repetitions
+    ]
+
+
+def subsample(n_samples: int, plan: Plan, repetition: int) -> np.ndarray:
+    """Return the samples of a repetition, the same for every method."""
+    rng = np.random.default_rng([plan.seed, repetition])
+    size = max(2, round(plan.resample * n_samples))
+    return np.sort(rng.choice(n_samples, size, replace=False))
+
+
+def _discretized(
+    task: Task, plan: Plan, prepared: Prepared, clock: Callable[[bool], None]
+) -> TaskResult:
+    """Solve and discretize: once and repeatedly, or both on a part of the samples each time."""
+    rows: list[Row] = []
+    solves: list[Row] = []
+    solved = None
+    for row in repetition_rows(task, plan, describe_data(prepared), {}):
+        part = prepared
+        if plan.resample < 1:
+            part = prepared.part(subsample(prepared.data.n_samples, plan, row["repetition"]))
+            solved = _solve(task, plan, part, clock, explain=not rows)
+        elif solved is None:
+            solved = _remembered(task.partition) or _solve(task, plan, part, clock)
+            _remember(task.partition, solved)
+        assert solved is not None
+        labels, _ = discretize(
+            solved.rows,
+            part.n_clusters,
+            n_init=plan.n_init,
+            init=plan.init,
+            random_state=row["seed"],
+        )
+        of_solve = ("solve_seconds", "n_iter", "converged", "gap")
+        rows.append(
+            row
+            | {name: solved.record[name] for name in of_solve}
+            | {"stability": solved.stability}
+            | scores(part.y, labels)
+        )
+        if not solves:
+            repetition = row["repetition"] if plan.resample < 1 else None
+            data = {name: row[name] for name in ("paper", "caveat", "resample")}
+            solves.append(task.heading | data | {"repetition": repetition} | solved.record)
+    return TaskResult(rows, solves)
+
+
+def _solve(
+    task: Task,
+    plan: Plan,
+    prepared: Prepared,
+    clock: Callable[[bool], None],
+    explain: bool = True,
+) -> Solved:
+    """Solve a setting; all else is done off the clock. Alignments take an eigenproblem a kernel."""
+    stack, k = prepared.stack, prepared.n_clusters
+    own = task.method.kind == "own"
+    method, setting = (task.method.method, task.parameters) if own else ("avg-kkm", {})
+    if not own:
+        stack = prepared.single(task.parameters["kernel"]).stack
+    model = METHODS[method](k, kernels="precomputed", validate=False, **setting)
+    model._check_parameters()
+    model._check_n_clusters(stack)
+    clock(True)
+    started = time.perf_counter()
+    solution = model._solve(stack)
+    seconds = time.perf_counter() - started
+    clock(False)
+    H = to_host(solution.partition)
+    alignments = _numbers(prepared.alignments(H)) if explain else None
+    weights = solution.weights if own else np.eye(len(prepared.names))[task.parameters["kernel"]]
+    record = {
+        "solve_seconds": round(seconds, 6),
+        "n_iter": solution.n_iter,
+        "converged": bool(solution.converged),
+        "gap": _number(solution.gap),
+        "kernel_names": list(prepared.names),
+        "weights": _numbers(weights),
+        "alignments": alignments,
+        "history": _numbers(solution.history),
+        "lower_bounds": _numbers(solution.lower_bounds),
+    }
+    stability = _stability(H, k, plan) if plan.resample == 1 else None
+    return Solved(H, stability, record)
+
+
+def _stability(H: np.ndarray, n_clusters: int, plan: Plan) -> float:
+    """Return how alike clusterings are whose centers were learned on different samples."""
+    rows = normalize_rows(H)
+    size = max(n_clusters, round(STABILITY_SHARE * len(rows)))
+    labels = []
+    for draw in range(STABILITY_DRAWS):
+        rng = np.random.default_rng([plan.seed, draw, len(rows)])
+        part = rows[rng.choice(len(rows), size, replace=False)]
+        means = KMeans(
+            n_clusters, n_init=plan.n_init, init=plan.init, random_state=plan.seed + draw
+        )
+        labels.append(nearest_center(rows, means.fit(part).cluster_centers_))
+    pairs = combinations(labels, 2)
+    return float(np.mean([adjusted_rand_score(one, other) for one, other in pairs]))
+
+
+def _refitted(
+    task: Task, plan: Plan, prepared: Prepared, clock: Callable[[bool], None]
+) -> TaskResult:
+    """Fit another clusterer anew for every repetition."""
+    entry, rows = task.method, []
+    for row in repetition_rows(task, plan, describe_data(prepared), {}):
+        part = prepared
+        if plan.resample < 1:
+            part = prepared.part(subsample(prepared.data.n_samples, plan, row["repetition"]))
+        X = part.input(entry.input)
+        if entry.kind == "concatenated-kmeans":
+            model: Any = KMeans(n_init=plan.n_init, init=plan.init)
+        else:
+            model = entry.estimator()(**task.parameters)
+        known = model.get_params()
+        count = next((name for name in ("n_clusters", "n_components") if name in known), None)
+        told = (
+            {count: part.n_clusters} if count is not None and count not in task.parameters else {}
+        )
+        seeded = "random_state" in known
+        model.set_params(**told | ({"random_state": row["seed"]} if seeded else {}))
+        clock(True)
+        started = time.perf_counter()
+        labels = model.fit_predict(X) if hasattr(model, "fit_predict") else model.fit(X).labels_
+        seconds = time.perf_counter() - started
+        clock(False)
+        n_iter = getattr(model, "n_iter_", None)
+        rows.append(
+            row
+            | {"solve_seconds": round(seconds, 6)}
+            | {"n_iter": int(n_iter) if isinstance(n_iter, int | np.integer) else None}
+            | scores(part.y, np.asarray(labels))
+        )
+    return TaskResult(rows, [])
+
+
+def _given_labels(
+    task: Task, plan: Plan, prepared: Prepared, clock: Callable[[bool], None]
+) -> TaskResult:
+    """Score labels made elsewhere, one column a repetition."""
+    columns = read_labels(task.method, task.dataset.name, plan.folder)
+    n = prepared.data.n_samples
+    rows = repetition_rows(task, plan, describe_data(prepared), {"seed": None})
+    scored = []
+    for row in rows:
+        labels = columns[row["repetition"]]
+        if len(labels) != n:
+            raise ValueError(f"{len(labels)} labels for the {n} samples of {task.dataset.name}")
+        scored.append(row | scores(prepared.y, np.array(labels)))
+    return TaskResult(scored, [])
+
+
+def read_labels(entry: MethodEntry, dataset: str, folder: Path) -> list[list[str]]:
+    """Return the labelings made elsewhere for a data set, one a repetition.
+
+    Files are named after the data set: ``digit.csv`` with a column for each repetition, or
+    ``digit.1.csv``, ``digit.2.csv``, ... A first line that holds no number is a heading.
+
+    Parameters
+    ----------
+    entry : MethodEntry
+        Whose ``labels`` is the pattern of the files.
+    dataset : str
+        Name of the data set.
+    folder : Path
+        What the pattern is relative to.
+
+    Returns
+    -------
+    list of list of str
+    """
+    named = re.compile(rf"{re.escape(dataset)}(\.(\d+))?\.\w+$", re.IGNORECASE)
+    found = {path: named.match(path.name) for path in folder.glob(entry.labels)}
+    numbered = [(int(match[2] or 0), path) for path, match in found.items() if match]
+    columns: list[list[str]] = []
+    for _, path in sorted(numbered):
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = [line for line in csv.reader(file) if line]
+        if lines and not any(_is_number(cell) for cell in lines[0]):
+            lines = lines[1:]
+        if len({len(line) for line in lines}) > 1:
+            raise ValueError(f"{path}: its lines differ in length; write one column a repetition")
+        columns += [[cell.strip() for cell in column] for column in zip(*lines, strict=True)]
+    return columns
+
+
+def _remembered(path: str) -> Solved | None:
+    """Return the partition that an earlier task has left, if there is one."""
+    if not path or not os.path.exists(path):
+        return None
+    with np.load(path, allow_pickle=False) as kept:
+        record = json.loads(str(kept["record"]))
+        return Solved(kept["rows"], float(kept["stability"]), record)
+
+
+def _remember(path: str, solved: Solved) -> None:
+    """Leave a partition for tasks to come, completely or not at all."""
+    if path and not os.path.exists(path):
+        own = f"{path}.{os.getpid()}.tmp"
+        with open(own, "wb") as file:
+            record = np.array(json.dumps(solved.record))
+            np.savez(file, rows=solved.rows, stability=np.array(solved.stability), record=record)
+        os.replace(own, path)
+
+
+def _number(value: float) -> float | None:
+    """Return a number that JSON can hold."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _numbers(values: Any) -> list[float | None] | None:
+    """Return numbers that JSON can hold, with as many digits as anybody reads."""
+    if values is None:
+        return None
+    return [None if not math.isfinite(v) else float(f"{v:.9g}") for v in np.ravel(values)]
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def quiet() -> None:
+    """Keep warnings to the rows: a row says whether a solve converged."""
+    warnings.simplefilter("ignore")

@@ -1,0 +1,121 @@
+"""Files of JSON lines that survive a kill at any moment."""
+
+import json
+import os
+from collections.abc import Callable, Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+# Written and removed again before the first solve, to learn whether the disk has room.
+PROBE_BYTES = 1 << 20
+
+
+class Journal:
+    """Append objects to a file, one a line, each key once.
+
+    What a kill has torn, the end of the last line, is removed when the file is opened. Objects
+    are on the disk when :meth:`append` returns.
+
+    Parameters
+    ----------
+    path : Path
+        The file, made where it is not there.
+    key : callable
+        From an object to what makes it the same as another.
+    """
+
+    def __init__(self, path: Path, key: Callable[[dict[str, Any]], Hashable]):
+        self.path, self._key = path, key
+        self.objects: list[dict[str, Any]] = []
+        self.known: set[Hashable] = set()
+        with path.open("a+b") as file:
+            file.seek(0)
+            content = file.read()
+            whole = content.rfind(b"\n") + 1
+            for number, line in enumerate(content[:whole].splitlines(), start=1):
+                try:
+                    self._remember(json.loads(line))
+                except (ValueError, KeyError) as error:
+                    raise ValueError(
+                        f"{path}, line {number}: is no row of a benchmark ({error}); give another "
+                        "folder, or remove the line"
+                    ) from None
+            if whole < len(content):
+                file.truncate(whole)
+
+    def append(self, objects: Iterable[dict[str, Any]]) -> None:
+        """Write the objects whose keys are not there yet."""
+        keyed = {self._key(each): each for each in objects}
+        new = [each for key, each in keyed.items() if key not in self.known]
+        if not new:
+            return
+        text = "".join(json.dumps(each, allow_nan=False) + "\n" for each in new).encode()
+        with self.path.open("ab") as file:
+            start = file.tell()
+            try:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                # A full disk must not leave half a line to those who read meanwhile.
+                os.truncate(self.path, start)
+                raise
+        for each in new:
+            self._remember(each)
+
+    def drop(self, unwanted: Callable[[dict[str, Any]], bool]) -> int:
+        """Remove objects, all at once, and return how many they were."""
+        kept = [each for each in self.objects if not unwanted(each)]
+        n_dropped = len(self.objects) - len(kept)
+        if n_dropped:
+            fresh = self.path.with_suffix(".new")
+            fresh.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
+            os.replace(fresh, self.path)
+            self.objects, self.known = [], set()
+            for each in kept:
+                self._remember(each)
+        return n_dropped
+
+    def _remember(self, each: dict[str, Any]) -> None:
+        """Keep an object that is on the disk."""
+        self.objects.append(each)
+        self.known.add(self._key(each))
+
+
+def check_room(folder: Path) -> None:
+    """Learn before the first solve whether the folder can be written, and has room."""
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / f".probe-{os.getpid()}"
+    try:
+        with probe.open("wb") as file:
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+class Lock:
+    """Let one run at a time write into a folder; a killed run leaves nothing locked."""
+
+    def __init__(self, folder: Path):
+        self._path = folder / ".lock"
+
+    def __enter__(self) -> "Lock":
+        self._file = self._path.open("w")
+        try:
+            import fcntl
+        except ImportError:  # no such locks on this system
+            return self
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise ValueError(
+                f"{self._path.parent}: another run writes into this folder; wait for its end, or "
+                "give another folder"
+            ) from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()

@@ -1,0 +1,347 @@
+"""A plan is data: which data sets, which methods, which settings, how many repetitions."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mkclust.bench.entries import MethodEntry, find_entry
+from mkclust.datasets import AVAILABLE, CATALOG
+from mkclust.datasets.catalog import SPELLINGS, spelling
+
+
+class PlanError(ValueError):
+    """Say what is wrong with a plan, in which line and at which key."""
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """A data set of a plan.
+
+    Attributes
+    ----------
+    name : str
+        A name that :func:`mkclust.datasets.load` knows, or the name to give the data in `path`.
+    path : str
+        A file to read instead, relative to the plan.
+    precomputed : bool
+        Whether square arrays in that file are kernels.
+    n_clusters : int or None
+        Number of clusters; by default that of the classes.
+    max_settings : int or None
+        Most grid points of a method on this set.
+    download : bool
+        Whether the set may be fetched where it is not there.
+    """
+
+    name: str
+    path: str = ""
+    precomputed: bool = False
+    n_clusters: int | None = None
+    max_settings: int | None = None
+    download: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a benchmark runs: data sets x methods x settings x repetitions.
+
+    Attributes
+    ----------
+    datasets : tuple of DatasetEntry
+        Data sets.
+    methods : tuple of MethodEntry
+        Methods with their settings.
+    repetitions : int
+        Repetitions of the settings that stand for a method: its default, the best of its grid by
+        each score, the most stable one.
+    grid_repetitions : int
+        Repetitions by which grid points are compared.
+    seed : int
+        Seed of the first repetition; the next have the following numbers.
+    n_init : int
+        Starts of k-means in a repetition; the best counts.
+    init : str
+        How k-means starts: "random" (from random samples) or "k-means++".
+    resample : float
+        1: solve once on all samples and discretize repeatedly. Less than that: every repetition
+        is a refit on that share of the samples, the same for all methods.
+    time_limit : float or None
+        Most seconds of a solve.
+    memory_limit : float or None
+        Most GB of a process.
+    threads : int
+        Threads of a process. The rows do not depend on the number of processes; the last digits
+        of a solve may depend on this.
+    missing : str
+        What to do about data sets that are not there: "error" or "skip".
+    folder : Path
+        The folder of the plan, which its paths are relative to.
+    """
+
+    datasets: tuple[DatasetEntry, ...]
+    methods: tuple[MethodEntry, ...]
+    repetitions: int = 50
+    grid_repetitions: int = 5
+    seed: int = 0
+    n_init: int = 10
+    init: str = "random"
+    resample: float = 1.0
+    time_limit: float | None = None
+    memory_limit: float | None = None
+    threads: int = 1
+    missing: str = "error"
+    folder: Path = field(default=Path(), compare=False)
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """What must be the same for rows to be comparable."""
+        names = ("seed", "n_init", "init", "resample", "grid_repetitions", "threads")
+        return {name: getattr(self, name) for name in names}
+
+
+# What each number or word of a plan may be, and how to say so.
+_Rule = tuple[Callable[[Any], bool], str]
+
+
+def _whole(least: int) -> _Rule:
+    return (
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
+        f"a whole number of at least {least}",
+    )
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _one_of(*words: str) -> _Rule:
+    return (lambda value: value in words, " or ".join(map(repr, words)))
+
+
+_TEXT: _Rule = (lambda value: isinstance(value, str) and value != "", "a text")
+_FLAG: _Rule = (lambda value: isinstance(value, bool), "true or false")
+_POSITIVE: _Rule = (_positive, "a positive number")
+_SHARE: _Rule = (lambda value: _positive(value) and value <= 1, "a number above 0, at most 1")
+_TABLE: _Rule = (lambda value: isinstance(value, dict), "a table, such as {reg = 0.5}")
+_LISTS: _Rule = (
+    lambda value: (
+        value == "authors"
+        or (isinstance(value, dict) and all(isinstance(v, list) and v for v in value.values()))
+    ),
+    'a table of lists, such as {reg = [0.5, 1.0]}, or "authors"',
+)
+
+_PLAN: dict[str, _Rule] = {
+    "repetitions": _whole(1),
+    "grid_repetitions": _whole(1),
+    "seed": _whole(0),
+    "n_init": _whole(1),
+    "init": _one_of("random", "k-means++"),
+    "resample": _SHARE,
+    "time_limit": _POSITIVE,
+    "memory_limit": _POSITIVE,
+    "threads": _whole(1),
+    "missing": _one_of("error", "skip"),
+}
+_DATASET: dict[str, _Rule] = {
+    "name": _TEXT,
+    "path": _TEXT,
+    "precomputed": _FLAG,
+    "n_clusters": _whole(1),
+    "max_settings": _whole(1),
+    "download": _FLAG,
+}
+_METHOD: dict[str, _Rule] = {
+    "method": _TEXT,
+    "labels": _TEXT,
+    "name": _TEXT,
+    "parameters": _TABLE,
+    "grid": _LISTS,
+    "input": _one_of("concatenated", "views", "kernels", "average-kernel"),
+    "max_samples": _whole(1),
+    "max_settings": _whole(1),
+}
+
+
+def read_plan(path: str | Path) -> Plan:
+    """Read a plan from a TOML file, and check all of it.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The plan. ``datasets`` and ``methods`` are lists; an entry is a name or a table, so that
+        one more of either is one more line.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    PlanError
+        With the line and the key of a mistake, and the nearest name where one is unknown.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path}: is no text ({error.reason}); a plan is a TOML file") from None
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        last = f"at line {len(text.splitlines())}, the end"
+        raise PlanError(f"{path}: {str(error).replace('at end of document', last)}") from None
+    return _Reader(path, text).plan(given)
+
+
+class _Reader:
+    """Check a plan's content; remember its text, to tell the line of a mistake."""
+
+    def __init__(self, path: Path, text: str):
+        self.path = path
+        self.lines = [_without_comment(line) for line in text.splitlines()]
+
+    def plan(self, given: dict[str, Any]) -> Plan:
+        """Return the plan, or refuse it."""
+        lists = {"datasets": _one_of(), "methods": _one_of()}
+        self._check_keys(given, _PLAN | lists)
+        for key in lists:
+            if not isinstance(given.get(key), list) or not given[key]:
+                self._refuse(key, "must be a list of names or tables, with at least one entry")
+        self._check_values({k: v for k, v in given.items() if k not in lists}, _PLAN)
+        datasets = [self._dataset(entry) for entry in given.pop("datasets")]
+        methods = [self._method(entry) for entry in given.pop("methods")]
+        for key, entries in (("datasets", datasets), ("methods", methods)):
+            names = [entry.name for entry in entries]
+            if twice := [name for name in names if names.count(name) > 1]:
+                advice = "give one of them another name"
+                self._refuse(key, f"has {twice[0]!r} twice; {advice}", twice[0])
+        repetitions = given.get("repetitions", Plan.repetitions)
+        if given.get("grid_repetitions", 0) > repetitions:
+            self._refuse("grid_repetitions", f"is more than the {repetitions} repetitions")
+        given.setdefault("grid_repetitions", min(Plan.grid_repetitions, repetitions))
+        return Plan(tuple(datasets), tuple(methods), **given, folder=self.path.parent)
+
+    def _dataset(self, given: Any) -> DatasetEntry:
+        """Return one data set, or refuse it."""
+        table = self._table(given, "datasets", "name", _DATASET)
+        if "path" in table:
+            file = self.path.parent / table["path"]
+            if not file.exists():
+                self._refuse("path", f"{file}: no such file", table["path"])
+            return DatasetEntry(**{"name": file.stem} | table)
+        if "name" not in table:
+            self._refuse("datasets", f"has an entry without name or path: {table}")
+        name = SPELLINGS.get(spelling(table["name"]))
+        if name is None:
+            advice = _nearest(table["name"], AVAILABLE)
+            self._refuse("name", f"{table['name']!r}: unknown data set; {advice}", table["name"])
+        if table.get("precomputed"):
+            self._refuse("precomputed", "belongs to a path; a named set knows it", table["name"])
+        return DatasetEntry(**table | {"name": name})
+
+    def _method(self, given: Any) -> MethodEntry:
+        """Return one method, or refuse it."""
+        table = self._table(given, "methods", "method", _METHOD)
+        if ("method" in table) == ("labels" in table):
+            self._refuse("methods", f"has an entry without method or labels, or with both: {table}")
+        key = "method" if "method" in table else "labels"
+        try:
+            return find_entry(table, self.path.parent)
+        except ValueError as error:
+            # The message begins with the key that is wrong.
+            wrong, _, message = str(error).partition(": ")
+            line_key = wrong if wrong in table else key
+            raise self._mistake(line_key, message, table[key]) from None
+
+    def _table(self, given: Any, where: str, short: str, rules: dict[str, _Rule]) -> dict:
+        """Return an entry as a table; a text is the short form of one."""
+        if isinstance(given, str):
+            given = {short: given}
+        if not isinstance(given, dict):
+            self._refuse(where, f"has the entry {given!r}; give a name or a table")
+        self._check_keys(given, rules, where)
+        self._check_values(given, rules)
+        return given
+
+    def _check_keys(self, given: Mapping, rules: Mapping, where: str = "") -> None:
+        """Refuse a key that nobody knows."""
+        for key in given:
+            if key not in rules:
+                of = f" of {where}" if where else ""
+                self._refuse(key, f"unknown key{of}; {_nearest(key, tuple(rules))}")
+
+    def _check_values(self, given: Mapping, rules: Mapping[str, _Rule]) -> None:
+        """Refuse a value that its key may not have."""
+        for key, value in given.items():
+            holds, advice = rules[key]
+            if not holds(value):
+                self._refuse(key, f"is {value!r}; give {advice}", value)
+
+    def _mistake(self, key: str, message: str, value: Any = None) -> PlanError:
+        """Return what is wrong with the plan, with the line of the key."""
+        number = self._line(key, value)
+        where = f"{self.path}, line {number}" if number else str(self.path)
+        return PlanError(f"{where}: {key}: {message}")
+
+    def _refuse(self, key: str, message: str, value: Any = None) -> NoReturn:
+        """Refuse the plan."""
+        raise self._mistake(key, message, value)
+
+    def _line(self, key: str, value: Any) -> int | None:
+        """Return the line where a key stands with its value, or the value alone, or the key."""
+        assigned = re.compile(rf"(^|[^\w-]){re.escape(key)}[\"']?\s*=")
+        shown = f'"{value}"' if isinstance(value, str) else None
+        quoted = [shown, shown and shown.replace('"', "'")]
+        has_key = [bool(assigned.search(line)) for line in self.lines]
+        has_value = [any(q and q in line for q in quoted) for line in self.lines]
+        both = [a and b for a, b in zip(has_key, has_value, strict=True)]
+        for found in (both, has_value, has_key):
+            if True in found:
+                return found.index(True) + 1
+        return None
+
+
+def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
+    """Return the data sets of a plan that are there, by the names they have there.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+
+    Returns
+    -------
+    present : list of DatasetEntry
+        Where only a substitute is there, it has the substitute's name.
+    missing : list of str
+        The names of the others.
+    """
+    present: list[DatasetEntry] = []
+    missing: list[str] = []
+    for entry in plan.datasets:
+        if entry.path or entry.download:
+            present.append(entry)
+            continue
+        names = (entry.name, *CATALOG[entry.name].stand_ins)
+        there = next((name for name in names if CATALOG[name].present()), None)
+        if there is None:
+            missing.append(entry.name)
+        elif there not in [other.name for other in present]:  # a stand-in may be named as well
+            present.append(replace(entry, name=there))
+    return present, missing
+
+
+def _without_comment(line: str) -> str:
+    """Return a line of a plan without its comment (a "#" within a text counts as one, too)."""
+    return line.partition("#")[0]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """Return the advice that names what may have been meant."""
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"choose among {', '.join(known)}"

@@ -1,0 +1,373 @@
+"""Run a plan: what is not there yet, in parallel, each result on the disk before the next."""
+
+import hashlib
+import heapq
+import itertools
+import json
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Protocol
+
+import numpy
+import scipy
+import sklearn
+
+import mkclust
+from mkclust.bench.entries import MethodEntry
+from mkclust.bench.execute import Row, Task, TaskResult, read_labels, repetition_rows
+from mkclust.bench.journal import Journal, Lock, check_room
+from mkclust.bench.plan import DatasetEntry, Plan, PlanError, find_datasets
+from mkclust.bench.workers import Failure, Finished, Pool
+from mkclust.datasets import DatasetError, load
+from mkclust.tables.rows import canonical, choose
+
+# What is known of a data set that cannot be read.
+NO_FACTS: Row = {
+    "paper": "",
+    "caveat": "",
+    "n_samples": None,
+    "n_kernels": None,
+    "n_clusters": None,
+}
+
+
+class Watcher(Protocol):
+    """Whoever wants to know how a run goes on."""
+
+    def update(self, done: int, left: int, seconds_left: float, what: str) -> None:
+        """Hear how many tasks are done and left, for how long, and what is going on."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended.
+
+    Attributes
+    ----------
+    rows : Path
+        The file of all rows.
+    n_rows : int
+        How many it has.
+    n_new : int
+        How many are of this run.
+    failures : list of dict
+        The rows whose status is not "ok".
+    missing : list of str
+        Data sets that are not there and were left out.
+    """
+
+    rows: Path
+    n_rows: int
+    n_new: int
+    failures: list[Row]
+    missing: list[str]
+
+
+def run_plan(
+    plan: Plan,
+    folder: str | Path,
+    *,
+    n_processes: int | None = None,
+    retry: bool = False,
+    watcher: Watcher | None = None,
+) -> Summary:
+    """Run what a plan asks for and the folder does not hold yet.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    folder : str or path-like
+        Where ``rows.jsonl`` (a row for each repetition) and ``solves.jsonl`` (weights and history
+        of each solve) are, or will be.
+    n_processes : int or None, default=None
+        How many processes; by default as many as leave each its ``plan.threads`` cores.
+    retry : bool, default=False
+        Do again what has failed before.
+    watcher : Watcher or None, default=None
+        Told about every second.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    ValueError
+        If the folder holds rows of another protocol, or is in use.
+    OSError
+        If the folder cannot be written or is full: before the first solve.
+    """
+    folder = Path(folder)
+    present, missing = find_datasets(plan)
+    if missing and plan.missing == "error":
+        raise PlanError(_explain_missing(missing))
+    check_room(folder)
+    with Lock(folder):
+        _check_protocol(plan, folder)
+        run = _Run(plan, folder, present)
+        if retry:
+            run.rows.drop(lambda row: row["status"] != "ok")
+        before = len(run.rows.objects)
+        if n_processes is None:
+            n_processes = max(1, _cores() // plan.threads)
+        with Pool(plan, n_processes) as pool:
+            run.work(pool, watcher)
+        rows = run.rows.objects
+        failures = [row for row in rows if row["status"] != "ok"]
+        return Summary(run.rows.path, len(rows), len(rows) - before, failures, missing)
+
+
+@dataclass
+class _Pair:
+    """A method on a data set: what is known, what is going on."""
+
+    dataset: DatasetEntry
+    method: MethodEntry
+    order: int
+    settings: list[dict[str, Any]] = field(default_factory=list)
+    repetitions: int = 0
+    n_running: int = 0
+    rows: list[Row] = field(default_factory=list)
+
+
+class _Run:
+    """The state of a run: rows on the disk, tasks that wait, tasks that are going on."""
+
+    def __init__(self, plan: Plan, folder: Path, datasets: list[DatasetEntry]):
+        self.plan, self.folder, self.datasets = plan, folder, datasets
+        self.rows = Journal(folder / "rows.jsonl", row_key)
+        self.solves = Journal(folder / "solves.jsonl", row_key)
+        self.partitions = folder / "partitions"
+        self.partitions.mkdir(exist_ok=True)
+        for torn in self.partitions.glob("*.tmp"):
+            torn.unlink()
+        self.facts: dict[str, Row] = {}
+        self.pairs: dict[tuple[str, str], _Pair] = {}
+        self.queue: list[tuple[int, int, Task | DatasetEntry]] = []
+        self.count = itertools.count()
+        self.seconds: dict[tuple[str, str], list[float]] = {}
+        self.stamp = {"versions": versions(), "machine": machine()}
+
+    def work(self, pool: Pool, watcher: Watcher | None) -> None:
+        """Do all that is to be done."""
+        for order, dataset in enumerate(self.datasets):
+            for method in self.plan.methods:
+                pair = _Pair(dataset, method, order)
+                self.pairs[dataset.name, method.name] = pair
+        for row in self.rows.objects:
+            if (row["dataset"], row["method"]) in self.pairs:
+                self.pairs[row["dataset"], row["method"]].rows.append(row)
+        for order, dataset in enumerate(self.datasets):
+            self._put(order, dataset)
+        while self.queue or pool.busy:
+            while self.queue and pool.n_free:
+                pool.begin(heapq.heappop(self.queue)[-1])
+            for finished in pool.wait(1.0):
+                self._take(finished)
+            if watcher is not None:
+                watcher.update(*self._progress(pool))
+        for left in self.partitions.iterdir():
+            left.unlink()
+        self.partitions.rmdir()
+
+    def _take(self, finished: Finished) -> None:
+        """Write down the result of a job, and line up what follows from it."""
+        job, result = finished.job, finished.result
+        if isinstance(job, DatasetEntry):
+            self._learn(job, result)
+            return
+        pair = self.pairs[job.dataset.name, job.method.name]
+        pair.n_running -= 1
+        self.seconds.setdefault((job.dataset.name, job.method.name), []).append(finished.seconds)
+        if isinstance(result, TaskResult):
+            self.solves.append(result.solves)
+            self._write(pair, result.rows)
+        else:
+            assert isinstance(result, Failure)
+            facts = self.facts[job.dataset.name]
+            what = {"status": result.status, "message": result.message}
+            self._write(pair, repetition_rows(job, self.plan, facts, what)[:1])
+        self._continue(pair)
+
+    def _learn(self, dataset: DatasetEntry, result: Any) -> None:
+        """Take the facts of a data set, and line up its tasks."""
+        failed = isinstance(result, Failure)
+        facts = self.facts[dataset.name] = NO_FACTS if failed else result
+        for method in self.plan.methods:
+            pair = self.pairs[dataset.name, method.name]
+            pair.settings = method.settings(dataset.max_settings, facts["n_kernels"] or 1)
+            pair.repetitions, problem = self._repetitions(pair)
+            if failed:
+                problem = result
+            elif method.max_samples and facts["n_samples"] > method.max_samples:
+                limit = f"{facts['n_samples']} samples, more than the plan's {method.max_samples}"
+                problem = Failure("skipped", limit)
+            if problem is not None:
+                task = self._task(pair, pair.settings[0], [0])
+                what = {"status": problem.status, "message": problem.message}
+                self._write(pair, repetition_rows(task, self.plan, facts, what))
+            else:
+                self._continue(pair)
+
+    def _repetitions(self, pair: _Pair) -> tuple[int, Failure | None]:
+        """Return how often a method is repeated, or why it cannot be run."""
+        if pair.method.kind == "labels":
+            try:
+                columns = read_labels(pair.method, pair.dataset.name, self.plan.folder)
+            except (ValueError, OSError) as error:
+                return 0, Failure("failed", f"{type(error).__name__}: {error}")
+            found = f"no file {pair.method.labels} of the name {pair.dataset.name}"
+            return len(columns), None if columns else Failure("skipped", found)
+        if pair.method.kind == "estimator" and self.plan.resample == 1:
+            # Without a seed every repetition would be the same.
+            seeded = "random_state" in pair.method.estimator()().get_params()
+            return (self.plan.repetitions if seeded else 1), None
+        return self.plan.repetitions, None
+
+    def _continue(self, pair: _Pair) -> None:
+        """Line up what a method on a data set still needs, if nothing of it is going on."""
+        if pair.n_running:
+            return
+        alone = len(pair.settings) == 1
+        first = pair.repetitions if alone else min(self.plan.grid_repetitions, pair.repetitions)
+        tasks = list(self._missing(pair, pair.settings, first))
+        if not tasks and not alone:
+            chosen = [json.loads(text) for text in choose(pair.rows).settings()]
+            tasks = list(self._missing(pair, chosen, pair.repetitions))
+        for task in tasks:
+            pair.n_running += 1
+            self._put(pair.order, task)
+        if not tasks:
+            for setting in pair.settings:
+                self._partition(pair, setting).unlink(missing_ok=True)
+
+    def _missing(self, pair: _Pair, settings: list[dict[str, Any]], up_to: int) -> Iterator[Task]:
+        """Yield the tasks for repetitions that are not on the disk."""
+        given_up = {row["parameters"] for row in pair.rows if row["status"] != "ok"}
+        there = {(row["parameters"], row["repetition"]) for row in pair.rows}
+        for setting in settings:
+            name = canonical(setting)
+            left = [r for r in range(up_to) if (name, r) not in there]
+            if left and name not in given_up:
+                yield self._task(pair, setting, left)
+
+    def _task(self, pair: _Pair, setting: dict[str, Any], repetitions: list[int]) -> Task:
+        """Return a task of a pair."""
+        keep = pair.method.partitions and self.plan.resample == 1 and len(pair.settings) > 1
+        return Task(
+            pair.dataset,
+            pair.method,
+            setting,
+            default=not pair.method.oracle and setting == pair.settings[0],
+            repetitions=tuple(repetitions),
+            partition=str(self._partition(pair, setting)) if keep else "",
+        )
+
+    def _partition(self, pair: _Pair, setting: dict[str, Any]) -> Path:
+        """Return where the partition of a setting is kept until its last repetition."""
+        text = json.dumps([pair.dataset.name, pair.method.name, canonical(setting)])
+        return self.partitions / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
+
+    def _put(self, order: int, job: Task | DatasetEntry) -> None:
+        """Let a job wait its turn: by data set, so that its kernels are read but once."""
+        heapq.heappush(self.queue, (order, next(self.count), job))
+
+    def _write(self, pair: _Pair, rows: list[Row]) -> None:
+        """Put rows on the disk."""
+        rows = [row | self.stamp for row in rows]
+        self.rows.append(rows)
+        pair.rows += rows
+
+    def _progress(self, pool: Pool) -> tuple[int, int, float, str]:
+        """Return what a watcher is told."""
+        done = [seconds for group in self.seconds.values() for seconds in group]
+        usual = median(done) if done else 0.0
+        waiting = [(job, 0.0) for *_, job in self.queue]
+        seconds_left, n_left = 0.0, 0
+        for job, elapsed in [*waiting, *pool.running]:
+            if isinstance(job, Task):
+                own = self.seconds.get((job.dataset.name, job.method.name))
+                expected = sum(own) / len(own) if own else usual
+                seconds_left += max(expected - elapsed, 0.0)
+                n_left += 1
+        names = [
+            f"{job.dataset.name} {job.method.name}" if isinstance(job, Task) else job.name
+            for job, _ in pool.running
+        ]
+        return len(done), n_left, seconds_left / pool.n_processes, ", ".join(dict.fromkeys(names))
+
+
+def row_key(row: Row) -> tuple[Any, ...]:
+    """Return what makes a row the same as another."""
+    names = ("dataset", "method", "parameters", "resample", "repetition")
+    return tuple(row[name] for name in names)
+
+
+def versions() -> str:
+    """Return what a result may depend on, in a line."""
+    modules = (mkclust, numpy, scipy, sklearn)
+    told = [f"{module.__name__} {module.__version__}" for module in modules]
+    return ", ".join([*told, f"python {platform.python_version()}"])
+
+
+def machine() -> str:
+    """Return what times depend on, in a line."""
+    return f"{platform.system()} {platform.machine()}, {_model()}{_cores()} cores"
+
+
+def failures_by_reason(rows: list[Row]) -> list[tuple[str, int]]:
+    """Return the failures in words, and how many settings each concerns."""
+    told = (f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in rows)
+    return list(Counter(told).items())
+
+
+def _explain_missing(names: list[str]) -> str:
+    """Return which data sets are not there, and where the first of them comes from."""
+    try:
+        load(names[0])
+    except DatasetError as error:
+        return f'not there: {", ".join(names)} (or write missing = "skip"). {error}'
+    raise AssertionError(f"{names[0]} is there")
+
+
+def _model() -> str:
+    """Return the name of the processor, where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0]}, " if names else ""
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _check_protocol(plan: Plan, folder: Path) -> None:
+    """Refuse a folder whose rows could not be compared with those of this plan."""
+    file = folder / "protocol.json"
+    told = json.dumps(plan.protocol, indent=1) + "\n"
+    if not file.exists():
+        fresh = file.with_suffix(".new")
+        fresh.write_text(told, encoding="utf-8")
+        os.replace(fresh, file)
+        return
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        raise ValueError(f"{file}: is no protocol; remove it, or give another folder") from None
+    for name, value in plan.protocol.items():
+        if before.get(name) != value:
+            raise ValueError(
+                f"{folder}: holds rows with {name} = {before.get(name)!r}, the plan says "
+                f"{value!r}; give another folder, or restore the plan"
+            )

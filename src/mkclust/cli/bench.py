@@ -1,0 +1,105 @@
+"""The command ``mkclust bench``: run a plan, and say how far it is."""
+
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mkclust import bench
+from mkclust.bench.run import failures_by_reason
+from mkclust.cli.failures import CommandError, expected_failures
+from mkclust.cli.printing import count
+
+# Where nobody looks at a bar, a line this often, in seconds.
+LINE_EVERY = 60
+MAX_FAILURES = 20
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.toml", help="What to run.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of the rows; by default bench/ and the plan's name."),
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Number of processes; by default one a core.")
+]
+Retry = Annotated[bool, typer.Option("--retry", help="Do again what has failed before.")]
+Archive = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Also write a compressed copy to keep: see mkclust report."),
+]
+
+
+def run(
+    plan: PlanFile,
+    out: Folder = None,
+    jobs: Jobs = None,
+    retry: Retry = False,
+    archive: Archive = None,
+) -> None:
+    """Run a benchmark plan; a second run goes on where the first was stopped."""
+    folder = Path("bench") / plan.stem if out is None else out
+    started = time.perf_counter()
+    with expected_failures():
+        read = bench.read_plan(plan)
+        with Bar() as bar:
+            summary = bench.run_plan(read, folder, n_processes=jobs, retry=retry, watcher=bar)
+        if archive is not None:
+            bench.archive(folder, archive)
+    for name in summary.missing:
+        typer.echo(f"Not there, left out: {name}")
+    reasons = failures_by_reason(summary.failures)
+    for reason, number in reasons[:MAX_FAILURES]:
+        typer.echo(f"No result ({count(number, 'setting')}): {reason}")
+    if len(reasons) > MAX_FAILURES:
+        typer.echo(f"... and {len(reasons) - MAX_FAILURES} more reasons, in {summary.rows}")
+    if summary.n_rows == len(summary.failures):
+        raise CommandError(f"nothing was scored; see the messages in {summary.rows}")
+    typer.echo(
+        f"{count(summary.n_new, 'new row')} in {time.perf_counter() - started:.0f} s, "
+        f"{count(summary.n_rows, 'row')} in {summary.rows}"
+    )
+    typer.echo(f"Tables and figures: mkclust report {folder}")
+
+
+class Bar:
+    """A bar with the remaining time on a terminal; elsewhere a line now and then."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr
+        self._live = self._stream.isatty()
+        self._last = time.monotonic()
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._write("", "\r")
+
+    def update(self, done: int, left: int, seconds_left: float, what: str) -> None:
+        """Show how far the run is."""
+        total = max(done + left, 1)
+        text = f"{done}/{total} tasks, about {duration(seconds_left)} left, {what}"
+        if self._live:
+            cells = 20 * done // total
+            self._write(f"[{'#' * cells}{'.' * (20 - cells)}] {text}", "\r")
+        elif time.monotonic() - self._last >= LINE_EVERY:
+            self._last = time.monotonic()
+            self._write(text, "\n")
+
+    def _write(self, text: str, end: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        clear = "\r" + " " * width + "\r" if self._live else ""
+        self._stream.write(clear + text[:width] + ("" if end == "\r" else end))
+        self._stream.flush()
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that suits it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
