@@ -20,10 +20,10 @@ from conftest import blob_views
 from mkclust import METHODS
 from mkclust.bench import Plan, PlanError, archive, read_plan, run_plan
 from mkclust.bench.entries import find_entry, thin
-from mkclust.bench.execute import subsample
+from mkclust.bench.execute import Solved, remember, subsample
 from mkclust.bench.journal import Journal, Lock, check_room
 from mkclust.bench.prepare import Prepared
-from mkclust.bench.run import row_key
+from mkclust.bench.run import partition_name, row_key
 from mkclust.discretize import discretize
 from mkclust.metrics import scores
 from mkclust.tables.rows import canonical, choose, read_rows, read_solves
@@ -219,6 +219,45 @@ def test_labels_made_elsewhere_are_scored_one_column_a_repetition(folder, headin
     assert {row["seed"] for row in rows} == {None}
 
 
+def test_labels_are_scored_on_the_part_of_their_repetition(folder):
+    y = np.load(folder / "one.npz")["y"]
+    wrong = np.where(np.arange(60) < 6, (y + 1) % 3, y)
+    (folder / "one.csv").write_text("".join(f"{label}\n" for label in wrong))
+    path = write_plan(folder, '{ labels = "one.csv", name = "theirs" }', resample=0.5)
+    run(path, folder / "out")
+    [row] = read_rows(folder / "out")
+    part = subsample(60, read_plan(path), 0)
+    assert row["acc"] == pytest.approx(scores(y[part], wrong[part])["acc"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,\n2,\n1,\n", "one.csv, column 2: no label in line 1"),
+        ("0,1\n1,2\n2,2\n", "one.csv, column 1: no label occurs twice"),
+        ("1,2\n1\n", "one.csv: lines differ in length"),
+        ("x" * 200_000 + "\n", "one.csv: is no table of labels"),
+    ],
+)
+def test_what_can_hardly_be_labels_becomes_a_row_that_says_so(folder, text, message):
+    (folder / "one.csv").write_text(text)
+    run(write_plan(folder, '{ labels = "*.csv", name = "theirs" }, "avg-kkm"'), folder / "out")
+    rows = read_rows(folder / "out")
+    [row] = [row for row in rows if row["method"] == "theirs"]
+    assert message in row["message"]
+    assert sum(row["status"] == "ok" for row in rows) == 4
+
+
+def test_spellings_of_a_number_are_one_label_and_text_has_no_heading(folder):
+    y = np.load(folder / "one.npz")["y"]
+    spelled = [f"{label}" if i % 2 else f"{label}.0" for i, label in enumerate(y)]
+    named = [f"cluster {label}" for label in y]
+    (folder / "one.1.csv").write_text("\n".join(spelled))
+    (folder / "one.2.csv").write_text("\r\n".join(named))
+    run(write_plan(folder, '{ labels = "*.csv", name = "theirs" }'), folder / "out")
+    assert [row["acc"] for row in read_rows(folder / "out")] == [1.0, 1.0]
+
+
 def test_labels_of_other_samples_become_a_row_that_says_so(folder):
     (folder / "one.csv").write_text("1\n2\n")
     run(write_plan(folder, '{ labels = "*.csv", name = "theirs" }'), folder / "out")
@@ -248,6 +287,7 @@ def troublesome(folder, monkeypatch):
         "class Eats(KMeans):\n"
         "    def fit_predict(self, X): return np.ones(10**9).sum()\n"
     )
+    monkeypatch.delitem(sys.modules, "troublesome", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.syspath_prepend(str(folder))
     return folder
@@ -280,6 +320,58 @@ def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
     again = run(path, troublesome / "out", retry=True)
     assert {row["method"] for row in again.failures} == {"sleeps", "dies", "leaves", "eats"}
     assert again.n_rows == 4 + 4 + 4
+
+
+def test_one_failing_repetition_leaves_the_others(troublesome):
+    text = (troublesome / "troublesome.py").read_text()
+    (troublesome / "troublesome.py").write_text(
+        text + "class Moody(KMeans):\n"
+        "    def fit_predict(self, X):\n"
+        "        if self.random_state == 2: raise ValueError('not today')\n"
+        "        return super().fit_predict(X)\n"
+    )
+    run(write_plan(troublesome, '"troublesome:Moody"'), troublesome / "out")
+    rows = sorted(read_rows(troublesome / "out"), key=lambda row: row["repetition"])
+    assert [row["status"] for row in rows] == ["ok", "ok", "failed", "ok"]
+    assert (rows[2]["seed"], rows[2]["message"]) == (2, "ValueError: not today")
+
+
+def test_a_clusterer_cannot_change_what_the_next_one_gets(troublesome):
+    text = (troublesome / "troublesome.py").read_text()
+    (troublesome / "troublesome.py").write_text(
+        text + "class Writes(KMeans):\n    def fit_predict(self, X):\n        X[0][:] = 0\n"
+    )
+    methods = '{ method = "troublesome:Writes", input = "kernels" }, "avg-kkm"'
+    run(write_plan(troublesome, methods), troublesome / "out")
+    run(write_plan(troublesome, '"avg-kkm"'), troublesome / "alone")
+    beside = [row for row in read_rows(troublesome / "out") if row["method"] == "avg-kkm"]
+    assert without_times(beside) == without_times(read_rows(troublesome / "alone"))
+    [row] = [row for row in read_rows(troublesome / "out") if row["method"] == "writes"]
+    assert "read-only" in row["message"]
+
+
+def test_asymmetric_kernels_are_refused(folder):
+    views, y = blob_views(np.random.default_rng(0), n=30, k=3, strengths=(1.0, 1.0))
+    K = np.stack([v @ v.T for v in views])
+    K[0, 1, 2] += 5
+    np.savez(folder / "kernels.npz", K=K, y=y)
+    run(write_plan(folder, '"avg-kkm"', datasets='{ path = "kernels.npz" }'), folder / "out")
+    [row] = read_rows(folder / "out")
+    assert row["status"] == "failed"
+    assert "symmetric" in row["message"]
+
+
+def test_data_that_were_mended_are_run_without_being_asked(folder):
+    whole = dict(np.load(folder / "one.npz"))
+    np.savez(folder / "one.npz", a=whole["a"], b=whole["b"])
+    path = write_plan(folder, '"avg-kkm", { method = "lf-mvc", grid = { reg = [8.0] } }')
+    assert {row["status"] for row in run(path, folder / "out").failures} == {"failed"}
+    np.savez(folder / "one.npz", **whole)
+    summary = run(path, folder / "out")
+    assert not summary.failures
+    assert summary.n_rows == 4 + 2 * 2 + sum(
+        row["repetition"] >= 2 and row["method"] == "lf-mvc" for row in read_rows(folder / "out")
+    )
 
 
 def test_data_sets_that_are_too_large_for_a_method_are_skipped_in_words(folder):
@@ -397,20 +489,37 @@ def test_a_torn_line_is_removed_and_a_damaged_one_refused(tmp_path):
         Journal(path, lambda row: row["n"])
 
 
-def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
-    journal = Journal(tmp_path / "rows.jsonl", lambda row: row["n"])
+@pytest.mark.parametrize("room", [10, 1000, 9000])
+def test_a_full_disk_leaves_no_half_line(tmp_path, room):
+    path = tmp_path / "rows.jsonl"
+    journal = Journal(path, lambda row: row["n"])
     journal.append([{"n": 1}])
+    before = path.read_bytes()
+    program = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from mkclust.bench.journal import Journal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "path, room = Path(sys.argv[1]), int(sys.argv[2])\n"
+        "journal = Journal(path, lambda row: row['n'])\n"
+        "limit = path.stat().st_size + room\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
+        "journal.append([{'n': n, 'text': 'x' * 100} for n in range(2, 200)])\n"
+    )
+    command = [sys.executable, "-c", program, str(path), str(room)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert "File too large" in found.stderr
+    assert path.read_bytes() == before
 
+
+def test_a_full_disk_is_told_before_the_first_solve(tmp_path, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        journal.append([{"n": 2}])
-    assert (tmp_path / "rows.jsonl").read_text() == '{"n": 1}\n'
-    with pytest.raises(OSError, match="No space left"):
         check_room(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
@@ -423,6 +532,20 @@ def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
 # --- bad plans --------------------------------------------------------------------------------
 
 MISTAKES = [
+    ("memory_limit = inf", 1, "memory_limit: is inf"),
+    ("seed = 4294967290", 1, "seed: and the repetitions exceed"),
+    ('datasets = [{ path = "." }]', 1, "path: .: no such file"),
+    ('datasets = [{ path = "plan.toml" }]', 1, "path: plan.toml: give a file of"),
+    ('datasets = [{ name = "ccv", download = true }]', 1, "ccv cannot be fetched"),
+    ('methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]', 1, "set by the benchmark"),
+    ('methods = [{ method = "lkam", grid = { n_init = [3] } }]', 1, "set by the benchmark"),
+    ('methods = [{ method = "sklearn.decomposition:PCA" }]', 1, "no scikit-learn clusterer"),
+    ('methods = [{ method = "sklearn.pipeline:Pipeline" }]', 1, "missing 1 required"),
+    ('methods = [{ method = ":X" }]', 1, "write package.module:Class"),
+    ('methods = [{ method = ".x:X" }]', 1, "write package.module:Class"),
+    ('methods = [{ method = "lkam", parameters = { reg = 2020-01-01 } }]', 1, "parameters:"),
+    ('methods = [{ labels = "/nowhere/*.csv", name = "x" }]', 1, "no file matches"),
+    ('methods = ["lkam", { method = "mkkm", max_samples = 0 }]', 1, "max_samples: is 0"),
     ("repetitions = 0", 1, "repetitions: is 0; give a whole number"),
     ("n_inti = 3", 1, "n_inti: unknown key; did you mean 'n_init'?"),
     ("resample = 1.5", 1, "resample: is 1.5"),
@@ -468,6 +591,47 @@ def test_a_plan_with_a_mistake_names_the_line_and_the_key(folder, line, number, 
         assert "line" in str(caught.value)
 
 
+def test_the_line_is_that_of_the_entry_with_the_mistake(folder):
+    path = folder / "plan.toml"
+    path.write_text(
+        'datasets = [ # "max_settings = 0"\n  "digits",\n]\n'
+        'methods = [\n  { method = "lkam", name = "a, ]#", max_settings = 3 },\n'
+        '  { method = "lkam", grid = { reg = [1.0], neighbors = [0.1] }, max_settings = 0 },\n]\n'
+    )
+    with pytest.raises(PlanError, match="line 6: max_settings: is 0"):
+        read_plan(path)
+    path.write_text(
+        '[[datasets]]\nname = "digits"\n[[methods]]\nmethod = "lkam"\nmax_settings = 3\n'
+        '[[methods]]\nmethod = "mkkm"\nmax_settings = 0\n'
+    )
+    with pytest.raises(PlanError, match="line 8: max_settings: is 0"):
+        read_plan(path)
+    path.write_text('datasets = ["digits"]\nmethods = [\n"mkkm",\n"lkam",\n"mkkm"]\n')
+    with pytest.raises(PlanError, match="line 5: methods: has 'mkkm' twice"):
+        read_plan(path)
+
+
+def test_a_plan_may_begin_with_a_byte_order_mark_and_name_a_part_of_a_file(folder):
+    path = folder / "plan.toml"
+    text = 'datasets = [{ path = "one.npz::a" }]\nmethods = ["avg-kkm"]\nrepetitions = 1'
+    path.write_text(text, encoding="utf-8-sig")
+    run(path, folder / "out")
+    [row] = read_rows(folder / "out")
+    assert (row["dataset"], row["n_kernels"], row["status"]) == ("one", 12, "ok")
+
+
+def test_a_script_that_runs_itself_again_is_told(folder):
+    script = folder / "script.py"
+    script.write_text(
+        "from mkclust.bench import read_plan, run_plan\n"
+        f"run_plan(read_plan({str(write_plan(folder, chr(34) + 'mkkm' + chr(34)))!r}), "
+        f"{str(folder / 'out')!r}, n_processes=1)\n"
+    )
+    found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert "if __name__ == '__main__'" in found.stderr
+    assert not read_rows(folder / "out")
+
+
 def test_more_grid_repetitions_than_repetitions_are_refused(folder):
     path = write_plan(folder, '"mkkm"', repetitions=3, grid_repetitions=4)
     with pytest.raises(PlanError, match="line 2: grid_repetitions: is more than the 3"):
@@ -509,6 +673,44 @@ def test_rows_of_another_protocol_are_not_mixed_in(folder):
     run(write_plan(folder, '"avg-kkm"'), folder / "out")
     with pytest.raises(ValueError, match="holds rows with n_init = 2, the plan says 3"):
         run(write_plan(folder, '"avg-kkm"', n_init=3), folder / "out")
+
+
+@pytest.mark.parametrize(
+    ("methods", "datasets", "message"),
+    [
+        ('"avg-kkm"', '{ path = "one.npz", n_clusters = 4 }', "other data"),
+        ('"avg-kkm"', '{ path = "two.npz", name = "one" }', "other data"),
+        ('{ method = "mkkm", name = "avg-kkm" }', '{ path = "one.npz" }', "another method"),
+    ],
+)
+def test_rows_of_something_else_are_not_mixed_in(folder, methods, datasets, message):
+    run(write_plan(folder, '"avg-kkm"'), folder / "out")
+    with pytest.raises(ValueError, match=f"rows of one avg-kkm are of {message}"):
+        run(write_plan(folder, methods, datasets=datasets), folder / "out")
+
+
+def test_another_default_under_the_same_name_is_refused(folder):
+    entry = '{{ method = "mkkm-mir", name = "m", parameters = {{ reg = {} }} }}'
+    run(write_plan(folder, entry.format(2.0)), folder / "out")
+    with pytest.raises(ValueError, match="other parameters"):
+        run(write_plan(folder, entry.format(0.25)), folder / "out")
+
+
+def test_a_partition_left_by_a_kill_is_used_for_its_own_data_only(folder):
+    path = write_plan(folder, '{ method = "lf-mvc", grid = { reg = [0.5] } }')
+    plan = read_plan(path)
+    prepared = Prepared.read(plan.datasets[0], plan.folder)
+    own = METHODS["lf-mvc"](3, kernels="precomputed").fit(prepared.kernels)
+    record = dict.fromkeys(("n_iter", "converged", "gap", "alignments"), 0) | {"solve_seconds": 99}
+    for fingerprint, used in ((prepared.fingerprint, True), ("another", False)):
+        out = folder / fingerprint
+        (out / "partitions").mkdir(parents=True)
+        name = partition_name("one", fingerprint, "lf-mvc", {"reg": 0.5})
+        left = Solved(own.embedding_, 0.5, record)
+        remember(str(out / "partitions" / name), left)
+        run(path, out)
+        rows = [row for row in read_rows(out) if row["parameters"] == '{"reg": 0.5}']
+        assert all((row["solve_seconds"] == 99) == used for row in rows)
 
 
 def test_more_repetitions_and_methods_are_added_to_what_is_there(folder):

@@ -1,6 +1,7 @@
 """The methods of a plan: the library's own, any scikit-learn clusterer, labels made elsewhere."""
 
 import difflib
+import glob
 import importlib
 import inspect
 import itertools
@@ -12,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.methods import METHODS
+from mkclust.tables.rows import canonical
 
 Kind = Literal["own", "single-kernel", "estimator", "concatenated-kmeans", "labels"]
 
@@ -20,6 +22,13 @@ REFERENCES: dict[str, Kind] = {
     "best-single-kernel": "single-kernel",
     "concatenated-kmeans": "concatenated-kmeans",
 }
+
+
+# Parameters that are the protocol's, the same for all methods.
+OTHER_RESERVED = frozenset({"random_state"})
+OWN_RESERVED = OTHER_RESERVED.union(
+    ("n_clusters", "kernels", "center", "normalize", "psd", "validate", "n_init")
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,13 @@ class MethodEntry:
     labels: str = ""
     max_samples: int | None = None
     max_settings: int | None = None
+
+    @property
+    def source(self) -> str:
+        """What the entry runs, in a few words; parameters apart."""
+        if self.kind == "labels":
+            return f"labels {self.labels}"
+        return f"{self.method} on {self.input}" if self.kind == "estimator" else self.method
 
     @property
     def oracle(self) -> bool:
@@ -138,20 +154,30 @@ def _evenly(length: int, count: int) -> list[int]:
     return [int(i) for i in np.rint(np.linspace(0, length - 1, count))]
 
 
+def label_files(pattern: str, folder: Path) -> list[Path]:
+    """Return the files that a pattern names, relative to a folder or absolute, in order."""
+    return sorted(folder / name for name in glob.glob(pattern, root_dir=folder, recursive=True))
+
+
 def import_class(text: str) -> type:
     """Return the class that "package.module:Class" names, or say why there is none."""
     module, _, name = text.partition(":")
+    if not module or not name or module.startswith("."):
+        raise ValueError(f"method: {text!r}: write package.module:Class")
     try:
-        found = getattr(importlib.import_module(module), name)
-    except ImportError as error:
-        raise ValueError(f"method: {text!r} cannot be imported ({error})") from None
-    except AttributeError:
-        known = [n for n, v in vars(importlib.import_module(module)).items() if inspect.isclass(v)]
+        imported = importlib.import_module(module)
+    except Exception as error:  # importing runs other people's code
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"method: {text!r} cannot be imported ({reason})") from None
+    found = getattr(imported, name, None)
+    if found is None:
+        known = [n for n, value in vars(imported).items() if inspect.isclass(value)]
         near = difflib.get_close_matches(name, known, n=1)
         advice = f"did you mean {module}:{near[0]}?" if near else "check the name"
-        raise ValueError(f"method: {module} has no class {name!r}; {advice}") from None
-    if not (inspect.isclass(found) and hasattr(found, "fit") and hasattr(found, "get_params")):
-        raise ValueError(f"method: {text} is no scikit-learn clusterer (no fit or get_params)")
+        raise ValueError(f"method: {module} has no class {name!r}; {advice}")
+    needed = ("fit_predict", "get_params", "set_params")
+    if not inspect.isclass(found) or not all(hasattr(found, method) for method in needed):
+        raise ValueError(f"method: {text} is no scikit-learn clusterer (no {' or '.join(needed)})")
     return found
 
 
@@ -180,7 +206,7 @@ def find_entry(table: Mapping[str, Any], folder: Path) -> MethodEntry:
             raise ValueError('labels: needs a name for the rows, such as name = "matlab-mkkm"')
         if extra := sorted(given.keys() - {"labels", "name"}):
             raise ValueError(f"{extra[0]}: labels made elsewhere have no such key; remove it")
-        if not any(folder.glob(given["labels"])):
+        if not label_files(given["labels"], folder):
             raise ValueError(f"labels: no file matches {folder / given['labels']}")
         return MethodEntry(kind="labels", **given)
     method = given["method"]
@@ -202,19 +228,33 @@ def find_entry(table: Mapping[str, Any], folder: Path) -> MethodEntry:
         if given["grid"] is None:
             raise ValueError('grid: "authors" is known for the methods of mkclust only; give lists')
     entry = MethodEntry(kind=kind, **given)
+    entry.estimator()  # told apart from what its parameters do
     _check_settings(entry)
     return entry
 
 
 def _check_settings(entry: MethodEntry) -> None:
     """Refuse parameters that the class does not have, or that it refuses itself."""
-    known = entry.estimator()().get_params()
+    try:
+        known = entry.estimator()(**entry.parameters).get_params()
+        canonical({**entry.parameters, **entry.grid})  # must be text to be told from another
+    except (ImportError, ValueError) as error:
+        raise ValueError(f"parameters: {error}") from None
+    except TypeError as error:
+        known = _known_parameters(entry.estimator())
+        if set(entry.parameters) <= set(known):
+            raise ValueError(f"parameters: {error}") from None
+    except Exception as error:  # other people's code
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"parameters: {entry.method} cannot be made ({reason})") from None
     for key, names in (("parameters", entry.parameters), ("grid", entry.grid)):
         for name in names:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
                 raise ValueError(f"{key}: {entry.name} has no parameter {name!r}; {advice}")
+            if name in (OWN_RESERVED if entry.kind == "own" else OTHER_RESERVED):
+                raise ValueError(f"{key}: {name} is set by the benchmark; remove it")
     if entry.kind == "own":
         settings = [entry.parameters]
         settings += [{name: value} for name, values in entry.grid.items() for value in values]
@@ -224,3 +264,8 @@ def _check_settings(entry: MethodEntry) -> None:
             except (ValueError, TypeError) as error:
                 key = "grid" if setting is not entry.parameters else "parameters"
                 raise ValueError(f"{key}: {error}") from None
+
+
+def _known_parameters(estimator: type) -> list[str]:
+    """Return the names of the parameters of a class."""
+    return [name for name in inspect.signature(estimator).parameters if name != "self"]

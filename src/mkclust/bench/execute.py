@@ -1,5 +1,6 @@
 """One task of a benchmark: solve once, discretize repeatedly, score."""
 
+import contextlib
 import csv
 import json
 import math
@@ -17,7 +18,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust.bench.entries import MethodEntry
+from mkclust.bench.entries import MethodEntry, label_files
 from mkclust.bench.plan import DatasetEntry, Plan
 from mkclust.bench.prepare import Prepared
 from mkclust.discretize import discretize, nearest_center, normalize_rows
@@ -65,6 +66,7 @@ class Task:
         return {
             "dataset": self.dataset.name,
             "method": self.method.name,
+            "entry": self.method.source,
             "oracle": self.method.oracle,
             "parameters": canonical(self.parameters),
             "default": self.default,
@@ -117,12 +119,18 @@ def describe_data(prepared: Prepared) -> Row:
     """Return what a row says of its data set."""
     data = prepared.data
     return {
+        "fingerprint": prepared.fingerprint,
         "paper": data.paper,
         "caveat": data.caveat,
         "n_samples": data.n_samples,
         "n_kernels": len(prepared.names),
         "n_clusters": prepared.n_clusters,
     }
+
+
+def repeats_solve(method: MethodEntry, plan: Plan) -> bool:
+    """Return whether every repetition is a solve of its own."""
+    return method.kind != "labels" and (plan.resample < 1 or not method.partitions)
 
 
 def repetition_rows(task: Task, plan: Plan, data: Row, what: Row) -> list[Row]:
@@ -173,10 +181,11 @@ def _discretized(
         part = prepared
         if plan.resample < 1:
             part = prepared.part(subsample(prepared.data.n_samples, plan, row["repetition"]))
-            solved = _solve(task, plan, part, clock, explain=not rows)
+            # The weights of one refit stand for all.
+            solved = _solve(task, plan, part, clock, explain=row["repetition"] == 0)
         elif solved is None:
-            solved = _remembered(task.partition) or _solve(task, plan, part, clock)
-            _remember(task.partition, solved)
+            solved = remembered(task.partition) or _solve(task, plan, part, clock)
+            remember(task.partition, solved)
         assert solved is not None
         labels, _ = discretize(
             solved.rows,
@@ -192,7 +201,7 @@ def _discretized(
             | {"stability": solved.stability}
             | scores(part.y, labels)
         )
-        if not solves:
+        if not solves and solved.record["alignments"] is not None:
             repetition = row["repetition"] if plan.resample < 1 else None
             data = {name: row[name] for name in ("paper", "caveat", "resample")}
             solves.append(task.heading | data | {"repetition": repetition} | solved.record)
@@ -299,10 +308,12 @@ def _given_labels(
     rows = repetition_rows(task, plan, describe_data(prepared), {"seed": None})
     scored = []
     for row in rows:
-        labels = columns[row["repetition"]]
+        labels = np.array(columns[row["repetition"]])
         if len(labels) != n:
             raise ValueError(f"{len(labels)} labels for the {n} samples of {task.dataset.name}")
-        scored.append(row | scores(prepared.y, np.array(labels)))
+        everyone = np.arange(n)
+        part = subsample(n, plan, row["repetition"]) if plan.resample < 1 else everyone
+        scored.append(row | scores(prepared.y[part], labels[part]))
     return TaskResult(scored, [])
 
 
@@ -310,7 +321,7 @@ def read_labels(entry: MethodEntry, dataset: str, folder: Path) -> list[list[str
     """Return the labelings made elsewhere for a data set, one a repetition.
 
     Files are named after the data set: ``digit.csv`` with a column for each repetition, or
-    ``digit.1.csv``, ``digit.2.csv``, ... A first line that holds no number is a heading.
+    ``digit.1.csv``, ``digit.2.csv``, ... A first line without numbers above numbers is a heading.
 
     Parameters
     ----------
@@ -324,23 +335,50 @@ def read_labels(entry: MethodEntry, dataset: str, folder: Path) -> list[list[str
     Returns
     -------
     list of list of str
+
+    Raises
+    ------
+    ValueError
+        If a file is no table of labels, one column a repetition.
     """
     named = re.compile(rf"{re.escape(dataset)}(\.(\d+))?\.\w+$", re.IGNORECASE)
-    found = {path: named.match(path.name) for path in folder.glob(entry.labels)}
+    found = {path: named.match(path.name) for path in label_files(entry.labels, folder)}
     numbered = [(int(match[2] or 0), path) for path, match in found.items() if match]
     columns: list[list[str]] = []
     for _, path in sorted(numbered):
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [line for line in csv.reader(file) if line]
-        if lines and not any(_is_number(cell) for cell in lines[0]):
-            lines = lines[1:]
-        if len({len(line) for line in lines}) > 1:
-            raise ValueError(f"{path}: its lines differ in length; write one column a repetition")
-        columns += [[cell.strip() for cell in column] for column in zip(*lines, strict=True)]
+        columns += _label_columns(path)
     return columns
 
 
-def _remembered(path: str) -> Solved | None:
+def _label_columns(path: Path) -> list[list[str]]:
+    """Return the columns of a file of labels, refusing what can hardly be labels."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name}: is no table of labels ({error})") from None
+    numeric = [all(map(_is_number, line)) for line in lines]
+    if len(lines) > 1 and all(numeric[1:]) and not any(map(_is_number, lines[0])):
+        lines = lines[1:]
+    if len({len(line) for line in lines}) > 1:
+        raise ValueError(f"{path.name}: lines differ in length; write one column a repetition")
+    columns = [[_plain_label(cell) for cell in column] for column in zip(*lines, strict=True)]
+    for number, column in enumerate(columns, start=1):
+        where = f"{path.name}, column {number}"
+        if "" in column:
+            line = column.index("") + 1
+            raise ValueError(f"{where}: no label in line {line}; write one for every sample")
+        if len(column) > 2 and len(set(column)) == len(column):
+            raise ValueError(f"{where}: no label occurs twice; leave out numbers of samples")
+    return columns
+
+
+def _plain_label(text: str) -> str:
+    """Return a label in one spelling: 1, 1.0 and 1e0 are the same cluster."""
+    return repr(float(text)) if _is_number(text) else text
+
+
+def remembered(path: str) -> Solved | None:
     """Return the partition that an earlier task has left, if there is one."""
     if not path or not os.path.exists(path):
         return None
@@ -349,10 +387,13 @@ def _remembered(path: str) -> Solved | None:
         return Solved(kept["rows"], float(kept["stability"]), record)
 
 
-def _remember(path: str, solved: Solved) -> None:
+def remember(path: str, solved: Solved) -> None:
     """Leave a partition for tasks to come, completely or not at all."""
-    if path and not os.path.exists(path):
-        own = f"{path}.{os.getpid()}.tmp"
+    if not path or os.path.exists(path):
+        return
+    own = f"{path}.{os.getpid()}.tmp"
+    # Without it the next task solves again; a full disk is told where rows are written.
+    with contextlib.suppress(OSError):
         with open(own, "wb") as file:
             record = np.array(json.dumps(solved.record))
             np.savez(file, rows=solved.rows, stability=np.array(solved.stability), record=record)

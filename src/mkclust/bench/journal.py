@@ -35,7 +35,7 @@ class Journal:
             for number, line in enumerate(content[:whole].splitlines(), start=1):
                 try:
                     self._remember(json.loads(line))
-                except (ValueError, KeyError) as error:
+                except (ValueError, KeyError, TypeError) as error:
                     raise ValueError(
                         f"{path}, line {number}: is no row of a benchmark ({error}); give another "
                         "folder, or remove the line"
@@ -50,15 +50,16 @@ class Journal:
         if not new:
             return
         text = "".join(json.dumps(each, allow_nan=False) + "\n" for each in new).encode()
-        with self.path.open("ab") as file:
+        # Without a buffer: what is left in one after a failure would be written on closing.
+        with self.path.open("ab", buffering=0) as file:
             start = file.tell()
             try:
-                file.write(text)
-                file.flush()
+                while text:
+                    text = text[file.write(text) :]
                 os.fsync(file.fileno())
             except OSError:
                 # A full disk must not leave half a line to those who read meanwhile.
-                os.truncate(self.path, start)
+                file.truncate(start)
                 raise
         for each in new:
             self._remember(each)
@@ -69,7 +70,10 @@ class Journal:
         n_dropped = len(self.objects) - len(kept)
         if n_dropped:
             fresh = self.path.with_suffix(".new")
-            fresh.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
+            with fresh.open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(each) + "\n" for each in kept)
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(fresh, self.path)
             self.objects, self.known = [], set()
             for each in kept:

@@ -1,16 +1,21 @@
 """A plan is data: which data sets, which methods, which settings, how many repetitions."""
 
 import difflib
-import re
+import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from mkclust.bench.entries import MethodEntry, find_entry
+from mkclust.bench.lines import Lines
 from mkclust.datasets import AVAILABLE, CATALOG
 from mkclust.datasets.catalog import SPELLINGS, spelling
+from mkclust.datasets.files import READERS
+
+# The largest seed that k-means takes.
+MAX_SEED = 2**32 - 1
 
 
 class PlanError(ValueError):
@@ -115,7 +120,8 @@ def _whole(least: int) -> _Rule:
 
 
 def _positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 < value < math.inf
 
 
 def _one_of(*words: str) -> _Rule:
@@ -187,7 +193,7 @@ def read_plan(path: str | Path) -> Plan:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise PlanError(f"{path}: is no text ({error.reason}); a plan is a TOML file") from None
     try:
@@ -203,7 +209,8 @@ class _Reader:
 
     def __init__(self, path: Path, text: str):
         self.path = path
-        self.lines = [_without_comment(line) for line in text.splitlines()]
+        self.lines = Lines(text)
+        self.within: range | None = None  # the lines of the entry that is being read
 
     def plan(self, given: dict[str, Any]) -> Plan:
         """Return the plan, or refuse it."""
@@ -213,35 +220,51 @@ class _Reader:
             if not isinstance(given.get(key), list) or not given[key]:
                 self._refuse(key, "must be a list of names or tables, with at least one entry")
         self._check_values({k: v for k, v in given.items() if k not in lists}, _PLAN)
-        datasets = [self._dataset(entry) for entry in given.pop("datasets")]
-        methods = [self._method(entry) for entry in given.pop("methods")]
-        for key, entries in (("datasets", datasets), ("methods", methods)):
-            names = [entry.name for entry in entries]
-            if twice := [name for name in names if names.count(name) > 1]:
-                advice = "give one of them another name"
-                self._refuse(key, f"has {twice[0]!r} twice; {advice}", twice[0])
+        datasets = list(self._entries("datasets", given.pop("datasets"), self._dataset))
+        methods = list(self._entries("methods", given.pop("methods"), self._method))
         repetitions = given.get("repetitions", Plan.repetitions)
+        if given.get("seed", 0) + repetitions > MAX_SEED:
+            self._refuse("seed", f"and the repetitions exceed {MAX_SEED}; give a smaller one")
         if given.get("grid_repetitions", 0) > repetitions:
             self._refuse("grid_repetitions", f"is more than the {repetitions} repetitions")
         given.setdefault("grid_repetitions", min(Plan.grid_repetitions, repetitions))
         return Plan(tuple(datasets), tuple(methods), **given, folder=self.path.parent)
+
+    def _entries(self, key: str, given: list, read: Callable[[Any], Any]) -> Iterator[Any]:
+        """Yield the entries of a list, each name once."""
+        names = set()
+        for index, entry in enumerate(given):
+            self.within = self.lines.entry(key, index)
+            found = read(entry)
+            if found.name in names:
+                self._refuse(key, f"has {found.name!r} twice; give one of them another name")
+            names.add(found.name)
+            yield found
+        self.within = None
 
     def _dataset(self, given: Any) -> DatasetEntry:
         """Return one data set, or refuse it."""
         table = self._table(given, "datasets", "name", _DATASET)
         if "path" in table:
             file = self.path.parent / table["path"]
-            if not file.exists():
-                self._refuse("path", f"{file}: no such file", table["path"])
+            if not file.exists():  # a part of a file, perhaps
+                file = self.path.parent / table["path"].rpartition("::")[0]
+            if not file.is_file():
+                self._refuse("path", f"{table['path']}: no such file")
+            if file.suffix.lower() not in READERS:
+                known = ", ".join(READERS)
+                self._refuse("path", f"{table['path']}: give a file of {known}")
             return DatasetEntry(**{"name": file.stem} | table)
         if "name" not in table:
             self._refuse("datasets", f"has an entry without name or path: {table}")
         name = SPELLINGS.get(spelling(table["name"]))
         if name is None:
             advice = _nearest(table["name"], AVAILABLE)
-            self._refuse("name", f"{table['name']!r}: unknown data set; {advice}", table["name"])
+            self._refuse("name", f"{table['name']!r}: unknown data set; {advice}")
+        if table.get("download") and not CATALOG[name].fetch:
+            self._refuse("download", f"{name} cannot be fetched; remove it")
         if table.get("precomputed"):
-            self._refuse("precomputed", "belongs to a path; a named set knows it", table["name"])
+            self._refuse("precomputed", "belongs to a path; a named set knows it")
         return DatasetEntry(**table | {"name": name})
 
     def _method(self, given: Any) -> MethodEntry:
@@ -256,7 +279,7 @@ class _Reader:
             # The message begins with the key that is wrong.
             wrong, _, message = str(error).partition(": ")
             line_key = wrong if wrong in table else key
-            raise self._mistake(line_key, message, table[key]) from None
+            raise self._mistake(line_key, message) from None
 
     def _table(self, given: Any, where: str, short: str, rules: dict[str, _Rule]) -> dict:
         """Return an entry as a table; a text is the short form of one."""
@@ -280,30 +303,19 @@ class _Reader:
         for key, value in given.items():
             holds, advice = rules[key]
             if not holds(value):
-                self._refuse(key, f"is {value!r}; give {advice}", value)
+                self._refuse(key, f"is {value!r}; give {advice}")
 
-    def _mistake(self, key: str, message: str, value: Any = None) -> PlanError:
-        """Return what is wrong with the plan, with the line of the key."""
-        number = self._line(key, value)
+    def _mistake(self, key: str, message: str) -> PlanError:
+        """Return what is wrong with the plan, with the line of the key, or of its entry."""
+        number = self.lines.find(key, self.within)
+        if number is None and self.within is not None:
+            number = self.within[0]
         where = f"{self.path}, line {number}" if number else str(self.path)
         return PlanError(f"{where}: {key}: {message}")
 
-    def _refuse(self, key: str, message: str, value: Any = None) -> NoReturn:
+    def _refuse(self, key: str, message: str) -> NoReturn:
         """Refuse the plan."""
-        raise self._mistake(key, message, value)
-
-    def _line(self, key: str, value: Any) -> int | None:
-        """Return the line where a key stands with its value, or the value alone, or the key."""
-        assigned = re.compile(rf"(^|[^\w-]){re.escape(key)}[\"']?\s*=")
-        shown = f'"{value}"' if isinstance(value, str) else None
-        quoted = [shown, shown and shown.replace('"', "'")]
-        has_key = [bool(assigned.search(line)) for line in self.lines]
-        has_value = [any(q and q in line for q in quoted) for line in self.lines]
-        both = [a and b for a, b in zip(has_key, has_value, strict=True)]
-        for found in (both, has_value, has_key):
-            if True in found:
-                return found.index(True) + 1
-        return None
+        raise self._mistake(key, message)
 
 
 def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
@@ -334,11 +346,6 @@ def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
         elif there not in [other.name for other in present]:  # a stand-in may be named as well
             present.append(replace(entry, name=there))
     return present, missing
-
-
-def _without_comment(line: str) -> str:
-    """Return a line of a plan without its comment (a "#" within a text counts as one, too)."""
-    return line.partition("#")[0]
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

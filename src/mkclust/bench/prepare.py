@@ -1,11 +1,13 @@
 """A data set made ready for all methods: kernels, their stack, features, classes."""
 
+import hashlib
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.preprocessing import StandardScaler
 
 from mkclust.bench.plan import DatasetEntry
@@ -14,10 +16,13 @@ from mkclust.kernels import KernelBank
 from mkclust.linalg import to_host
 from mkclust.relaxation import relax
 from mkclust.stack import DenseStack, as_stack
+from mkclust.stack.checks import check_symmetry
 from mkclust.types import Float
 
 # How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
 SHARE_TOLERANCE = 1e-3
+# Rows of every kernel that a fingerprint of the data looks at.
+FINGERPRINT_ROWS = 64
 
 
 class NotApplicableError(ValueError):
@@ -60,7 +65,23 @@ class Prepared:
         if data.y is None:
             raise ValueError(f"{data.name}: has no classes to compare with; store them as y")
         kernels, names = make_kernels(data)
+        for name, kernel in zip(names, kernels, strict=True):
+            check_symmetry(kernel, str(name))
         return cls(data, kernels, names, entry.n_clusters or int(data.n_classes or 0))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short text that other data, or other kernels of them, would hardly share."""
+        digest = hashlib.sha256(repr((self.names, self.n_clusters, len(self.y))).encode())
+        digest.update(np.unique(self.y, return_inverse=True)[1].astype("<i8").tobytes())
+        rows = np.unique(np.linspace(0, len(self.y) - 1, FINGERPRINT_ROWS).astype(int))
+        for kernel in self.kernels:
+            part = kernel[rows]
+            part = part.toarray() if scipy.sparse.issparse(part) else np.asarray(part)
+            # To a few digits: the last ones differ between machines.
+            size = np.abs(part).max() or 1.0
+            digest.update(np.rint(part / size * 1e4).astype("<i4").tobytes())
+        return digest.hexdigest()[:16]
 
     def part(self, indices: np.ndarray) -> "Prepared":
         """Return the same of some of the samples."""
@@ -97,9 +118,9 @@ class Prepared:
         return np.clip(captured / self.own_sums, 0, 1)
 
     def input(self, kind: str) -> Any:
-        """Return what a clusterer is fitted on."""
+        """Return what a clusterer is fitted on; it cannot change what the next one gets."""
         if kind == "kernels":
-            return self.kernels
+            return [_read_only(kernel) for kernel in self.kernels]
         if kind == "average-kernel":
             # Not centered: what clusters by similarities takes negative ones for mistakes.
             stack = as_stack(self.kernels, center=False, validate=False)
@@ -109,8 +130,17 @@ class Prepared:
                 f"{self.data.name} has kernels only, no features for {kind} input"
             )
         if kind == "views":
-            return self.data.views
+            return {name: _read_only(view) for name, view in self.data.views.items()}
         return np.hstack([StandardScaler().fit_transform(v) for v in self.data.views.values()])
+
+
+def _read_only(array: Any) -> Any:
+    """Return an array that cannot be written to, without a copy where it is dense."""
+    if scipy.sparse.issparse(array):
+        return array.copy()
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def make_kernels(data: Dataset) -> tuple[Any, Any]:

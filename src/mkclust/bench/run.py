@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy
 import scipy
@@ -19,15 +19,23 @@ import sklearn
 
 import mkclust
 from mkclust.bench.entries import MethodEntry
-from mkclust.bench.execute import Row, Task, TaskResult, read_labels, repetition_rows
+from mkclust.bench.execute import (
+    Row,
+    Task,
+    TaskResult,
+    read_labels,
+    repeats_solve,
+    repetition_rows,
+)
 from mkclust.bench.journal import Journal, Lock, check_room
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError, find_datasets
 from mkclust.bench.workers import Failure, Finished, Pool
 from mkclust.datasets import DatasetError, load
-from mkclust.tables.rows import canonical, choose
+from mkclust.tables.rows import canonical, choose, is_default
 
 # What is known of a data set that cannot be read.
 NO_FACTS: Row = {
+    "fingerprint": None,
     "paper": "",
     "caveat": "",
     "n_samples": None,
@@ -190,9 +198,7 @@ class _Run:
             self._write(pair, result.rows)
         else:
             assert isinstance(result, Failure)
-            facts = self.facts[job.dataset.name]
-            what = {"status": result.status, "message": result.message}
-            self._write(pair, repetition_rows(job, self.plan, facts, what)[:1])
+            self._fail(pair, job, result)
         self._continue(pair)
 
     def _learn(self, dataset: DatasetEntry, result: Any) -> None:
@@ -208,12 +214,45 @@ class _Run:
             elif method.max_samples and facts["n_samples"] > method.max_samples:
                 limit = f"{facts['n_samples']} samples, more than the plan's {method.max_samples}"
                 problem = Failure("skipped", limit)
+            self._check_same(pair)
+            # What kept a method from its data is found out anew: it may have been mended.
+            if any(map(_kept_out, pair.rows)):
+                self._forget_kept_out(pair)
             if problem is not None:
-                task = self._task(pair, pair.settings[0], [0])
-                what = {"status": problem.status, "message": problem.message}
-                self._write(pair, repetition_rows(task, self.plan, facts, what))
+                self._fail(pair, self._task(pair, pair.settings[0], [0]), problem)
             else:
                 self._continue(pair)
+
+    def _forget_kept_out(self, pair: _Pair) -> None:
+        """Remove the rows that say why a method could not begin on its data."""
+        names = pair.dataset.name, pair.method.name
+        self.rows.drop(lambda row: (row["dataset"], row["method"]) == names and _kept_out(row))
+        pair.rows = [row for row in pair.rows if not _kept_out(row)]
+
+    def _fail(self, pair: _Pair, task: Task, failure: Failure) -> None:
+        """Write one row that says why a task has no scores."""
+        what = {"status": failure.status, "message": failure.message}
+        facts = self.facts[pair.dataset.name]
+        self._write(pair, repetition_rows(task, self.plan, facts, what)[:1])
+
+    def _check_same(self, pair: _Pair) -> None:
+        """Refuse rows of other data, or of another method under the same name."""
+        facts, default = self.facts[pair.dataset.name], canonical(pair.settings[0])
+        now = {"fingerprint": facts["fingerprint"], "entry": pair.method.source}
+        words = {"fingerprint": "other data", "entry": "another method"}
+        for row in pair.rows:
+            for name, value in now.items():
+                if None not in (row.get(name), value) and row[name] != value:
+                    self._refuse(pair, f"{words[name]} ({row[name]}, now {value})")
+            if is_default(row) and row["parameters"] != default:
+                self._refuse(pair, f"other parameters ({row['parameters']}, now {default})")
+
+    def _refuse(self, pair: _Pair, difference: str) -> NoReturn:
+        """Refuse a folder whose rows are of something else."""
+        raise ValueError(
+            f"{self.folder}: its rows of {pair.dataset.name} {pair.method.name} are of "
+            f"{difference}; give another folder or another name"
+        )
 
     def _repetitions(self, pair: _Pair) -> tuple[int, Failure | None]:
         """Return how often a method is repeated, or why it cannot be run."""
@@ -221,7 +260,7 @@ class _Run:
             try:
                 columns = read_labels(pair.method, pair.dataset.name, self.plan.folder)
             except (ValueError, OSError) as error:
-                return 0, Failure("failed", f"{type(error).__name__}: {error}")
+                return 1, Failure("failed", f"{type(error).__name__}: {error}")
             found = f"no file {pair.method.labels} of the name {pair.dataset.name}"
             return len(columns), None if columns else Failure("skipped", found)
         if pair.method.kind == "estimator" and self.plan.resample == 1:
@@ -249,13 +288,27 @@ class _Run:
 
     def _missing(self, pair: _Pair, settings: list[dict[str, Any]], up_to: int) -> Iterator[Task]:
         """Yield the tasks for repetitions that are not on the disk."""
-        given_up = {row["parameters"] for row in pair.rows if row["status"] != "ok"}
+        # Repetitions of one solve fail together; of several, each for itself, unless the first
+        # fails or a limit is met.
+        together = not repeats_solve(pair.method, self.plan)
+        given_up = {
+            row["parameters"]
+            for row in pair.rows
+            if row["status"] != "ok"
+            and (together or row["repetition"] == 0 or row["status"] != "failed")
+        }
         there = {(row["parameters"], row["repetition"]) for row in pair.rows}
         for setting in settings:
             name = canonical(setting)
             left = [r for r in range(up_to) if (name, r) not in there]
-            if left and name not in given_up:
+            if name in given_up or not left:
+                continue
+            if together:
                 yield self._task(pair, setting, left)
+                continue
+            # The first goes ahead: where it fails, the others need not be tried.
+            for repetition in left[:1] if left[0] == 0 else left:
+                yield self._task(pair, setting, [repetition])
 
     def _task(self, pair: _Pair, setting: dict[str, Any], repetitions: list[int]) -> Task:
         """Return a task of a pair."""
@@ -271,8 +324,9 @@ class _Run:
 
     def _partition(self, pair: _Pair, setting: dict[str, Any]) -> Path:
         """Return where the partition of a setting is kept until its last repetition."""
-        text = json.dumps([pair.dataset.name, pair.method.name, canonical(setting)])
-        return self.partitions / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
+        data = self.facts[pair.dataset.name]["fingerprint"]
+        name = partition_name(pair.dataset.name, data, pair.method.name, setting)
+        return self.partitions / name
 
     def _put(self, order: int, job: Task | DatasetEntry) -> None:
         """Let a job wait its turn: by data set, so that its kernels are read but once."""
@@ -301,6 +355,17 @@ class _Run:
             for job, _ in pool.running
         ]
         return len(done), n_left, seconds_left / pool.n_processes, ", ".join(dict.fromkeys(names))
+
+
+def _kept_out(row: Row) -> bool:
+    """Return whether a row says that a method does not apply, or that data cannot be read."""
+    return row["status"] == "skipped" or (row["status"] == "failed" and row["n_samples"] is None)
+
+
+def partition_name(dataset: str, data: str, method: str, setting: dict[str, Any]) -> str:
+    """Return the name of the file for the partition of a setting on certain data."""
+    text = json.dumps([dataset, data, method, canonical(setting)])
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
 
 
 def row_key(row: Row) -> tuple[Any, ...]:

@@ -34,6 +34,7 @@ class _Worker:
     process: Any
     line: Any
     job: Any = None
+    ready: bool = False
     started: float = 0.0
     solving_since: float | None = None
 
@@ -127,9 +128,19 @@ class Pool:
             kind, content = worker.line.recv()
         except (EOFError, OSError):
             worker.process.join(5)
-            yield self._lose(worker, _death(worker.process.exitcode))
+            code = worker.process.exitcode
+            if code in (-signal.SIGTERM, -signal.SIGHUP):
+                raise KeyboardInterrupt from None  # whoever ends processes means the run
+            if not worker.ready:
+                raise ChildProcessError(
+                    f"a process ended before its first task (exit code {code}); in a script, run "
+                    "plans under if __name__ == '__main__'"
+                ) from None
+            yield self._lose(worker, _death(code))
             return
-        if kind == "clock":
+        if kind == "ready":
+            worker.ready = True
+        elif kind == "clock":
             worker.solving_since = time.monotonic() if content else None
         else:
             yield Finished(worker.job, content, time.monotonic() - worker.started)
@@ -171,6 +182,7 @@ def work(line: Any, plan: Plan) -> None:
     _limit_memory(plan.memory_limit)
     quiet()
     prepared: tuple[str, Prepared] | None = None
+    line.send(("ready", None))
     with threadpool_limits(plan.threads):
         while True:
             try:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from mkclust import bench
+from mkclust.bench.journal import check_room
 from mkclust.bench.run import failures_by_reason
 from mkclust.cli.failures import CommandError, expected_failures
 from mkclust.cli.printing import count
@@ -44,6 +45,8 @@ def run(
     started = time.perf_counter()
     with expected_failures():
         read = bench.read_plan(plan)
+        if archive is not None:
+            check_room(archive)
         with Bar() as bar:
             summary = bench.run_plan(read, folder, n_processes=jobs, retry=retry, watcher=bar)
         if archive is not None:

@@ -27,7 +27,7 @@ class Curve:
     title : str
         What was solved.
     history : sequence of float
-        Values of the objective; the first before the first iteration.
+        Values of the objective, one an iteration.
     lower_bounds : sequence of float or None
         Certified lower bounds on the minimum, one for each value; NaN where there is none.
     remark : str

@@ -133,8 +133,12 @@ def draw_ratios(
         ax.plot(found, np.full(len(found), row), "o", color=FAINT, alpha=0.6, markersize=5.5)
         middle = float(np.median(found))
         ax.plot([middle, middle], [row - 0.32, row + 0.32], color=BLUE, linewidth=3)
-        span = f"{_times(found.min())} to {_times(found.max())}" if len(found) > 1 else ""
-        _write_beside(ax, row, f"{_times(middle)}   {span}".rstrip())
+        span = (
+            f"{page.as_ratio(found.min())} to {page.as_ratio(found.max())}"
+            if len(found) > 1
+            else ""
+        )
+        _write_beside(ax, row, f"{page.as_ratio(middle)}   {span}".rstrip())
     ax.axvline(1.0, color=INK, linewidth=0.8, linestyle=":")
     _name_lines(ax, list(ratios), named=True)
     _scale_logarithmic(ax)
@@ -185,7 +189,7 @@ def _write_words(ax: Axes, dots: Sequence[Dot]) -> None:
     for row, dot in enumerate(dots):
         if dot.value is None:
             right = dot.reference is not None and dot.reference < middle
-            ax.text(0.98 if right else 0.02, row, page.short(dot.words, 38),
+            ax.text(0.98 if right else 0.02, row, page.beginning(dot.words),
                     transform=ax.get_yaxis_transform(), ha="right" if right else "left",
                     va="center", fontsize=8, style="italic", color=INK,
                     parse_math=False)  # fmt: skip
@@ -216,12 +220,6 @@ def _scale_logarithmic(ax: Axes) -> None:
     ax.xaxis.set_major_locator(LogLocator(numticks=6))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _times(ratio: float) -> str:
-    """Return a ratio as it is said: 0.85×, 3.2×, 410×."""
-    digits = 2 if ratio < 1 else 1 if ratio < 10 else 0
-    return f"{ratio:,.{digits}f}{page.TIMES}"
 
 
 def _marks(legend: Mapping[str, str]) -> list[Any]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDEST = 10.0  # points of difference from which on the color no longer deepens
+WIDE = 6  # methods from which on maps are one below the other, not side by side
+FEW_KERNELS = 15
 READING = (
     "A weight says how the kernels are mixed; it is not importance. For SimpleMKKM a large weight "
     "means little agreement with the consensus. The shade of a weight is relative to the method's "
@@ -53,11 +55,13 @@ def draw_weights(
     """
     weights, alignments = (np.array(values, dtype=float) for values in (weights, alignments))
     m, q = weights.shape
-    width = min(max(6.5, 2.6 + 1.0 * q), 16.0)
+    # Side by side unless many methods would make a wide page with small letters.
+    stacked = q > WIDE and m <= FEW_KERNELS
+    width = max(6.5, 2.0 + (0.62 if stacked else 0.88) * q)
     notes = [READING, *notes]
-    height = 0.21 * max(m, 3) + 1.7 + page.note_height(notes, width)
-    figure = page.new_page(width, height)
-    left, right = figure.subplots(1, 2)
+    height = (0.24 * m + 1.3) * 2 if stacked else 0.21 * max(m, 3) + 1.3
+    figure = page.new_page(width, height + 0.4 + page.note_height(notes, width))
+    left, right = figure.subplots(2, 1) if stacked else figure.subplots(1, 2)
     with np.errstate(invalid="ignore"):
         largest = np.fmax.reduce(weights, axis=0)
         shades = weights / np.where(largest > 0, largest, 1.0)
@@ -65,11 +69,11 @@ def draw_weights(
     _draw_map(right, alignments, alignments, _three_digits, cmap="Blues", limits=(0.0, 1.6))
     names = [page.short(kernel, 30) for kernel in kernels]
     left.set_yticks(np.arange(m), names, parse_math=False)
-    right.set_yticks([])
+    right.set_yticks(np.arange(m) if stacked else [], names if stacked else [], parse_math=False)
     for ax, text in ((left, "weight"), (right, "alignment")):
         _name_columns(ax, methods)
         page.panel_title(ax, text)
-    left.tick_params(axis="y", length=0, labelsize=8 if m <= 30 else 7.5)
+        ax.tick_params(axis="y", length=0, labelsize=8 if m <= 30 else 7.5)
     page.add_heading(figure, title, notes)
     return figure
 
@@ -102,16 +106,19 @@ def draw_differences(
     matplotlib.figure.Figure
     """
     q = len(methods)
-    width = min(max(7.0, 1.8 + 0.42 * q * len(differences)), 16.0)
-    height = 0.26 * max(len(datasets), 2) + 1.7 + page.note_height(notes, width)
+    stacked = q > WIDE
+    count = 1 if stacked else len(differences)
+    width = max(7.0, 1.9 + 0.55 * q * count)
+    one = 0.26 * max(len(datasets), 2) + 1.2
+    height = one * (len(differences) if stacked else 1) + 0.5 + page.note_height(notes, width)
     figure = page.new_page(width, height)
-    axes = figure.subplots(1, len(differences), squeeze=False)[0]
+    axes = figure.subplots(len(differences) // count, count, squeeze=False).flat
     for i, (ax, (score, values)) in enumerate(zip(axes, differences.items(), strict=True)):
         values = np.array(values, dtype=float)
         limits = (-1.6 * WIDEST, 1.6 * WIDEST)
         _draw_map(ax, np.clip(values, -WIDEST, WIDEST), values, _signed, cmap="PuOr_r",
                   limits=limits)  # fmt: skip
-        names = [page.short(name, 30) for name in datasets] if i == 0 else []
+        names = [page.short(name, 30) for name in datasets] if stacked or i == 0 else []
         ax.set_yticks(np.arange(len(names)), names, parse_math=False)
         ax.tick_params(axis="y", length=0, labelsize=8.5)
         _name_columns(ax, methods)
@@ -134,10 +141,12 @@ def _draw_map(
     # The darkest shades are left unused, so that black numbers stay legible on all of them.
     shown = np.ma.masked_invalid(shades)
     ax.imshow(shown, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
-    size = 7.5 if values.shape[1] <= 10 else 6.5
+    size = 7.5 if values.shape[1] <= 14 else 6.5
     for (row, column), value in np.ndenumerate(values):
         text = words(value) if np.isfinite(value) else "-"
-        ax.text(column, row, text, ha="center", va="center", fontsize=size, color=INK)
+        # Numbers are within the map: to ask each of many for its size would only take time.
+        ax.text(column, row, text, ha="center", va="center", fontsize=size, color=INK,
+                in_layout=False)  # fmt: skip
     ax.spines[:].set_visible(False)
 
 

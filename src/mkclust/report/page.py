@@ -128,6 +128,16 @@ def short(name: Any, limit: int = 26) -> str:
     return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
 
 
+def beginning(text: str, limit: int = 38) -> str:
+    """Return as much of a sentence as there is room for."""
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
+
+
+def as_ratio(ratio: float) -> str:
+    """Return a ratio as it is said: 0.85, 3.2 or 410 times, with the sign of multiplication."""
+    return f"{float(f'{ratio:.{3 if ratio >= 100 else 2}g}'):,g}{TIMES}"
+
+
 def rendered(figure: Figure) -> dict[str, bytes]:
     """Return a figure as the bytes of a file of each format, the same whenever it is drawn.
 
@@ -140,9 +150,10 @@ def rendered(figure: Figure) -> dict[str, bytes]:
     dict of str to bytes
         From suffix, as in `FORMATS`, to content.
     """
-    # Arranged once for all formats: that takes longer than drawing.
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    # Arranged once for all formats: each would do it again, and draw twice for that.
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+        figure.set_layout_engine(None)
     files = {}
     for suffix in FORMATS:
         content = io.BytesIO()

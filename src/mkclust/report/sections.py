@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEWEST_TO_RANK = 3  # methods, and data sets, below which ranks say nothing
-MOST_TO_RANK = 12  # methods that a diagram has room for
+MOST_TO_RANK = 20  # methods that a diagram has room for
 HEADINGS = {
     "oracle": "Scores with settings chosen by the true classes",
     "default": "Scores with default settings",
@@ -157,9 +157,12 @@ def rank_section(rows: Sequence[Row]) -> Section:
                 table = rank_table(rows, score, selection, resample)
                 tables.append(table)
                 if len(found.methods) <= MOST_TO_RANK:
+                    # The diagram shows its groups, and nothing in it is bold.
+                    kept = [note.split(" Bold: ")[0] for note in table.notes]
+                    kept = [note for note in kept if not note.startswith("Not told apart")]
                     figure = draw_ranks(found.methods, found.ranks.tolist(), found.cliques,
                                         found.critical_difference, title=table.title,
-                                        notes=table.notes)  # fmt: skip
+                                        notes=kept)  # fmt: skip
                     pictures.append(Picture(table.name, table.title, figure))
     words = []
     if missing:

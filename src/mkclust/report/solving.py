@@ -51,7 +51,7 @@ def time_section(rows: Sequence[Row]) -> Section:
 
 def weight_section(solves: Sequence[Row]) -> Section:
     """Return the weights of the kernels on each data set, never without the alignments."""
-    known = _of_defaults(solves)
+    known = [_with_whole_weights(solve) for solve in _of_defaults(solves)]
     if not known:
         return Section("Kernel weights", (NO_SOLVES,))
     grouped, resample = group(known)
@@ -65,7 +65,8 @@ def weight_section(solves: Sequence[Row]) -> Section:
         table = replace(table, name=name, title=f"{table.title}: {label}")
         tables.append(table)
         kernels, methods, weights, alignments = _weights(table)
-        title = f"{label}: weights and alignments of the kernels{repeated(resample)}"
+        title = f"{label}: weights and alignments of the kernels, default settings"
+        title += repeated(resample)
         notes = caveat_notes(solve for its in own.values() for solve in its)
         figure = draw_weights(kernels, methods, weights, alignments, title=title, notes=notes)
         pictures.append(Picture(name, title, figure))
@@ -87,7 +88,8 @@ def objective_section(solves: Sequence[Row]) -> Section:
     pictures = []
     if first:
         title = f"Objective of {FIRST} by iteration{ending}"
-        figure = draw_objectives(first, title=title, notes=caveat_notes(known))
+        notes = caveat_notes(solve for own in grouped.values() for solve in own.get(FIRST, ()))
+        figure = draw_objectives(first, title=title, notes=notes)
         pictures.append(Picture(f"objective-{FIRST}", title, figure))
     for dataset, own in grouped.items():
         others = [_curve(method, its) for method, its in own.items() if method != FIRST]
@@ -106,6 +108,12 @@ def _of_defaults(solves: Iterable[Row]) -> list[Row]:
     return [solve for solve in solves if is_default(solve) and not solve.get("oracle")]
 
 
+def _with_whole_weights(solve: Row) -> Row:
+    """Return a solve without weights or alignments of which some are not numbers."""
+    torn = [what for what in ("weights", "alignments") if None in (solve.get(what) or ())]
+    return solve | dict.fromkeys(torn)
+
+
 def _times(table: Table) -> tuple[list[Panel], dict[str, dict[str, float]]]:
     """Return a panel of seconds for each data set, and the ratios by method and data set."""
     cells = table.cells()
@@ -121,7 +129,7 @@ def _times(table: Table) -> tuple[list[Panel], dict[str, dict[str, float]]]:
         words = why(table, cell.mark, f"{row}, {column}: ")
         if cell.mean is not None:
             ratio = ratios.get(column, {}).get(row)
-            words = _seconds(cell.mean) + (f"  {ratio:,.3g}{page.TIMES}" if ratio else "")
+            words = _seconds(cell.mean) + (f"  {page.as_ratio(ratio)}" if ratio else "")
         # A time too short to be measured has no place on a logarithmic scale.
         value = cell.mean if cell.mean and cell.mean > 0 else None
         lines.setdefault(row, []).append(Dot(column, value, words=words))

@@ -1,6 +1,7 @@
 """A table of average ranks over data sets."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from mkclust.tables.formats import Cell, Table
 from mkclust.tables.outcomes import check, dataset_labels, group, outcome
@@ -40,13 +41,18 @@ def ranking(
     grouped, _ = group(rows, resample)
     labels = dataset_labels(rows)
     means: dict[str, dict[str, float]] = {labels[dataset]: {} for dataset in grouped}
+    unscored: set[str] = set()
     for dataset, own in grouped.items():
         for method, its in own.items():
             reached = outcome(its, score, selection)
             if reached is not None and reached.values:
                 mean, _ = mean_and_deviation(list(reached.values.values()))
                 means[labels[dataset]][method] = mean
-    return rank_methods(means)
+            elif reached is not None:
+                unscored.add(method)
+    ranked = rank_methods(means)
+    left_out = unscored.union(ranked.methods_left_out) - set(ranked.methods)
+    return replace(ranked, methods_left_out=tuple(sorted(left_out)))
 
 
 def rank_table(

@@ -25,7 +25,8 @@ CHOSEN = {
 EXPLAINED = {
     "oracle": "The true classes chose the setting of every method, for each score apart, as in the "
     "paper: an oracle. No clustering without classes can count on these scores.",
-    "default": "Every method with its default setting; no classes were used.",
+    "default": "Every method with its default setting, that of its authors' code where it has one; "
+    "no classes were used here.",
     "stable": "The setting of every method whose clusters change least from one random part of the "
     "samples to another; no classes were used.",
 }
