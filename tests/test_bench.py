@@ -18,12 +18,13 @@ from sklearn.model_selection import ParameterGrid
 
 from conftest import blob_views
 from mkclust import METHODS
-from mkclust.bench import Plan, PlanError, archive, read_plan, run_plan
+from mkclust.bench import DatasetEntry, Plan, PlanError, archive, read_plan, run_plan
 from mkclust.bench.entries import find_entry, thin
 from mkclust.bench.execute import Solved, remember, subsample
 from mkclust.bench.journal import Journal, Lock, check_room
 from mkclust.bench.prepare import Prepared
 from mkclust.bench.run import partition_name, row_key
+from mkclust.cli.bench import Bar, duration
 from mkclust.discretize import discretize
 from mkclust.metrics import scores
 from mkclust.tables.rows import canonical, choose, read_rows, read_solves
@@ -771,7 +772,66 @@ def test_settings_are_written_in_one_way():
 
 def test_a_plan_can_be_made_without_a_file(folder):
     entry = find_entry({"method": "avg-kkm"}, folder)
-    from mkclust.bench import DatasetEntry
-
     plan = Plan((DatasetEntry("one", path="one.npz"),), (entry,), repetitions=2, folder=folder)
     assert run_plan(plan, folder / "out", n_processes=1).n_rows == 2
+
+
+# --- command line -----------------------------------------------------------------------------
+
+
+def command(*arguments):
+    """Run the command line in a process of its own."""
+    line = [sys.executable, "-m", "mkclust.cli", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True)
+
+
+def test_bench_and_report_work_from_the_command_line(folder):
+    path = write_plan(folder, '"avg-kkm", "simplemkkm", { method = "lmkkm", max_samples = 9 }')
+    found = command("bench", path, "--out", folder / "out", "--archive", folder / "kept")
+    assert found.returncode == 0, found.stderr
+    assert "9 new rows" in found.stdout
+    assert "No result (1 setting): one lmkkm: skipped: 60 samples" in found.stdout
+    for source in ("out", "kept"):
+        found = command("report", folder / source, "--out", folder / f"{source}-report")
+        assert found.returncode == 0, found.stderr
+        assert (folder / f"{source}-report" / "README.md").exists()
+    tables = [folder / f"{source}-report" / "scores-default.csv" for source in ("out", "kept")]
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bench", "plan.toml"], "plan.toml, line 4: init: is 'x'"),
+        (["bench", "none.toml"], "none.toml: No such file"),
+        (["report", "nowhere"], "nowhere: is no folder with rows.jsonl"),
+        (["report", "."], "holds no rows.jsonl"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_line(folder, monkeypatch, arguments, message):
+    write_plan(folder, '"avg-kkm"', init="x")
+    monkeypatch.chdir(folder)
+    found = command(*arguments)
+    assert found.returncode == 2
+    assert message in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+def test_a_bar_shows_how_far_a_run_is_and_is_gone_in_the_end(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Bar() as bar:
+        bar.update(5, 15, 90.0, "digits avg-kkm")
+    shown = capsys.readouterr().err
+    assert "[#####...............] 5/20 tasks, about 2 min left, digits avg-kkm" in shown
+    assert shown.endswith("\r")
+
+
+def test_durations_are_told_in_the_unit_that_suits_them():
+    assert [duration(s) for s in (3, 89, 600, 9000)] == ["3 s", "89 s", "10 min", "2.5 h"]
+
+
+@pytest.mark.parametrize("name", ["quick", "paper", "resample", "released", "times"])
+def test_the_plans_that_come_with_the_library_can_be_read(name):
+    plan = read_plan(Path(__file__).parents[1] / "benchmarks" / f"{name}.toml")
+    assert plan.datasets
+    assert "simplemkkm" in [m.method for m in plan.methods] or name == "released"
