@@ -21,6 +21,7 @@ from mkclust.tables import (
     Cell,
     Table,
     ablation_table,
+    choose,
     comparison_table,
     critical_difference,
     dataset_labels,
@@ -484,7 +485,7 @@ def test_a_caveat_is_said_in_every_rendering_of_every_table(render):
         text = render(table)
         for label, explained in (
             ("Flo17 (substitute)", "is a substitute: other samples"),
-            ("PFold (truncated)", "is truncated: only a part"),
+            ("PFold (truncated)", "is truncated: kernels of reduced rank"),
         ):
             assert f"{label} {explained}" in text, table.name
 
@@ -529,6 +530,57 @@ def test_summaries_choose_settings_but_give_no_scores():
     rows += runs(DATASETS[0], "lkam", 0.7, **chosen)
     (table,) = score_tables(rows, "oracle")
     assert cell_of(table, "Digit", "lkam", "ACC").mean == pytest.approx(70, abs=2)
+
+
+def test_the_oracle_shows_the_best_of_what_was_repeated_in_full():
+    lucky = runs(DATASETS[0], "lkam", 0.6, n=20, parameters=GRID[1], grid_repetitions=5)
+    for row in lucky[:5]:
+        row["acc"] = 0.95
+    steady = runs(DATASETS[0], "lkam", 0.8, n=20, parameters=GRID[0], grid_repetitions=5)
+    poor = runs(DATASETS[0], "lkam", 0.9, n=5, parameters=GRID[2], grid_repetitions=5)
+    rows = lucky + steady + [row | {"acc": 0.1} for row in poor]
+    assert choose(rows).oracle["acc"] == GRID[1]
+    oracle, default = (score_tables(rows, selection)[0] for selection in ("oracle", "default"))
+    shown = [cell_of(table, "Digit", "lkam", "ACC").mean for table in (oracle, default)]
+    assert shown[0] == shown[1] == pytest.approx(80, abs=1)
+
+
+def test_entries_that_the_classes_choose_are_marked_and_not_ranked():
+    rows = benchmark()
+    (table,) = score_tables(rows, "oracle")
+    assert cell_of(table, "Digit", "best-single-kernel", "ACC").mark == "o"
+    ranked = rank_table(rows, "acc", "oracle")
+    assert "best-single-kernel" not in [row[0] for row in ranked.rows]
+    assert "best-single-kernel" not in " ".join(ranked.notes)
+
+
+def test_solves_that_did_not_converge_are_marked():
+    rows = benchmark()
+    for row in rows:
+        if (row["dataset"], row["method"]) == ("digit", "mkkm"):
+            row["converged"] = False
+    (table,) = score_tables(rows, "default")
+    assert cell_of(table, "Digit", "mkkm", "ACC").mark == "n"
+    assert cell_of(table, "Digit", "avg-kkm", "ACC").mark == ""
+    assert "[n] The solve stopped before it converged, and was scored so." in table.notes
+
+
+def test_refits_on_parts_of_the_samples_have_no_figure_of_the_paper_beside_them():
+    (table,) = score_tables(benchmark(resample=0.8), "default")
+    assert all(cell.paper is None for *_, cell in table.cells())
+    assert not any("In parentheses" in note for note in table.notes)
+
+
+def test_few_data_sets_are_told_where_ranks_are_tested():
+    notes = " ".join(rank_table(benchmark(), "acc", "default").notes)
+    assert "data sets only these tests are rough" in notes
+
+
+def test_labels_that_latex_would_take_for_options_are_in_braces():
+    table = Table("t", "t", ("a", "b"), (("[x] name", Cell(1.0)), ("* star", Cell(2.0))))
+    assert "\n{[x] name} & " in to_latex(table)
+    assert "\n{* star} & " in to_latex(table)
+    assert r"\[x\] name" in to_markdown(table)
 
 
 def test_missing_repetitions_are_told_and_what_was_not_run_is_no_failure():

@@ -31,7 +31,7 @@ class Curve:
     lower_bounds : sequence of float or None
         Certified lower bounds on the minimum, one for each value; NaN where there is none.
     remark : str
-        Written below the title: the gap, or that the solve did not converge.
+        Written beside the title: the gap, or that the solve did not converge.
     """
 
     title: str
@@ -88,7 +88,7 @@ def _draw_curve(ax: Axes, curve: Curve) -> None:
     ax.set_xlim(-margin, len(history) - 1 + margin)
     ax.grid(axis="y", color=page.GRID, linewidth=0.7)
     page.panel_title(ax, curve.title)
-    ax.text(0.98, 0.97, curve.remark, transform=ax.transAxes, ha="right", va="top", fontsize=8,
+    ax.text(1.0, 1.02, curve.remark, transform=ax.transAxes, ha="right", va="bottom", fontsize=8,
             color=INK, parse_math=False)  # fmt: skip
     ax.yaxis.get_offset_text().set(fontsize=7.5, color=FAINT)
 

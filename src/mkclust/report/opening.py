@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from mkclust.tables import Row, dataset_labels
-from mkclust.tables.comparison import ROUNDING, WITHIN, Compared, paper_comparison
+from mkclust.tables.comparison import WITHIN, Compared, paper_comparison
 from mkclust.tables.outcomes import group, methods_of, reason, resamples
 from mkclust.tables.scores import CHOSEN, TITLES, caveat_notes, repeated
 
@@ -25,16 +25,19 @@ def say_reproduction(rows: Sequence[Row]) -> list[str]:
     """
     compared = paper_comparison(rows)
     if not compared:
-        return ["No data set and method here has figures in the paper's tables to compare with."]
+        return [
+            "Nothing here can be compared with the paper's tables: they have other data sets or "
+            "methods, or what is here are refits on parts of the samples, or summaries only."
+        ]
     said = []
     for selection in ("oracle", "default"):
         own = [cell for cell in compared if cell.selection == selection]
         same = [cell for cell in own if not cell.caveat]
         other = [cell for cell in own if cell.caveat]
-        kind = CHOSEN[selection] + (", as the paper's were" if selection == "oracle" else "")
+        kind = CHOSEN[selection] + (", as in the paper" if selection == "oracle" else "")
         if same:
             said.append(
-                f"**With {kind}**, on the paper's own data "
+                f"**With {kind}**, on the paper's samples and views, or its kernels "
                 f"({_listed(cell.label for cell in same)}): {_counted(same)}."
             )
             said += _say_far(same)
@@ -133,7 +136,7 @@ def _counted(compared: Sequence[Compared]) -> str:
     """Return how many figures are how close to the paper's."""
     n = len(compared)
     close = [
-        f"{sum(abs(c.difference) <= points + ROUNDING for c in compared)} within {points:g}"
+        f"{sum(abs(c.difference) <= points for c in compared)} within {points:g}"
         for points in WITHIN
     ]
     points = ", ".join(close[:-1]) + f" and {close[-1]}"
@@ -142,7 +145,7 @@ def _counted(compared: Sequence[Compared]) -> str:
 
 def _say_far(compared: Sequence[Compared]) -> list[str]:
     """Name the figures that differ from the paper's by more than the widest count."""
-    far = [cell for cell in compared if abs(cell.difference) > WITHIN[-1] + ROUNDING]
+    far = [cell for cell in compared if abs(cell.difference) > WITHIN[-1]]
     if not far:
         return []
     far.sort(key=lambda cell: -abs(cell.difference))

@@ -51,7 +51,7 @@ def time_section(rows: Sequence[Row]) -> Section:
 
 def weight_section(solves: Sequence[Row]) -> Section:
     """Return the weights of the kernels on each data set, never without the alignments."""
-    known = [_with_whole_weights(solve) for solve in _of_defaults(solves)]
+    known = [_with_whole_weights(s) for s in _of_defaults(solves) if s.get("kernel_names")]
     if not known:
         return Section("Kernel weights", (NO_SOLVES,))
     grouped, resample = group(known)
@@ -99,7 +99,11 @@ def objective_section(solves: Sequence[Row]) -> Section:
             figure = draw_objectives(others, title=title, notes=notes)
             taken = [picture.name for picture in pictures]
             pictures.append(Picture(file_name(f"objective {dataset}", taken), title, figure))
-    words = "Each method has its own objective, so that values of two methods do not compare."
+    words = (
+        "Each method has its own objective, so that values of two methods do not compare. The last "
+        "value is that of what is returned: of methods that may go round in circles, the best "
+        "iterate."
+    )
     return Section("Objectives", (words,), pictures=tuple(pictures))
 
 

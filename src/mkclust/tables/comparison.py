@@ -12,8 +12,6 @@ from mkclust.tables.statistics import mean_and_deviation
 
 # Points of percent within which two figures are counted as close.
 WITHIN = (0.5, 1.0, 2.0)
-# Figures that are rounded to one digit differ by 0.5 in text also where doubles say 0.50000001.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class Compared:
 
     @property
     def difference(self) -> float:
-        """Ours less the paper's."""
-        return self.ours - self.paper
+        """Ours less the paper's, to the one digit that the paper gives."""
+        return round(round(self.ours, 1) - self.paper, 1)
 
 
 def paper_comparison(rows: Iterable[Row]) -> list[Compared]:
@@ -124,7 +122,7 @@ def comparison_table(rows: Iterable[Row]) -> Table:
                     f"{c.label}, {c.method}",
                     Cell(c.ours, c.ours_std),
                     Cell(c.paper, c.paper_std),
-                    Cell(c.difference, text=f"{round(c.difference, 1) + 0.0:+.1f}"),
+                    Cell(c.difference, text=f"{c.difference + 0.0:+.1f}"),
                 )
                 for c in own
             ]
@@ -169,14 +167,15 @@ def reproduction_table(rows: Iterable[Row]) -> Table:
         "of percent ours are away; the last two columns are the rest.",
         *caveat_notes(row for row in rows if row["dataset"] in {c.dataset for c in compared}),
     )
-    columns = ("data set", "cells", *within, "higher", "lower")
+    beyond = [f"over {WITHIN[-1]:g} {where}" for where in ("above", "below")]
+    columns = ("data set", "cells", *within, *beyond)
     return Table("reproduction", "What reproduces", columns, tuple(lines), notes)
 
 
 def _counts(compared: Sequence[Compared]) -> list[Cell]:
     """Return the number of cells, of those within each distance, and of those beyond."""
     differences = [c.difference for c in compared]
-    close = [sum(abs(d) <= points + ROUNDING for d in differences) for points in WITHIN]
-    far = WITHIN[-1] + ROUNDING
+    close = [sum(abs(d) <= points for d in differences) for points in WITHIN]
+    far = WITHIN[-1]
     beyond = [sum(d > far for d in differences), sum(d < -far for d in differences)]
     return [Cell(float(n), text=str(n)) for n in (len(differences), *close, *beyond)]

@@ -176,7 +176,9 @@ def to_latex(table: Table) -> str:
     body = [r"\toprule", _ampersands(map(_latex, table.columns)), r"\midrule"]
     for number, (label, *cells) in enumerate(table.rows):
         if cells:
-            body.append(_ampersands([_latex(label), *(_latex_cell(c, table) for c in cells)]))
+            # In braces: after the end of a line LaTeX takes "[" and "*" for options of it.
+            first = f"{{{_latex(label)}}}"
+            body.append(_ampersands([first, *(_latex_cell(c, table) for c in cells)]))
         else:
             body += [r"\midrule"] * (number > 0)
             body += [rf"\multicolumn{{{width}}}{{c}}{{{_latex(label)}}} \\", r"\midrule"]
@@ -257,7 +259,7 @@ def _latex_cell(cell: Cell, table: Table) -> str:
 def _markdown(text: str) -> str:
     """Return a text with the characters escaped that Markdown would take for markup."""
     escaped = "".join(
-        f"\\{character}" if character in r"\|*_`<" else character for character in text
+        f"\\{character}" if character in r"\|*_`<[]$~" else character for character in text
     )
     return " ".join(escaped.split())
 

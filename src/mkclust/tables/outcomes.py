@@ -1,10 +1,11 @@
 """What each method reached on each data set with the setting that a selection gives it."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mkclust.tables.paper import PAPER_DATASETS, PAPER_METHODS
-from mkclust.tables.rows import SCORES, Row, choose, is_default
+from mkclust.tables.rows import SCORES, Choice, Row, choose, is_default
 
 SELECTIONS = ("oracle", "default", "stable")
 # What is meant where a run ends in one of these ways.
@@ -24,13 +25,16 @@ class Outcome:
     oracle : bool
         Whether the entry itself is chosen by the true classes.
     problem : str
-        Why there are no values, or fewer than were asked for; else empty.
+        Why there are no values, or that some repetitions failed; else empty.
+    converged : bool
+        Whether all solves behind the values converged, as far as is known.
     """
 
     values: dict[tuple[int, int], float] = field(default_factory=dict)
     parameters: str | None = None
     oracle: bool = False
     problem: str = ""
+    converged: bool = True
 
 
 Grouped = dict[str, dict[str, list[Row]]]
@@ -127,7 +131,8 @@ def outcome(rows: list[Row], score: str, selection: str) -> Outcome | None:
         problem = reason(failed) if failed else "only a summary was kept, no repetitions"
     elif failed:
         problem = f"{len(failed)} of {len(failed) + len(values)} repetitions: {reason(failed)}"
-    return Outcome(values, parameters, oracle, problem)
+    converged = not any(row.get("converged") is False for row in own)
+    return Outcome(values, parameters, oracle, problem, converged)
 
 
 def chosen(rows: list[Row], score: str, selection: str) -> str | None:
@@ -147,12 +152,29 @@ def chosen(rows: list[Row], score: str, selection: str) -> str | None:
     """
     choice = choose(rows)
     if selection == "oracle":
-        return choice.oracle.get(score)
+        return _best_repeated(rows, choice, score)
     if selection == "default":
         return choice.default
     # Of a single setting nothing needs to be chosen, so that its stability need not be known.
     only = len({row["parameters"] for row in rows}) == 1
     return choice.default if only else choice.stable
+
+
+def _best_repeated(rows: list[Row], choice: Choice, score: str) -> str | None:
+    """Return the best of the settings that were repeated most, by all their repetitions.
+
+    A few repetitions choose which settings are repeated; among these, all of them count.
+    """
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        if row["status"] == "ok" and row["repetition"] is not None and row.get(score) is not None:
+            values.setdefault(row["parameters"], []).append(row[score])
+    first = choice.oracle.get(score)
+    most = max((len(values.get(name, ())) for name in choice.settings()), default=0)
+    full = {name: values[name] for name in sorted(values) if len(values[name]) == most}
+    if first not in full:  # not repeated yet, or only a summary was kept
+        return first
+    return max(full, key=lambda name: round(math.fsum(full[name]) / most, 12))
 
 
 def dataset_labels(rows: Iterable[Row]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from mkclust.tables.outcomes import (
 )
 from mkclust.tables.paper import paper_score
 from mkclust.tables.rows import SCORES, Row
-from mkclust.tables.statistics import like_the_best, mean_and_deviation
+from mkclust.tables.statistics import FEWEST_PAIRS, like_the_best, mean_and_deviation
 
 TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
 CHOSEN = {
@@ -24,7 +24,9 @@ CHOSEN = {
 }
 EXPLAINED = {
     "oracle": "The true classes chose the setting of every method, for each score apart, as in the "
-    "paper: an oracle. No clustering without classes can count on these scores.",
+    "paper (which does not give its grids): an oracle. No clustering without classes can count on "
+    "these scores. Where there is a grid, a few repetitions of each point choose which ones are "
+    "repeated in full; the best of these is shown.",
     "default": "Every method with its default setting, that of its authors' code where it has one; "
     "no classes were used here.",
     "stable": "The setting of every method whose clusters change least from one random part of the "
@@ -33,11 +35,18 @@ EXPLAINED = {
 CAVEATS = {
     "substitute": "a substitute: other samples or kernels than the paper's, so that a difference "
     "from the paper's figure says nothing about the method",
-    "truncated": "truncated: only a part of the paper's data, so that scores may differ from the "
-    "paper's for that reason alone",
+    "truncated": "truncated: kernels of reduced rank, made of their leading factors, of all "
+    "samples, so that methods that use the tail of a spectrum may differ from the paper's figure "
+    "for that reason alone",
 }
 ABLATION = ("kamm-r", "kamm-a", "simplemkkm")
 ORACLE_MARK = "o"
+OPEN_MARK = "n"
+ORACLE_NOTE = "chosen by the true classes in itself, and not to be had without them"
+PROTOCOL = (
+    "k is the number of true classes, for every method. NMI is divided by the larger of the two "
+    "entropies."
+)
 
 
 def score_tables(rows: Iterable[Row], selection: str) -> list[Table]:
@@ -135,7 +144,7 @@ def _table(
     labels = dataset_labels(rows)
     problems: dict[str, str] = {}  # sentence -> mark
     lines: list[tuple] = []
-    counts, oracles = set(), set()
+    counts, oracles, unfinished = set(), set(), False
     for score in SCORES:
         lines.append((TITLES[score],))
         for dataset, own in grouped.items():
@@ -147,10 +156,13 @@ def _table(
             for method in methods:
                 found = reached.get(method, Outcome(problem="not run"))
                 marks = [ORACLE_MARK] * found.oracle
+                marks += [OPEN_MARK] * (bool(found.values) and not found.converged)
+                unfinished |= OPEN_MARK in marks
                 if found.problem:
                     where = "" if found.problem == "not run" else f"{labels[dataset]}, {method}: "
                     marks.append(problems.setdefault(where + found.problem, str(len(problems) + 1)))
-                theirs = paper_score(paper, method, score)
+                # The paper has no refits on parts of the samples.
+                theirs = paper_score(paper, method, score) if resample == 1 else None
                 mean, std = (
                     mean_and_deviation([*found.values.values()]) if found.values else (None,) * 2
                 )
@@ -160,17 +172,16 @@ def _table(
             lines.append((labels[dataset], *cells))
     notes = [EXPLAINED[selection]] if tuned else []
     notes += _tried(grouped, methods) if selection != "default" else []
-    notes += [_averaged(counts), *_bold_notes(resample), *caveat_notes(rows)]
-    if any(paper_score(row.get("paper") or "", row["method"], "acc") for row in rows):
+    notes += [PROTOCOL, _averaged(counts), *_bold_notes(resample, counts), *caveat_notes(rows)]
+    if any(cell.paper is not None for _, *cells in lines for cell in cells):
         notes.append(
             "In parentheses: the paper's figure, and the difference of ours from it. In the paper "
             "the true classes chose all settings that a method has."
         )
     if oracles:
-        notes.append(
-            f"[{ORACLE_MARK}] {', '.join(sorted(oracles))}: chosen by the true classes in itself, "
-            "and not to be had without them."
-        )
+        notes.append(f"[{ORACLE_MARK}] {', '.join(sorted(oracles))}: {ORACLE_NOTE}.")
+    if unfinished:
+        notes.append(f"[{OPEN_MARK}] The solve stopped before it converged, and was scored so.")
     notes += [f"[{mark}] {sentence}" for sentence, mark in problems.items()]
     return Table(name, title, ("data set", *methods), tuple(lines), tuple(notes))
 
@@ -204,8 +215,13 @@ def _averaged(counts: set[int]) -> str:
     return f"Mean±deviation over {_span(counts)} repetition{'s' * (max(counts) > 1)}."
 
 
-def _bold_notes(resample: float) -> list[str]:
+def _bold_notes(resample: float, counts: set[int]) -> list[str]:
     """Say what bold face means."""
+    if max(counts, default=0) < FEWEST_PAIRS:
+        return [f"Nothing is bold: a test takes {FEWEST_PAIRS} repetitions."]
+    few = []
+    if len(counts) > 1:
+        few = ["Where a method has fewer repetitions than others, bold may only mean that."]
     bold = (
         "Bold: not significantly different from the best of the row (paired t test over the "
         "repetitions, at 5 % after Holm's correction for all pairs)"
@@ -213,12 +229,14 @@ def _bold_notes(resample: float) -> list[str]:
     if resample == 1:
         return [
             f"{bold}: every method is solved once and only k-means is repeated, so that this is "
-            "restart noise only, the paper's convention."
+            "restart noise only, the paper's convention.",
+            *few,
         ]
     return [
+        *few,
         f"{bold}: every repetition is a refit on a random part of the samples "
         f"({100 * resample:.0f} %), the same for all methods, so that differences are truly "
-        "paired. The parts overlap: this is about these samples, not about new ones."
+        "paired. The parts overlap: this is about these samples, not about new ones.",
     ]
 
 

@@ -81,8 +81,10 @@ def time_table(rows: Iterable[Row], resample: float | None = None) -> Table:
     lines = [("Seconds",), *seconds, (f"Times {REFERENCE}",), *ratios]
     kept = [row for own in grouped.values() for its in own.values() for row in its]
     notes = [
-        "Median seconds of a solve with the default setting, without k-means. Compare within one "
-        "machine only: ratios travel better than seconds.",
+        "Seconds of one solve with the default setting, without k-means (the median, where refits "
+        "make several); of clusterers that are not solved and discretized apart, of the whole fit. "
+        "Single times vary, the more so where other processes share the machine: compare within "
+        "one run only, and by orders of magnitude.",
         *_circumstances(kept),
         *caveat_notes(kept),
         *(f"[{mark}] {sentence}" for sentence, mark in problems.items()),

@@ -11,7 +11,8 @@ from mkclust.tables.statistics import mean_and_deviation
 NOTES = (
     "A weight says how a method mixes the kernels, not how important they are: read it beside the "
     "alignment, the share of the kernel's own leading structure that the consensus captures. For "
-    "SimpleMKKM a large weight means little agreement with the consensus.",
+    "SimpleMKKM a large weight means little agreement with the consensus, in that Tr(K_p H H^T) is "
+    "small; the alignment is relative to what the kernel has to give, and need not order alike.",
     "Weights of different methods are not on one scale: some enter squared, some sum to one, some "
     "have squares that sum to one.",
 )
@@ -25,8 +26,9 @@ def weight_table(solves: Iterable[Row], resample: float | None = None) -> Table:
     solves : iterable of dict
         What was recorded of each solve; see `read_solves`.
     resample : float or None
-        The way of resampling; None stands for the largest share that there is. Where a method
-        was solved several times, weights are means with deviations.
+        The way of resampling; None stands for the largest share that there is. Of refits on parts
+        of the samples the first stands for all; where several were recorded, weights are means
+        with deviations.
 
     Returns
     -------
@@ -60,7 +62,9 @@ def weight_table(solves: Iterable[Row], resample: float | None = None) -> Table:
 
 def _column(solves: list[Row], what: str, n_kernels: int) -> list[Cell]:
     """Return the cells of one method on one data set, one for each kernel."""
-    known = [solve[what] for solve in solves if len(solve.get(what) or ()) == n_kernels]
+    both = ("weights", "alignments")  # neither is shown without the other
+    whole = [s for s in solves if all(len(s.get(each) or ()) == n_kernels for each in both)]
+    known = [solve[what] for solve in whole]
     if not known:
         return [Cell(None)] * n_kernels
     return [Cell(*mean_and_deviation(own)) for own in zip(*known, strict=True)]
