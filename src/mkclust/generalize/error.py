@@ -103,12 +103,13 @@ def generalization_bound(model: Any, delta: float = 0.05) -> float:
 
     **What it does not say.** The samples must be independent draws. The theorem is stated for all
     weights and centroids at once, learned ones included, and for fixed kernels: centering, and
-    kernel widths taken from the data, depend on the sample, and that is not accounted for. It needs
-    centroids of bounded length, which it does not say; means of samples are. Nor does its right
-    side grow with the number of kernels m, as a statement for all weights at once must: for k = 1,
-    n = 100 and kernels of random signs it fails more often than ``delta = 0.05`` from some three
-    hundred kernels on (for larger k such an example takes very many more). The textbook road (symmetrization, contraction of the maximum)
-    leads to :math:`2 b k (1 + \sqrt{2 \log m}) / \sqrt{n}` for the middle term.
+    kernel widths taken from the data, depend on the sample, and that is not accounted for. It
+    needs centroids of bounded length, which it does not say; means of samples are. Nor does its
+    right side grow with the number of kernels m, as a statement for all weights at once must: for
+    k = 1, n = 100 and kernels of random signs it fails more often than ``delta = 0.05`` from some
+    three hundred kernels on (for larger k such an example takes very many more). The textbook road
+    (symmetrization, contraction of the maximum) leads to :math:`2 b k (1 + \sqrt{2 \log m}) /
+    \sqrt{n}` for the middle term.
 
     Parameters
     ----------
