@@ -1,7 +1,6 @@
 """The methods of a plan: the library's own, any scikit-learn clusterer, labels made elsewhere."""
 
 import difflib
-import glob
 import importlib
 import inspect
 import itertools
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mkclust.bench.labels import label_files
 from mkclust.methods import METHODS
 from mkclust.tables.rows import canonical
 
@@ -152,11 +152,6 @@ def _evenly(length: int, count: int) -> list[int]:
     if count == 1:
         return [length // 2]
     return [int(i) for i in np.rint(np.linspace(0, length - 1, count))]
-
-
-def label_files(pattern: str, folder: Path) -> list[Path]:
-    """Return the files that a pattern names, relative to a folder or absolute, in order."""
-    return sorted(folder / name for name in glob.glob(pattern, root_dir=folder, recursive=True))
 
 
 def import_class(text: str) -> type:

@@ -1,24 +1,20 @@
 """One task of a benchmark: solve once, discretize repeatedly, score."""
 
-import contextlib
-import csv
-import json
 import math
-import os
-import re
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust.bench.entries import MethodEntry, label_files
+from mkclust.bench.entries import MethodEntry
+from mkclust.bench.labels import read_labels
+from mkclust.bench.partitions import Solved, remember, remembered
 from mkclust.bench.plan import DatasetEntry, Plan
 from mkclust.bench.prepare import Prepared
 from mkclust.discretize import discretize, nearest_center, normalize_rows
@@ -79,15 +75,6 @@ class TaskResult:
 
     rows: list[Row]
     solves: list[Row]
-
-
-@dataclass(frozen=True)
-class Solved:
-    """A relaxed partition, and what is to be known of its solve."""
-
-    rows: np.ndarray
-    stability: float | None
-    record: Row
 
 
 def execute(
@@ -303,7 +290,7 @@ def _given_labels(
     task: Task, plan: Plan, prepared: Prepared, clock: Callable[[bool], None]
 ) -> TaskResult:
     """Score labels made elsewhere, one column a repetition."""
-    columns = read_labels(task.method, task.dataset.name, plan.folder)
+    columns = read_labels(task.method.labels, task.dataset.name, plan.folder)
     n = prepared.data.n_samples
     rows = repetition_rows(task, plan, describe_data(prepared), {"seed": None})
     scored = []
@@ -317,89 +304,6 @@ def _given_labels(
     return TaskResult(scored, [])
 
 
-def read_labels(entry: MethodEntry, dataset: str, folder: Path) -> list[list[str]]:
-    """Return the labelings made elsewhere for a data set, one a repetition.
-
-    Files are named after the data set: ``digit.csv`` with a column for each repetition, or
-    ``digit.1.csv``, ``digit.2.csv``, ... A first line without numbers above numbers is a heading.
-
-    Parameters
-    ----------
-    entry : MethodEntry
-        Whose ``labels`` is the pattern of the files.
-    dataset : str
-        Name of the data set.
-    folder : Path
-        What the pattern is relative to.
-
-    Returns
-    -------
-    list of list of str
-
-    Raises
-    ------
-    ValueError
-        If a file is no table of labels, one column a repetition.
-    """
-    named = re.compile(rf"{re.escape(dataset)}(\.(\d+))?\.\w+$", re.IGNORECASE)
-    found = {path: named.match(path.name) for path in label_files(entry.labels, folder)}
-    numbered = [(int(match[2] or 0), path) for path, match in found.items() if match]
-    columns: list[list[str]] = []
-    for _, path in sorted(numbered):
-        columns += _label_columns(path)
-    return columns
-
-
-def _label_columns(path: Path) -> list[list[str]]:
-    """Return the columns of a file of labels, refusing what can hardly be labels."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name}: is no table of labels ({error})") from None
-    numeric = [all(map(_is_number, line)) for line in lines]
-    if len(lines) > 1 and all(numeric[1:]) and not any(map(_is_number, lines[0])):
-        lines = lines[1:]
-    if len({len(line) for line in lines}) > 1:
-        raise ValueError(f"{path.name}: lines differ in length; write one column a repetition")
-    columns = [[_plain_label(cell) for cell in column] for column in zip(*lines, strict=True)]
-    for number, column in enumerate(columns, start=1):
-        where = f"{path.name}, column {number}"
-        if "" in column:
-            line = column.index("") + 1
-            raise ValueError(f"{where}: no label in line {line}; write one for every sample")
-        if len(column) > 2 and len(set(column)) == len(column):
-            raise ValueError(f"{where}: no label occurs twice; leave out numbers of samples")
-    return columns
-
-
-def _plain_label(text: str) -> str:
-    """Return a label in one spelling: 1, 1.0 and 1e0 are the same cluster."""
-    return repr(float(text)) if _is_number(text) else text
-
-
-def remembered(path: str) -> Solved | None:
-    """Return the partition that an earlier task has left, if there is one."""
-    if not path or not os.path.exists(path):
-        return None
-    with np.load(path, allow_pickle=False) as kept:
-        record = json.loads(str(kept["record"]))
-        return Solved(kept["rows"], float(kept["stability"]), record)
-
-
-def remember(path: str, solved: Solved) -> None:
-    """Leave a partition for tasks to come, completely or not at all."""
-    if not path or os.path.exists(path):
-        return
-    own = f"{path}.{os.getpid()}.tmp"
-    # Without it the next task solves again; a full disk is told where rows are written.
-    with contextlib.suppress(OSError):
-        with open(own, "wb") as file:
-            record = np.array(json.dumps(solved.record))
-            np.savez(file, rows=solved.rows, stability=np.array(solved.stability), record=record)
-        os.replace(own, path)
-
-
 def _number(value: float) -> float | None:
     """Return a number that JSON can hold."""
     return float(value) if math.isfinite(value) else None
@@ -410,15 +314,6 @@ def _numbers(values: Any) -> list[float | None] | None:
     if values is None:
         return None
     return [None if not math.isfinite(v) else float(f"{v:.9g}") for v in np.ravel(values)]
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def quiet() -> None:

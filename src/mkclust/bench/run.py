@@ -5,29 +5,23 @@ import heapq
 import itertools
 import json
 import os
-import platform
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, NoReturn, Protocol
 
-import numpy
-import scipy
-import sklearn
-
-import mkclust
 from mkclust.bench.entries import MethodEntry
 from mkclust.bench.execute import (
     Row,
     Task,
     TaskResult,
-    read_labels,
     repeats_solve,
     repetition_rows,
 )
 from mkclust.bench.journal import Journal, Lock, check_room
+from mkclust.bench.labels import read_labels
+from mkclust.bench.machine import machine, n_cores, versions
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError, find_datasets
 from mkclust.bench.workers import Failure, Finished, Pool
 from mkclust.datasets import DatasetError, load
@@ -123,7 +117,7 @@ def run_plan(
             run.rows.drop(lambda row: row["status"] != "ok")
         before = len(run.rows.objects)
         if n_processes is None:
-            n_processes = max(1, _cores() // plan.threads)
+            n_processes = max(1, n_cores() // plan.threads)
         with Pool(plan, n_processes) as pool:
             run.work(pool, watcher)
         rows = run.rows.objects
@@ -258,7 +252,7 @@ class _Run:
         """Return how often a method is repeated, or why it cannot be run."""
         if pair.method.kind == "labels":
             try:
-                columns = read_labels(pair.method, pair.dataset.name, self.plan.folder)
+                columns = read_labels(pair.method.labels, pair.dataset.name, self.plan.folder)
             except (ValueError, OSError) as error:
                 return 1, Failure("failed", f"{type(error).__name__}: {error}")
             found = f"no file {pair.method.labels} of the name {pair.dataset.name}"
@@ -374,24 +368,6 @@ def row_key(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
 
 
-def versions() -> str:
-    """Return what a result may depend on, in a line."""
-    modules = (mkclust, numpy, scipy, sklearn)
-    told = [f"{module.__name__} {module.__version__}" for module in modules]
-    return ", ".join([*told, f"python {platform.python_version()}"])
-
-
-def machine() -> str:
-    """Return what times depend on, in a line."""
-    return f"{platform.system()} {platform.machine()}, {_model()}{_cores()} cores"
-
-
-def failures_by_reason(rows: list[Row]) -> list[tuple[str, int]]:
-    """Return the failures in words, and how many settings each concerns."""
-    told = (f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in rows)
-    return list(Counter(told).items())
-
-
 def _explain_missing(names: list[str]) -> str:
     """Return which data sets are not there, and where the first of them comes from."""
     try:
@@ -399,22 +375,6 @@ def _explain_missing(names: list[str]) -> str:
     except DatasetError as error:
         return f'not there: {", ".join(names)} (or write missing = "skip"). {error}'
     raise AssertionError(f"{names[0]} is there")
-
-
-def _model() -> str:
-    """Return the name of the processor, where the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return ""
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0]}, " if names else ""
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _check_protocol(plan: Plan, folder: Path) -> None:

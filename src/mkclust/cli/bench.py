@@ -3,14 +3,14 @@
 import shutil
 import sys
 import time
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mkclust import bench
 from mkclust.bench.journal import check_room
-from mkclust.bench.run import failures_by_reason
 from mkclust.cli.failures import CommandError, expected_failures
 from mkclust.cli.printing import count
 
@@ -53,7 +53,7 @@ def run(
             bench.archive(folder, archive)
     for name in summary.missing:
         typer.echo(f"Not there, left out: {name}")
-    reasons = failures_by_reason(summary.failures)
+    reasons = _by_reason(summary.failures)
     for reason, number in reasons[:MAX_FAILURES]:
         typer.echo(f"No result ({count(number, 'setting')}): {reason}")
     if len(reasons) > MAX_FAILURES:
@@ -65,6 +65,12 @@ def run(
         f"{count(summary.n_rows, 'row')} in {summary.rows}"
     )
     typer.echo(f"Tables and figures: mkclust report {folder}")
+
+
+def _by_reason(rows: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """Return failures in words, and how many settings each concerns."""
+    told = (f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in rows)
+    return list(Counter(told).items())
 
 
 class Bar:
