@@ -189,9 +189,10 @@ def panels(table: Table) -> Iterator[tuple[str, str, tuple[Dot, ...]]]:
         words = f"{cell.mean:.1f}" if cell.mean is not None else ""
         words += f"±{cell.std:.1f}" if cell.std is not None else ""
         words = words or why(table, cell.mark, f"{row}, {column}: ")
-        marks = [mark for mark in cell.mark.split(",") if mark.isalpha() and cell.mean is not None]
-        name = f"{column} [{','.join(marks)}]" if marks else column
-        dot = Dot(name, cell.mean, cell.std, cell.paper, cell.bold, words)
+        marks = [mark for mark in cell.mark.split(",") if mark.isalpha()]
+        # Beside the number: panels of a row share the names of the methods.
+        words += f" [{','.join(marks)}]" if marks and cell.mean is not None else ""
+        dot = Dot(column, cell.mean, cell.std, cell.paper, cell.bold, words)
         lines.setdefault((block, row), []).append(dot)
     for (block, row), dots in lines.items():
         yield block, row, tuple(dots)
