@@ -57,7 +57,7 @@ def draw_objectives(curves: Sequence[Curve], *, title: str, notes: Sequence[str]
     matplotlib.figure.Figure
     """
     certified = any(curve.lower_bounds is not None for curve in curves)
-    extra = 0.6 + 0.3 * certified + page.note_height(notes)
+    extra = 0.6 + 0.3 * certified + page.note_height(notes, page.panel_width(len(curves)))
     figure, axes = page.panel_grid(len(curves), 2.3, extra)
     columns = min(page.COLUMNS, len(curves))
     for i, (ax, curve) in enumerate(zip(axes, curves, strict=True)):

@@ -94,7 +94,7 @@ def draw_dots(
     """
     lines = max(len(panel.dots) for panel in panels)
     legend = dict(legend or {})
-    extra = 0.6 + 0.3 * bool(legend) + page.note_height(notes)
+    extra = 0.6 + 0.3 * bool(legend) + page.note_height(notes, page.panel_width(len(panels)))
     figure, axes = page.panel_grid(len(panels), 0.235 * max(lines, 3) + 0.85, extra)
     columns = min(page.COLUMNS, len(panels))
     for i, (ax, panel) in enumerate(zip(axes, panels, strict=True)):

@@ -62,12 +62,18 @@ def panel_grid(count: int, panel_height: float, extra: float) -> tuple[Figure, l
     """
     columns = min(COLUMNS, count)
     lines = -(-count // columns)
-    width = WIDTH if columns == COLUMNS else 1.5 + (WIDTH - 1.5) / COLUMNS * columns
-    figure = new_page(max(width, 6.5), lines * panel_height + extra)
+    figure = new_page(panel_width(count), lines * panel_height + extra)
     grid = figure.subplots(lines, columns, squeeze=False)
     for unused in grid.flat[count:]:
         unused.remove()
     return figure, list(grid.flat[:count])
+
+
+def panel_width(count: int) -> float:
+    """Return the width in inches of a page of so many panels, by which its notes are wrapped."""
+    columns = min(COLUMNS, count)
+    width = WIDTH if columns == COLUMNS else 1.5 + (WIDTH - 1.5) / COLUMNS * columns
+    return max(width, 6.5)
 
 
 def add_heading(
