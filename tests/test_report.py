@@ -561,7 +561,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_a_single_panel_has_room_for_its_notes():
     lines = tuple(Dot(name, 50.0, 1.0, words="50.0±1.0") for name in ("a", "b", "c"))
-    notes = ["A note that takes several lines on a narrow page. " * 8] * 2
+    notes = ["A note that takes several lines on a narrow page. " * 40] * 3
     figure = dots.draw_dots([Panel("one", lines)], title="title", scale="ACC (%)", notes=notes)
     page.rendered(figure)
     [ax] = figure.axes
