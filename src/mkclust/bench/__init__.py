@@ -2,7 +2,8 @@
 
 from mkclust.bench.archive import archive
 from mkclust.bench.entries import MethodEntry
-from mkclust.bench.plan import DatasetEntry, Plan, PlanError, read_plan
+from mkclust.bench.plan import DatasetEntry, Plan, PlanError
+from mkclust.bench.reader import read_plan
 from mkclust.bench.run import Summary, run_plan
 
 __all__ = [

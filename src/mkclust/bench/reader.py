@@ -1,0 +1,233 @@
+"""From a TOML file to a plan, every mistake in it told with its line and key."""
+
+import difflib
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mkclust.bench.entries import MethodEntry, find_entry
+from mkclust.bench.lines import Lines
+from mkclust.bench.plan import DatasetEntry, Plan, PlanError
+from mkclust.datasets import AVAILABLE, CATALOG
+from mkclust.datasets.catalog import SPELLINGS, spelling
+from mkclust.datasets.files import READERS
+
+# The largest seed that k-means takes.
+MAX_SEED = 2**32 - 1
+
+# What each number or word of a plan may be, and how to say so.
+_Rule = tuple[Callable[[Any], bool], str]
+
+
+def _whole(least: int) -> _Rule:
+    return (
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
+        f"a whole number of at least {least}",
+    )
+
+
+def _positive(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 < value < math.inf
+
+
+def _one_of(*words: str) -> _Rule:
+    return (lambda value: value in words, " or ".join(map(repr, words)))
+
+
+_TEXT: _Rule = (lambda value: isinstance(value, str) and value != "", "a text")
+_FLAG: _Rule = (lambda value: isinstance(value, bool), "true or false")
+_POSITIVE: _Rule = (_positive, "a positive number")
+_SHARE: _Rule = (lambda value: _positive(value) and value <= 1, "a number above 0, at most 1")
+_TABLE: _Rule = (lambda value: isinstance(value, dict), "a table, such as {reg = 0.5}")
+_LISTS: _Rule = (
+    lambda value: (
+        value == "authors"
+        or (isinstance(value, dict) and all(isinstance(v, list) and v for v in value.values()))
+    ),
+    'a table of lists, such as {reg = [0.5, 1.0]}, or "authors"',
+)
+
+_PLAN: dict[str, _Rule] = {
+    "repetitions": _whole(1),
+    "grid_repetitions": _whole(1),
+    "seed": _whole(0),
+    "n_init": _whole(1),
+    "init": _one_of("random", "k-means++"),
+    "resample": _SHARE,
+    "time_limit": _POSITIVE,
+    "memory_limit": _POSITIVE,
+    "threads": _whole(1),
+    "missing": _one_of("error", "skip"),
+}
+_DATASET: dict[str, _Rule] = {
+    "name": _TEXT,
+    "path": _TEXT,
+    "precomputed": _FLAG,
+    "n_clusters": _whole(1),
+    "max_settings": _whole(1),
+    "download": _FLAG,
+}
+_METHOD: dict[str, _Rule] = {
+    "method": _TEXT,
+    "labels": _TEXT,
+    "name": _TEXT,
+    "parameters": _TABLE,
+    "grid": _LISTS,
+    "input": _one_of("concatenated", "views", "kernels", "average-kernel"),
+    "max_samples": _whole(1),
+    "max_settings": _whole(1),
+}
+
+
+def read_plan(path: str | Path) -> Plan:
+    """Read a plan from a TOML file, and check all of it.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The plan. ``datasets`` and ``methods`` are lists; an entry is a name or a table, so that
+        one more of either is one more line.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    PlanError
+        With the line and the key of a mistake, and the nearest name where one is unknown.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path}: is no text ({error.reason}); a plan is a TOML file") from None
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        last = f"at line {len(text.splitlines())}, the end"
+        raise PlanError(f"{path}: {str(error).replace('at end of document', last)}") from None
+    return _Reader(path, text).plan(given)
+
+
+class _Reader:
+    """Check a plan's content; remember its text, to tell the line of a mistake."""
+
+    def __init__(self, path: Path, text: str):
+        self.path = path
+        self.lines = Lines(text)
+        self.within: range | None = None  # the lines of the entry that is being read
+
+    def plan(self, given: dict[str, Any]) -> Plan:
+        """Return the plan, or refuse it."""
+        lists = {"datasets": _one_of(), "methods": _one_of()}
+        self._check_keys(given, _PLAN | lists)
+        for key in lists:
+            if not isinstance(given.get(key), list) or not given[key]:
+                self._refuse(key, "must be a list of names or tables, with at least one entry")
+        self._check_values({k: v for k, v in given.items() if k not in lists}, _PLAN)
+        datasets = list(self._entries("datasets", given.pop("datasets"), self._dataset))
+        methods = list(self._entries("methods", given.pop("methods"), self._method))
+        repetitions = given.get("repetitions", Plan.repetitions)
+        if given.get("seed", 0) + repetitions > MAX_SEED:
+            self._refuse("seed", f"and the repetitions exceed {MAX_SEED}; give a smaller one")
+        if given.get("grid_repetitions", 0) > repetitions:
+            self._refuse("grid_repetitions", f"is more than the {repetitions} repetitions")
+        given.setdefault("grid_repetitions", min(Plan.grid_repetitions, repetitions))
+        return Plan(tuple(datasets), tuple(methods), **given, folder=self.path.parent)
+
+    def _entries(self, key: str, given: list, read: Callable[[Any], Any]) -> Iterator[Any]:
+        """Yield the entries of a list, each name once."""
+        names = set()
+        for index, entry in enumerate(given):
+            self.within = self.lines.entry(key, index)
+            found = read(entry)
+            if found.name in names:
+                self._refuse(key, f"has {found.name!r} twice; give one of them another name")
+            names.add(found.name)
+            yield found
+        self.within = None
+
+    def _dataset(self, given: Any) -> DatasetEntry:
+        """Return one data set, or refuse it."""
+        table = self._table(given, "datasets", "name", _DATASET)
+        if "path" in table:
+            file = self.path.parent / table["path"]
+            if not file.exists():  # a part of a file, perhaps
+                file = self.path.parent / table["path"].rpartition("::")[0]
+            if not file.is_file():
+                self._refuse("path", f"{table['path']}: no such file")
+            if file.suffix.lower() not in READERS:
+                known = ", ".join(READERS)
+                self._refuse("path", f"{table['path']}: give a file of {known}")
+            return DatasetEntry(**{"name": file.stem} | table)
+        if "name" not in table:
+            self._refuse("datasets", f"has an entry without name or path: {table}")
+        name = SPELLINGS.get(spelling(table["name"]))
+        if name is None:
+            advice = _nearest(table["name"], AVAILABLE)
+            self._refuse("name", f"{table['name']!r}: unknown data set; {advice}")
+        if table.get("download") and not CATALOG[name].fetch:
+            self._refuse("download", f"{name} cannot be fetched; remove it")
+        if table.get("precomputed"):
+            self._refuse("precomputed", "belongs to a path; a named set knows it")
+        return DatasetEntry(**table | {"name": name})
+
+    def _method(self, given: Any) -> MethodEntry:
+        """Return one method, or refuse it."""
+        table = self._table(given, "methods", "method", _METHOD)
+        if ("method" in table) == ("labels" in table):
+            self._refuse("methods", f"has an entry without method or labels, or with both: {table}")
+        key = "method" if "method" in table else "labels"
+        try:
+            return find_entry(table, self.path.parent)
+        except ValueError as error:
+            # The message begins with the key that is wrong.
+            wrong, _, message = str(error).partition(": ")
+            line_key = wrong if wrong in table else key
+            raise self._mistake(line_key, message) from None
+
+    def _table(self, given: Any, where: str, short: str, rules: dict[str, _Rule]) -> dict:
+        """Return an entry as a table; a text is the short form of one."""
+        if isinstance(given, str):
+            given = {short: given}
+        if not isinstance(given, dict):
+            self._refuse(where, f"has the entry {given!r}; give a name or a table")
+        self._check_keys(given, rules, where)
+        self._check_values(given, rules)
+        return given
+
+    def _check_keys(self, given: Mapping, rules: Mapping, where: str = "") -> None:
+        """Refuse a key that nobody knows."""
+        for key in given:
+            if key not in rules:
+                of = f" of {where}" if where else ""
+                self._refuse(key, f"unknown key{of}; {_nearest(key, tuple(rules))}")
+
+    def _check_values(self, given: Mapping, rules: Mapping[str, _Rule]) -> None:
+        """Refuse a value that its key may not have."""
+        for key, value in given.items():
+            holds, advice = rules[key]
+            if not holds(value):
+                self._refuse(key, f"is {value!r}; give {advice}")
+
+    def _mistake(self, key: str, message: str) -> PlanError:
+        """Return what is wrong with the plan, with the line of the key, or of its entry."""
+        number = self.lines.find(key, self.within)
+        if number is None and self.within is not None:
+            number = self.within[0]
+        where = f"{self.path}, line {number}" if number else str(self.path)
+        return PlanError(f"{where}: {key}: {message}")
+
+    def _refuse(self, key: str, message: str) -> NoReturn:
+        """Refuse the plan."""
+        raise self._mistake(key, message)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """Return the advice that names what may have been meant."""
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"choose among {', '.join(known)}"
