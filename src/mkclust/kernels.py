@@ -311,6 +311,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return result
 
 
+def default_bank(several_views: bool) -> KernelBank:
+    """Return the bank where none is asked for: one Gaussian a view, or all kernels of one."""
+    return KernelBank(widths=(1.0,), polynomials=(), linear=None) if several_views else KernelBank()
+
+
 def _is_number(value: Any) -> bool:
     """Tell real numbers from everything else, booleans and NaN included."""
     return isinstance(value, Real) and not isinstance(value, bool) and bool(value == value)

@@ -12,15 +12,14 @@ from sklearn.preprocessing import StandardScaler
 
 from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
-from mkclust.kernels import KernelBank
+from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import to_host
+from mkclust.methods.base import SHARE_TOLERANCE
 from mkclust.relaxation import relax
 from mkclust.stack import DenseStack, as_stack
 from mkclust.stack.checks import check_symmetry
 from mkclust.types import Float
 
-# How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
-SHARE_TOLERANCE = 1e-3
 # Rows of every kernel that a fingerprint of the data looks at.
 FINGERPRINT_ROWS = 64
 
@@ -148,10 +147,6 @@ def make_kernels(data: Dataset) -> tuple[Any, Any]:
     if data.kernels is not None:
         return data.kernels, data.kernel_names
     assert data.views is not None
-    settings = data.bank
-    if settings is None:
-        settings = (
-            {} if len(data.views) == 1 else {"widths": (1.0,), "polynomials": (), "linear": None}
-        )
-    bank = KernelBank(**settings)
+    several = len(data.views) > 1
+    bank = default_bank(several) if data.bank is None else KernelBank(**data.bank)
     return bank.fit_transform(data.views), bank.kernel_names_

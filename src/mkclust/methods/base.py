@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from mkclust.discretize import discretize
-from mkclust.kernels import KernelBank
+from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import to_host
 from mkclust.methods.distinct import count_distinct
 from mkclust.methods.documentation import fill
@@ -183,10 +183,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         views = self._views(X, probe, reset=True)
         if isinstance(self.kernels, KernelBank):
             bank = clone(self.kernels)
-        elif kind == "table":
-            bank = KernelBank()
         else:
-            bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+            bank = default_bank(several_views=kind == "views")
         kernels = bank.fit_transform(views)
         learned |= {"bank_": bank, "n_features_in_": bank.n_features_in_}
         if hasattr(probe, "feature_names_in_"):

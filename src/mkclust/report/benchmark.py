@@ -7,7 +7,6 @@ from pathlib import Path
 from mkclust.report import page
 from mkclust.report.files import write_whole
 from mkclust.report.opening import (
-    plain,
     say_circumstances,
     say_data,
     say_missing,
@@ -34,6 +33,7 @@ from mkclust.tables import (
     to_latex,
     to_markdown,
 )
+from mkclust.tables.formats import plain
 
 RENDERINGS = {"md": to_markdown, "tex": to_latex, "csv": to_csv}
 KINDS = {"md": "Markdown", "tex": "LaTeX", "csv": "CSV"}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from mkclust.tables import Row, dataset_labels
 from mkclust.tables.comparison import WITHIN, Compared, paper_comparison
+from mkclust.tables.formats import plain
 from mkclust.tables.outcomes import group, methods_of, reason, resamples
 from mkclust.tables.scores import CHOSEN, TITLES, caveat_notes, repeated
 
@@ -124,12 +125,6 @@ def say_circumstances(rows: Sequence[Row]) -> str:
         if found:
             said += f"; {words}: {' / '.join(map(plain, found))}"
     return f"{said}."
-
-
-def plain(text: str) -> str:
-    """Return a text in one line, with what Markdown would take for markup escaped."""
-    marked = "\\`*_|<[]#"
-    return " ".join("".join(f"\\{c}" if c in marked else c for c in str(text)).split())
 
 
 def _counted(compared: Sequence[Compared]) -> str:

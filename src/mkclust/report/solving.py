@@ -12,9 +12,9 @@ from mkclust.report import page
 from mkclust.report.curves import Curve, draw_objectives
 from mkclust.report.dots import Dot, Panel, draw_dots, draw_ratios
 from mkclust.report.maps import draw_weights
-from mkclust.report.opening import plain
 from mkclust.report.sections import Picture, Section, file_name, why
 from mkclust.tables import Row, Table, weight_table
+from mkclust.tables.formats import plain
 from mkclust.tables.outcomes import dataset_labels, group, resamples
 from mkclust.tables.rows import is_default
 from mkclust.tables.scores import caveat_notes, repeated

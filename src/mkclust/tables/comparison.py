@@ -24,8 +24,6 @@ class Compared:
         What was measured; the label is that of the tables, with the caveat.
     caveat : str
         ``"substitute"`` or ``"truncated"`` where the data set is not the paper's, else empty.
-    parameters : str
-        The setting of our run.
     ours, paper : float
         Means.
     ours_std, paper_std : float or None
@@ -38,7 +36,6 @@ class Compared:
     score: str
     selection: str
     caveat: str
-    parameters: str
     ours: float
     ours_std: float | None
     paper: float
@@ -87,7 +84,6 @@ def paper_comparison(rows: Iterable[Row]) -> list[Compared]:
                             score=score,
                             selection=selection,
                             caveat=its[0].get("caveat") or "",
-                            parameters=ours.parameters or "",
                             ours=mean,
                             ours_std=std,
                             paper=theirs[0],

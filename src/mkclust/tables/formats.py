@@ -147,16 +147,16 @@ def to_markdown(table: Table) -> str:
     | Digit | **47.2** |
     <BLANKLINE>
     """
-    lines = [f"**{_markdown(table.title)}**", ""]
-    lines.append(_bars(map(_markdown, table.columns)))
+    lines = [f"**{plain(table.title)}**", ""]
+    lines.append(_bars(map(plain, table.columns)))
     lines.append(_bars([":---", *["---:"] * (len(table.columns) - 1)]))
     for label, *cells in table.rows:
         if cells:
-            lines.append(_bars([_markdown(label), *(_markdown_cell(c, table) for c in cells)]))
+            lines.append(_bars([plain(label), *(_markdown_cell(c, table) for c in cells)]))
         else:
-            lines.append(_bars([f"**{_markdown(label)}**", *[""] * (len(table.columns) - 1)]))
+            lines.append(_bars([f"**{plain(label)}**", *[""] * (len(table.columns) - 1)]))
     if table.notes:
-        lines += ["", *(f"- {_markdown(note)}" for note in table.notes)]
+        lines += ["", *(f"- {plain(note)}" for note in table.notes)]
     return "\n".join([*lines, ""])
 
 
@@ -244,7 +244,7 @@ def _ampersands(parts: Any) -> str:
 
 def _markdown_cell(cell: Cell, table: Table) -> str:
     """Return a cell as Markdown, with its mark and in bold where it is."""
-    text = _markdown(cell.shown(table.digits))
+    text = plain(cell.shown(table.digits))
     text = f"**{text}**" if cell.bold else text
     return f"{text}<sup>[{cell.mark}]</sup>" if cell.mark else text
 
@@ -256,10 +256,10 @@ def _latex_cell(cell: Cell, table: Table) -> str:
     return f"{text}$^{{[{_latex(cell.mark)}]}}$" if cell.mark else text
 
 
-def _markdown(text: str) -> str:
+def plain(text: str) -> str:
     """Return a text with the characters escaped that Markdown would take for markup."""
     escaped = "".join(
-        f"\\{character}" if character in r"\|*_`<[]$~" else character for character in text
+        f"\\{character}" if character in r"\|*_`<[]$~#" else character for character in text
     )
     return " ".join(escaped.split())
 
