@@ -1,13 +1,22 @@
 """From a relaxed partition to labels: row-normalized k-means."""
 
+import functools
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
 
-from mkclust.types import Float
+from mkclust.blocks.distributed import DaskBlocks, is_dask, persist, reduce_blocks
+from mkclust.types import Array, Float
 
 # Two centers are equally near where their squared distances differ by less than this; unit rows
 # make it an absolute figure. Rounding must not decide between them.
 TIE = 1e-9
+# Up to so many rows in memory, k-means learns from all of them; beyond, as from rows that are
+# anywhere else, from a sample, and gives the others to the nearest center some at a time.
+ALL_ROWS, SAMPLE_ROWS, BLOCK_ROWS = 100_000, 50_000, 1 << 16
 
 
 def normalize_rows(rows: Float) -> Float:
@@ -18,18 +27,21 @@ def normalize_rows(rows: Float) -> Float:
 
 
 def discretize(
-    rows: Float,
+    rows: Array,
     n_clusters: int,
     *,
     n_init: int = 10,
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[np.ndarray, Float]:
+) -> tuple[Array, Float]:
     """Cluster the row-normalized embedding by k-means.
+
+    Of more than 100,000 rows, and of a dask array, the centers are learned on a sample of at most
+    50,000 rows, the same however the rows are cut into chunks.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_samples, n_columns)
+    rows : ndarray or dask array of shape (n_samples, n_columns)
         The embedding, one sample a row.
     n_clusters : int
         Number of clusters, k.
@@ -38,12 +50,12 @@ def discretize(
     init : {"k-means++", "random"}, default="k-means++"
         How a start chooses its centers: spread out, or any samples.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts.
+        Seed of the starts, and of the sample.
 
     Returns
     -------
-    labels : ndarray of shape (n_samples,)
-        Clusters numbered by falling size.
+    labels : ndarray or dask array of shape (n_samples,)
+        Clusters numbered by falling size; a dask array is kept where the rows are.
     centers : ndarray of shape (n_clusters, n_columns)
         Their centers, in that order.
 
@@ -55,26 +67,93 @@ def discretize(
     >>> discretize(rows, 2, random_state=0)[0].tolist()
     [0, 0, 1]
     """
-    rows = normalize_rows(rows)
-    means = KMeans(n_clusters, init=init, n_init=n_init, random_state=random_state).fit(rows)
-    centers = means.cluster_centers_
-    labels = nearest_center(rows, centers)
+    means = KMeans(n_clusters, init=init, n_init=n_init, random_state=random_state)
+    some = _sample(rows, random_state) if is_dask(rows) or len(rows) > ALL_ROWS else rows
+    centers = means.fit(normalize_rows(some)).cluster_centers_
     # A row between two centers joins the first of them, so that the order decides about sizes as
     # sizes do about the order; larger clusters only grow, which soon settles it.
     for _ in range(n_clusters):
-        sizes = np.bincount(labels, minlength=n_clusters)
+        sizes, first = _census(rows, centers)
         # Equal sizes: who comes first among the samples, whatever the starts were.
-        first = np.full(n_clusters, len(labels))
-        np.minimum.at(first, labels, np.arange(len(labels)))
         order = np.lexsort((first, -sizes))
         if np.array_equal(order, np.arange(n_clusters)):
             break
         centers = centers[order]
-        labels = nearest_center(rows, centers)
-    return labels, centers
+    labels = assign(rows, centers)
+    return (persist(labels) if is_dask(labels) else labels), centers
+
+
+def assign(rows: Array, centers: Float) -> Array:
+    """Return the number of the center nearest to the direction of each row.
+
+    Parameters
+    ----------
+    rows : ndarray or dask array of shape (n_samples, n_columns)
+        Rows of any length.
+    centers : ndarray of shape (n_clusters, n_columns)
+        The centers that :func:`discretize` found.
+
+    Returns
+    -------
+    ndarray or dask array of shape (n_samples,)
+        Lazy for a dask array.
+    """
+    if is_dask(rows):
+        return rows.rechunk({1: -1}).map_blocks(
+            _assign_block, centers, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp)
+        )
+    if len(rows) <= ALL_ROWS:
+        return _assign_block(rows, centers)
+    return np.concatenate([_assign_block(block, centers) for _, block in _cut(rows)])
 
 
 def nearest_center(rows: Float, centers: Float) -> np.ndarray:
     """Return the number of the center nearest to each row, the first of those that tie."""
     distances = (centers**2).sum(axis=1) - 2 * rows @ centers.T
     return np.argmax(distances <= distances.min(axis=1, keepdims=True) + TIE, axis=1)
+
+
+def _assign_block(rows: Float, centers: Float) -> np.ndarray:
+    """Assign the rows of one block."""
+    return nearest_center(normalize_rows(rows), centers)
+
+
+def _census(rows: Array, centers: Float) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many rows are nearest to each center, and the first of them."""
+    n_clusters = len(centers)
+
+    def count(block: Float, start: int) -> tuple[np.ndarray, np.ndarray]:
+        labels = _assign_block(block, centers)
+        first = np.full(n_clusters, np.iinfo(np.int64).max)
+        np.minimum.at(first, labels, start + np.arange(len(labels)))
+        return np.bincount(labels, minlength=n_clusters), first
+
+    if is_dask(rows):
+        cut = rows.rechunk({1: -1})
+        return reduce_blocks([cut], lambda blocks, start: count(blocks[0], start), _join)
+    if len(rows) <= ALL_ROWS:
+        return count(rows, 0)
+    return functools.reduce(_join, (count(block, start) for start, block in _cut(rows)))
+
+
+def _join(one: tuple, other: tuple) -> tuple[np.ndarray, np.ndarray]:
+    """Return the census of two sets of rows."""
+    return one[0] + other[0], np.minimum(one[1], other[1])
+
+
+def _cut(rows: Float) -> Iterator[tuple[int, Float]]:
+    """Yield blocks of rows, with the number of their first row."""
+    for start in range(0, len(rows), BLOCK_ROWS):
+        yield start, rows[start : start + BLOCK_ROWS]
+
+
+def _sample(rows: Array, random_state: Any) -> Float:
+    """Return some rows in memory, drawn by their numbers alone; all where there are no more."""
+    n = rows.shape[0]
+    if n > SAMPLE_ROWS:
+        # A generator's choice needs no list of all n, unlike that of a RandomState.
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        numbers = np.sort(np.random.default_rng(seed).choice(n, SAMPLE_ROWS, replace=False))
+    else:
+        numbers = np.arange(n)
+    return DaskBlocks({"rows": rows}).take(numbers)["rows"] if is_dask(rows) else rows[numbers]

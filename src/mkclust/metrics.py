@@ -132,6 +132,40 @@ def adjusted_rand_index(y_true: Any, y_pred: Any) -> float:
     return float(adjusted_rand_score(true, pred))
 
 
+def adjusted_rand_of_table(table: np.ndarray) -> float:
+    """Return :func:`adjusted_rand_index` from counts alone, where the labels are not at hand.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_classes, n_clusters)
+        How many samples each class shares with each cluster.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.metrics import adjusted_rand_of_table
+    >>> round(adjusted_rand_of_table(np.array([[2, 0, 0], [0, 1, 1]])), 4)
+    0.5714
+    """
+    # Python's integers: products of numbers of pairs overflow others from 100,000 samples on.
+    counts = np.asarray(table).astype(np.int64).astype(object)
+    n = int(counts.sum())
+    together = int((counts**2).sum())
+    in_class = int((counts.sum(axis=1) ** 2).sum())
+    in_cluster = int((counts.sum(axis=0) ** 2).sum())
+    both, only_class, only_cluster = together - n, in_class - together, in_cluster - together
+    neither = n**2 - in_class - in_cluster + together
+    if only_class == 0 and only_cluster == 0:
+        return 1.0
+    apart = (both + only_class) * (only_class + neither)
+    apart += (both + only_cluster) * (only_cluster + neither)
+    return 2 * (both * neither - only_class * only_cluster) / apart
+
+
 def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     """Return all four scores of a clustering by their short names.
 

@@ -86,10 +86,11 @@ def search(
     A basis V is kept together with the products of every kernel with it. In each iteration the
     problem restricted to V is solved to about the accuracy that V deserves; then V is expanded by
     the leading eigenvectors of the combination just found, computed with products of that one
-    matrix alone. Alignments measured in V belong to vectors of full length, so the surfaces they
-    make stay valid however V changes: the lower bound is exact. The upper bound is the eigenvalue
-    sum found plus what its residuals leave open, and before it is believed, random vectors look
-    outside V for eigenvectors that were missed.
+    matrix alone, or by their residuals where the kernels are not in memory and a combination is no
+    matrix either (``stack.combining_pays`` is False). Alignments measured in V belong to vectors of
+    full length, so the surfaces they make stay valid however V changes: the lower bound is exact.
+    The upper bound is the eigenvalue sum found plus what its residuals leave open, and before it is
+    believed, random vectors look outside V for eigenvectors that were missed.
 
     Parameters
     ----------
@@ -116,46 +117,90 @@ def search(
     width = block_width(stack.n_samples, n_clusters)
     if width >= stack.n_samples:
         return _search_whole(stack, n_clusters, surfaces, tol, max_iter, anchor, baseline)
+    # Where a combination is no matrix, its products cost as much as those of all kernels, which
+    # tell more: then the basis is expanded by residuals, and the combination is seldom asked.
+    lazy = not getattr(stack, "combining_pays", True)
+    basis, progress = Basis(stack, width), Progress()
     combined = np.full(stack.n_kernels, 1 / stack.n_kernels)
     operator = stack.combine(combined**2)
-    if baseline is None:
-        baseline_tol = ANCHOR_TOLERANCE if anchor else BASELINE_TOLERANCE
+    baseline_tol = ANCHOR_TOLERANCE if anchor else BASELINE_TOLERANCE
+    if lazy:
+        baseline = _start(basis, combined, n_clusters, baseline_tol, baseline)
+    elif baseline is None:
         baseline = relax(operator, n_clusters, tol=baseline_tol)
+    n_passes = basis.n_passes if lazy else 2
     anchored = _anchor(baseline, anchor)
+    basis.draw_to(anchored)
     weights = surfaces.weights = _coarse_weights(stack, n_clusters, anchored)
     if np.any(weights != combined):
         combined, operator = weights, stack.combine(weights**2, out=operator)
-    target = _with_anchor(operator, anchored)
-    products = target @ baseline.vectors
-    vectors = improve(target, baseline.vectors, products, n_clusters, FIRST_TOLERANCE).vectors
-    basis, progress = Basis(stack, width, anchored), Progress()
+    target, vectors = _with_anchor(operator, anchored), None
+    if not lazy:
+        products = target @ baseline.vectors
+        vectors = improve(target, baseline.vectors, products, n_clusters, FIRST_TOLERANCE).vectors
     history: list[tuple[float, float]] = []
-    n_passes, error, converged = 2, FIRST_TOLERANCE, False
+    error, converged = FIRST_TOLERANCE, False
     while True:
-        basis.expand(vectors, weights)
+        if vectors is not None:
+            basis.expand(vectors, weights)
+            n_passes += 1
         weights, current = _solve_small(basis, surfaces, n_clusters, tol, error)
         error, gap = current.error / current.value, current.gap_above(surfaces.lower_bound)
         history.append((surfaces.lower_bound + gap * current.value, surfaces.lower_bound))
         progress.note(gap)
-        n_passes += 1
         last = len(history) >= max_iter or progress.stalled
         if last and gap > tol:
             break
         if np.any(weights != combined):
             combined, operator = weights, stack.combine(weights**2, out=operator)
             target = _with_anchor(operator, anchored)
-            n_passes += 1
+            n_passes += not lazy
         vectors = None
-        if gap > tol:
+        if gap > tol and lazy:
+            vectors = basis.residuals(current)
+        elif gap > tol:
             inner_tol = float(np.clip(0.03 * error, 0.1 * tol, FIRST_TOLERANCE))
             found = improve(target, current.vectors, current.products, n_clusters, inner_tol)
             vectors = orthonormalize(found.vectors, basis.vectors)
         if vectors is None or not vectors.shape[1]:
-            vectors = strays(target, current, tol)
+            watched = Watched(target)
+            vectors = strays(watched, current, tol)
+            n_passes += lazy * watched.n_products
             converged = bool(vectors is None and gap <= tol)
             if vectors is None or last:
                 break
     return Search(weights, current, baseline, np.array(history), converged, n_passes, anchored)
+
+
+class Watched:
+    """A matrix whose products are counted."""
+
+    def __init__(self, operator: Any):
+        self._operator, self.shape, self.n_products = operator, operator.shape, 0
+
+    def __matmul__(self, X: Array) -> Array:
+        self.n_products += 1
+        return self._operator @ X
+
+
+def _start(
+    basis: "Basis", weights: Float, n_clusters: int, tol: float, known: Relaxation | None
+) -> Relaxation:
+    """Fill an empty basis until it holds the partition of some weights, and return that."""
+    if known is not None:
+        basis.expand(known.vectors, weights)
+        return known
+    basis.expand(np.random.default_rng(0).standard_normal((basis.n_samples, basis.width)), weights)
+    progress = Progress()
+    while True:
+        found = basis.lift(weights, basis.evaluate(weights, n_clusters), n_clusters)
+        progress.note(found.error)
+        if found.error <= tol * found.value or progress.stalled:
+            return found
+        new = basis.residuals(found)
+        if not new.shape[1]:
+            return found  # an invariant subspace: the residuals are rounding
+        basis.expand(new, weights)
 
 
 def _anchor(baseline: Relaxation, anchor: float) -> Anchor | None:
@@ -188,19 +233,24 @@ def _solve_small(
 class Basis:
     """An orthonormal basis V, every kernel's products W_p = K_p V, and G_p = V^T W_p."""
 
-    def __init__(self, stack: Any, width: int, anchor: Anchor | None = None):
+    def __init__(self, stack: Any, width: int):
         n, m = stack.n_samples, stack.n_kernels
         # The products are kept within a small share of the kernels' own size.
         self.capacity = max(3 * width, min(6 * width, n // 24))
         self.width, self.keep = width, 2 * width
-        self.size = 0
+        self.size, self.n_samples, self.n_passes = 0, n, 0
         self._stack = stack
         self._rows = np.empty((self.capacity, n))
         self._images = np.empty((m, self.capacity, n))
         self._G = np.empty((m, self.capacity, self.capacity))
+        self._anchor: Anchor | None = None
+
+    def draw_to(self, anchor: Anchor | None) -> None:
+        """Add an anchor to every combination, where there is one."""
         self._anchor = anchor
         if anchor is not None:
             self._overlap = np.empty((anchor.vectors.shape[1], self.capacity))  # H_0^T V
+            self._overlap[:, : self.size] = anchor.overlap(self.vectors)
 
     @property
     def vectors(self) -> Array:
@@ -219,6 +269,7 @@ class Basis:
         new = orthonormalize(vectors, self.vectors if self.size else None)
         old, self.size = self.size, self.size + new.shape[1]
         images = self._stack.apply(new)
+        self.n_passes += 1
         self._rows[old : self.size] = new.T
         if self._anchor is not None:
             self._overlap[:, old : self.size] = self._anchor.overlap(new)
@@ -256,6 +307,11 @@ class Basis:
             products += (c * S.T) @ images
         found = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
         return judged(vectors, found, values, n_clusters)
+
+    def residuals(self, found: Relaxation) -> Array:
+        """Return where the eigenvectors found in the basis still miss, orthonormal, (n, b)."""
+        missing = found.products - found.vectors * found.eigenvalues
+        return orthonormalize(missing, self.vectors)
 
     def _restrict(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""

@@ -44,7 +44,7 @@ def as_views(X: Any) -> dict[str, np.ndarray]:
     >>> list(as_views([[1, 2], [3, 4], [5, 6]]))
     ['table']
     """
-    named = _named(X)
+    named = named_views(X)
     if list(named) == [TABLE] and named[TABLE] is X:
         return {TABLE: _check_table(X)}
     if not named:
@@ -62,12 +62,12 @@ def as_views(X: Any) -> dict[str, np.ndarray]:
 
 def column_names(X: Any) -> dict[str, list[str]]:
     """Return the columns of those views that are data frames with names for them."""
-    frames = {name: view for name, view in _named(X).items() if hasattr(view, "columns")}
+    frames = {name: view for name, view in named_views(X).items() if hasattr(view, "columns")}
     columns = {name: list(frame.columns) for name, frame in frames.items()}
     return {name: c for name, c in columns.items() if all(isinstance(x, str) for x in c)}
 
 
-def _named(X: Any) -> dict[str, Any]:
+def named_views(X: Any) -> dict[str, Any]:
     """Return what may be several views by their names, and all else as one table."""
     # One of SciPy's sparse formats is a dict of its entries, but no mapping of views.
     if isinstance(X, Mapping) and not issparse(X):

@@ -63,7 +63,17 @@ class Extension:
         Their embedding is H itself but for rounding, for what a tolerance left open, and for what
         was repaired in a kernel and cannot be repaired in a new sample.
         """
-        return self.embed(stack.given, np.stack([s.diagonal for s in self.standards]))
+        own = np.stack([standard.diagonal for standard in self.standards])
+        if not hasattr(stack, "sweep"):
+            return self.embed(stack.given, own)
+        # Kernels that are read or computed some rows at a time: all in one pass.
+        found = np.empty((stack.n_samples, self.projections[0].shape[1]))
+
+        def take(rows: slice, blocks: Sequence[Array]) -> None:
+            found[rows] = self.embed(blocks, own[:, rows])
+
+        stack.sweep(take)
+        return found
 
     def embed(self, cross: Sequence[Array], self_similarity: Float | None = None) -> Float:
         """Embed new samples.
@@ -71,7 +81,8 @@ class Extension:
         Parameters
         ----------
         cross : m matrices of shape (n_new, n_samples)
-            Similarities of the new samples to the training samples.
+            Similarities of the new samples to the training samples; or something with
+            ``blocks()``, which gives some rows of all kernels at a time, with their place.
         self_similarity : ndarray of shape (m, n_new), default=None
             Similarities of the new samples to themselves. None serves where they are known.
 
@@ -79,6 +90,13 @@ class Extension:
         -------
         ndarray of shape (n_new, k)
         """
+        if hasattr(cross, "blocks"):
+            own = self_similarity
+            parts = [
+                self.embed(block, None if own is None else own[:, rows])
+                for rows, block in cross.blocks()
+            ]
+            return np.concatenate(parts)
         rows = np.zeros((cross[0].shape[0], self.projections[0].shape[1]))
         for p, (P, standard) in enumerate(zip(self.projections, self.standards, strict=True)):
             given = None if self_similarity is None else self_similarity[p]

@@ -20,7 +20,7 @@ from mkclust.methods.parameters import Allowed, Count, Number, check_parameter
 from mkclust.methods.solution import Solution
 from mkclust.relaxation import relax
 from mkclust.stack import KernelStack, as_stack
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
 SHARE_TOLERANCE = 1e-3
@@ -38,7 +38,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     A child defines ``__init__`` and ``_solve(stack) -> Solution``, names in ``ALLOWED`` what its
     own parameters may be, and may add what it has learned beyond the common attributes in
-    ``_learned(stack, solution, labels)``. Its docstring may name sections of
+    ``_learned(stack, solution, labels, *further)``, further being what it asked for in
+    ``_further_rows``. Its docstring may name sections of
     ``mkclust.methods.documentation``.
     """
 
@@ -60,6 +61,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         n_init: int = 10,
         random_state: Any = None,
     ):
@@ -69,6 +71,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.normalize = normalize
         self.psd = psd
         self.validate = validate
+        self.approximation = approximation
         self.n_init = n_init
         self.random_state = random_state
 
@@ -89,24 +92,29 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self._check_parameters()
         learned: dict[str, Any] = {}
         started = time.perf_counter()
-        kernels, names = self._kernels(X, learned)
-        made = time.perf_counter()
-        stack = as_stack(
-            kernels,
-            center=self.center,
-            normalize=self.normalize,
-            psd=self.psd,
-            # The bank's own kernels are positive semidefinite by construction.
-            validate=self.validate and "bank_" not in learned,
-            names=names,
-        )
+        if self.approximation is None:
+            kernels, names = self._kernels(X, learned)
+            made = time.perf_counter()
+            stack = as_stack(
+                kernels,
+                center=self.center,
+                normalize=self.normalize,
+                psd=self.psd,
+                # The bank's own kernels are positive semidefinite by construction.
+                validate=self.validate and "bank_" not in learned,
+                names=names,
+            )
+        else:
+            stack = self._compress(X, learned)
+            made = time.perf_counter()
         self._check_n_clusters(stack)
         checked = time.perf_counter()
         solution = self._solve(stack)
         solved = time.perf_counter()
         learned.setdefault("n_features_in_", stack.n_samples)
         learned |= self._common_attributes(stack, solution)
-        learned |= self._learned(stack, solution, learned["labels_"])
+        further = learned.pop("_further")
+        learned |= self._learned(stack, solution, learned["labels_"], *further)
         if not solution.converged:
             reason = self._explain_stop(solution)
             warnings.warn(
@@ -129,7 +137,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} must define _solve")
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return what the method learns beyond the common attributes."""
         return {}
@@ -157,8 +165,23 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         except ValueError as error:
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
 
+    def _compress(self, X: Any, learned: dict[str, Any]) -> KernelStack:
+        """Return the kernels of approximating features; only some methods can do with these."""
+        raise ValueError(
+            f"{type(self).__name__} needs the entries of the kernels, which features do not give: "
+            "pass approximation=None, or take a method that mixes kernels as wholes, such as "
+            "SimpleMKKM"
+        )
+
     def _check_n_clusters(self, stack: KernelStack) -> None:
         """Refuse more clusters than there are samples, or distinct samples."""
+        if stack.compressed:
+            if self.n_clusters > stack.n_samples:
+                raise ValueError(
+                    f"n_clusters={self.n_clusters}, but the features span {stack.n_samples} "
+                    "directions only: ask for fewer clusters, or for more features"
+                )
+            return
         if self.n_clusters > stack.n_samples:
             raise ValueError(
                 f"n_clusters={self.n_clusters} with n_samples={stack.n_samples}: there cannot be "
@@ -186,6 +209,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         else:
             bank = default_bank(several_views=kind == "views")
         kernels = bank.fit_transform(views)
+        if bank.on_the_fly and not hasattr(self, "predict"):
+            # What cannot tell the cluster of new samples works on the entries, all of them.
+            kernels = kernels.entries(type(self).__name__)
         learned |= {"bank_": bank, "n_features_in_": bank.n_features_in_}
         if hasattr(probe, "feature_names_in_"):
             learned["feature_names_in_"] = probe.feature_names_in_
@@ -202,8 +228,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     def _common_attributes(self, stack: KernelStack, solution: Solution) -> dict[str, Any]:
         """Return what every method learns, labels included."""
         H = to_host(solution.partition)
+        rows, more = self._rows(stack, solution)
+        embedding, rows, *further = stack.lift(H, rows, *self._further_rows(stack, solution))
         learned: dict[str, Any] = {
-            "embedding_": H,
+            "embedding_": embedding,
+            "_further": further,
             "weights_": solution.weights,
             "alignments_": self._alignments(stack, H),
             "objective_": solution.objective,
@@ -214,15 +243,18 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         }
         if solution.coefficients is not None:
             learned["coefficients_"] = solution.coefficients
-        rows, more = self._rows(stack, solution)
         learned["labels_"], learned["_centers"] = self._discretize(rows)
         return learned | more
+
+    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Float]:
+        """Return what else a method wants to discretize, as rows like those of the partition."""
+        return []
 
     def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Float, dict[str, Any]]:
         """Return the rows that k-means clusters, and what they make known."""
         return to_host(solution.partition), {}
 
-    def _discretize(self, rows: Float) -> tuple[np.ndarray, Float]:
+    def _discretize(self, rows: Array) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings."""
         return discretize(rows, self.n_clusters, n_init=self.n_init, random_state=self.random_state)
 

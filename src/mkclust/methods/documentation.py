@@ -21,7 +21,11 @@ psd : {"error", "clip", "shift"}, default="error"
     of the identity. For the k-means step and for new samples, similarities count as given.
 validate : bool, default=True
     Look for asymmetry and negative eigenvalues in precomputed kernels (a check with the
-    diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
+    diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.
+approximation : transformer or None, default=None
+    A feature map in scikit-learn's manner, such as ``mkclust.kernels.Nystroem(200)``, cloned for
+    each view: the kernels are those of its features, and nothing as large as the samples squared
+    is ever made. Not for LMKKM, ONKC and LKAM, which need the entries of the kernels.""",
     "seeds": """\
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
@@ -46,6 +50,10 @@ alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
     methods without ``coefficients_`` or ``predict``.
+approximation_error_ : ndarray of shape (n_kernels,)
+    With an approximation: the share of each kernel's trace that its features miss, on a sample of
+    the samples; NaN where the feature map does not tell. Certificates and objectives are those of
+    the approximated problem.
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 n_features_in_ : int

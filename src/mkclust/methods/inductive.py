@@ -7,13 +7,16 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.discretize import nearest_center, normalize_rows
+from mkclust.blocks import as_blocks
+from mkclust.blocks.base import check_finite
+from mkclust.discretize import assign
 from mkclust.generalize import Extension
 from mkclust.linalg import to_host
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.inputs import kind_of_input
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack, as_numbers, row_sums
+from mkclust.stack.low_rank import LowRankStack, compress
 from mkclust.types import Array, Float
 
 
@@ -25,7 +28,7 @@ class InductiveClusterer(
     The solution says which: by ``projections``, or by ``coefficients`` and ``relaxation``.
     """
 
-    def predict(self, X: Any, self_similarity: Array | None = None) -> np.ndarray:
+    def predict(self, X: Any, self_similarity: Array | None = None) -> Array:
         """Give new samples the cluster whose center is nearest.
 
         Parameters
@@ -41,10 +44,11 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new,)
-            The same as ``labels_`` for the training samples.
+            The same as ``labels_`` for the training samples. Of views that are dask arrays a dask
+            array, whatever the model was fitted on; it is lazy, so that labels of any number of
+            samples can be written out chunk by chunk.
         """
-        rows = self._embed(X, self_similarity)
-        return nearest_center(normalize_rows(rows), self._centers)
+        return assign(self._embed(X, self_similarity), self._centers)
 
     def transform(self, X: Any, self_similarity: Array | None = None) -> Float:
         """Embed new samples, with rows of their natural length.
@@ -59,13 +63,58 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new, n_clusters)
+            Of views that are dask arrays a lazy dask array, as in ``predict``.
         """
         return self._embed(X, self_similarity)
 
     def _embed(self, X: Any, self_similarity: Array | None) -> Float:
         """Embed new samples, having checked them."""
+        check_is_fitted(self)
+        if hasattr(self, "_features"):
+            if self_similarity is not None:
+                raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
+            return self._embed_features(X)
         similarities = self._similarities(X, self_similarity)
         return self._extension.embed(*similarities)
+
+    def _embed_features(self, X: Any) -> Float:
+        """Embed new samples by their features, in blocks; dask arrays are left lazy."""
+        blocks = as_blocks(X, keep=False)
+        found, known = dict(zip(blocks.names, blocks.n_features, strict=True)), self._view_widths
+        if found != known:
+            raise ValueError(
+                f"X has the views {found} (name: columns), the model was fitted on {known}: pass "
+                "the same views, with the same columns"
+            )
+        features, matrix = self._features
+
+        def look(block: dict[str, np.ndarray], start: int) -> np.ndarray:
+            check_finite(block, start)
+            return features.project(block, matrix)
+
+        return blocks.map(look)
+
+    def _compress(self, X: Any, learned: dict[str, Any]) -> KernelStack:
+        """Return the kernels of approximating features, compressed; note what is to be known."""
+        if self.kernels != "auto":
+            raise ValueError(
+                f"kernels={self.kernels!r} with an approximation: features stand for kernels of "
+                "views; pass views and kernels='auto', or approximation=None"
+            )
+        blocks = as_blocks(X)
+        stack = compress(
+            blocks,
+            self.approximation,
+            center=self.center,
+            normalize=self.normalize,
+            random_state=self.random_state,
+        )
+        learned |= {
+            "n_features_in_": sum(blocks.n_features),
+            "approximation_error_": stack.approximation_error,
+            "_view_widths": dict(zip(blocks.names, blocks.n_features, strict=True)),
+        }
+        return stack
 
     def _similarities(
         self, X: Any, self_similarity: Array | None
@@ -95,7 +144,7 @@ class InductiveClusterer(
     def _common_attributes(self, stack: KernelStack, solution: Solution) -> dict[str, Any]:
         """Return what every method learns, and how well the clusters fit the training samples."""
         learned = super()._common_attributes(stack, solution)
-        if solution.coefficients is not None:
+        if solution.coefficients is not None and not stack.compressed:
             extension: Extension = learned["_extension"]
             alignments = extension.toward_centroids(solution.coefficients, learned["labels_"])
             best = alignments.embed_training(stack).max(axis=1)
@@ -105,8 +154,14 @@ class InductiveClusterer(
     def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Float, dict[str, Any]]:
         """Embed the training samples by the same road as new ones, so that labels agree."""
         extension = self._extend(stack, solution)
-        learned = {"_extension": extension, "_n_features_out": self.n_clusters}
-        return extension.embed_training(stack), learned
+        rows = extension.embed_training(stack)
+        learned: dict[str, Any] = {"_n_features_out": self.n_clusters}
+        if isinstance(stack, LowRankStack):
+            # In coordinates; the same matrix takes the features of old and new samples to rows.
+            learned["_features"] = (stack.features, stack.lifting @ rows)
+        else:
+            learned["_extension"] = extension
+        return rows, learned
 
     def _extend(self, stack: KernelStack, solution: Solution) -> Extension:
         """Return the partition as a function of similarities to the training samples."""

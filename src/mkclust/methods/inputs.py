@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.kernels import KernelBank
+from mkclust.stack import RowSource
 from mkclust.views import depth
 
 Kind = Literal["kernels", "views", "table"]
@@ -18,6 +19,13 @@ def kind_of_input(X: Any, kernels: Any) -> Kind:
     if not (named or isinstance(kernels, KernelBank)):
         raise ValueError(
             f"kernels={kernels!r}: pass 'auto', 'precomputed' or a KernelBank instance"
+        )
+    if isinstance(X, RowSource):
+        if named:
+            return "kernels"
+        raise ValueError(
+            f"X is a source of rows of kernels, a {type(X).__name__}: a KernelBank makes kernels "
+            "from views; pass the views, or kernels='precomputed'"
         )
     several = _several_matrices(X)
     dimensions = 2 if scipy.sparse.issparse(X) or several else getattr(X, "ndim", 2)

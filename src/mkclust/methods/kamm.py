@@ -139,6 +139,7 @@ class KAMMR(InductiveClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         tol: float = 1e-4,
         max_iter: int = 200,
         n_init: int = 10,
@@ -151,6 +152,7 @@ class KAMMR(InductiveClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )
@@ -292,6 +294,7 @@ class KAMMA(InductiveClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         iterate: Literal["best", "last"] = "best",
         tol: float = 1e-4,
         max_iter: int = 50,
@@ -305,6 +308,7 @@ class KAMMA(InductiveClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )

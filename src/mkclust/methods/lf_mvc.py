@@ -288,6 +288,7 @@ class LFMVC(InductiveClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         reg: float = 2.0,
         init: Literal["procrustes", "signs"] = "procrustes",
         accumulate: bool = False,
@@ -303,6 +304,7 @@ class LFMVC(InductiveClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )

@@ -277,6 +277,7 @@ class LMKKM(MultipleKernelClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         tol: float = 0.0,
         max_iter: int = 10,
         n_init: int = 10,
@@ -289,6 +290,7 @@ class LMKKM(MultipleKernelClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )
@@ -300,7 +302,7 @@ class LMKKM(MultipleKernelClusterer):
         return solve_lmkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the weights of each sample."""
         return {"sample_weights_": solution.sample_weights}

@@ -122,6 +122,7 @@ class MKKM(InductiveClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         tol: float = 1e-4,
         max_iter: int = 50,
         n_init: int = 10,
@@ -134,6 +135,7 @@ class MKKM(InductiveClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )

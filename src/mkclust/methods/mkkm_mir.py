@@ -166,6 +166,7 @@ class MKKMMiR(InductiveClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         reg: float = 0.5,
         weight_power: int = 2,
         tol: float = 1e-6,
@@ -180,6 +181,7 @@ class MKKMMiR(InductiveClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )

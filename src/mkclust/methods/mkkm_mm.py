@@ -12,7 +12,7 @@ from mkclust.methods.solution import Solution
 from mkclust.relaxation import Relaxation
 from mkclust.simplex import minimize_quadratic
 from mkclust.stack import KernelStack
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 
 def solve_mkkm_mm(
@@ -221,6 +221,7 @@ class MKKMMM(InductiveClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         solver: Literal["alternate", "saddle"] = "alternate",
         iterate: Literal["best", "last"] = "best",
         tol: float = 1e-4,
@@ -235,6 +236,7 @@ class MKKMMM(InductiveClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )
@@ -254,7 +256,7 @@ class MKKMMM(InductiveClusterer):
         )
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate of a saddle point."""
         return {"duality_gap_": solution.gap} if self.solver == "saddle" else {}

@@ -13,7 +13,7 @@ from mkclust.methods.solution import Solution
 from mkclust.relaxation import relax
 from mkclust.simplex import drop_small, minimize_quadratic
 from mkclust.stack import KernelStack
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # Weights below this are rounding of the quadratic program, as in the authors' code.
 NEGLIGIBLE = 1e-8
@@ -256,6 +256,7 @@ class ONKC(MultipleKernelClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         reg: float = 1.0,
         proximity: float = 1.0,
         tol: float = 1e-3,
@@ -270,6 +271,7 @@ class ONKC(MultipleKernelClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )
@@ -290,7 +292,7 @@ class ONKC(MultipleKernelClusterer):
         )
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the rank of G; warn where it leaves the partition open."""
         assert solution.kernel_rank is not None

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from mkclust.blocks.distributed import contingency, is_dask
 from mkclust.discretize import discretize
 from mkclust.generalize import inverse
 from mkclust.linalg import inner, to_host
@@ -14,6 +15,7 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.parameters import Allowed, Choice, Either, Number
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
+from mkclust.metrics import adjusted_rand_of_table
 from mkclust.relaxation import Relaxation, relax
 from mkclust.stack import KernelStack
 from mkclust.subspace import ANCHOR_TOLERANCE, Search, search
@@ -125,6 +127,13 @@ def _projections(stack: KernelStack, found: Search) -> list[Float] | None:
     scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
     shared = (H_0 * scale) @ (found.anchor.strength * (H_0.T @ H)) / m**2
     return [c * H + shared for c in found.weights**2]
+
+
+def _agreement(first: Array, second: Array, n_clusters: int) -> float:
+    """Return the adjusted Rand index of two clusterings; only counts of a dask array travel."""
+    if is_dask(first):
+        return adjusted_rand_of_table(contingency(first, second, n_clusters))
+    return float(adjusted_rand_score(first, second))
 
 
 def structure_kept(partition: Array, baseline: Relaxation) -> float:
@@ -254,6 +263,7 @@ class SimpleMKKM(InductiveClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        approximation: Any = None,
         solver: Literal["subspace", "reduced-gradient"] = "subspace",
         anchor: float | Literal["auto"] = 0.0,
         stopping: Literal["gap", "step"] = "gap",
@@ -269,6 +279,7 @@ class SimpleMKKM(InductiveClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )
@@ -328,18 +339,17 @@ class SimpleMKKM(InductiveClusterer):
                 uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
                 start = solution.baseline.vectors
                 baseline = relax(stack.combine(uniform**2), k, tol=ANCHOR_TOLERANCE, start=start)
-                clusters = self._clusters(baseline.vectors[:, :k])
+                clusters = self._clusters(stack, baseline.vectors[:, :k])
             kept = structure_kept(solution.partition, baseline)
-            labels = self._clusters(solution.partition)
+            labels = self._clusters(stack, solution.partition)
             if k == 1 or (kept >= KEPT and adjusted_rand_score(clusters, labels) >= SAME_CLUSTERS):
                 break
         return replace(solution, n_passes=n_passes)
 
-    def _clusters(self, partition: Array) -> np.ndarray:
+    def _clusters(self, stack: KernelStack, partition: Array) -> np.ndarray:
         """Return clusters to compare; always of one seed, so that the anchor hangs on none."""
-        return discretize(to_host(partition), self.n_clusters, n_init=self.n_init, random_state=0)[
-            0
-        ]
+        rows = to_host(stack.lift_some(partition))
+        return discretize(rows, self.n_clusters, n_init=self.n_init, random_state=0)[0]
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
@@ -354,16 +364,22 @@ class SimpleMKKM(InductiveClusterer):
             f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
         )
 
+    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Float]:
+        """Return the rows of the average kernel's partition."""
+        baseline, k = solution.baseline, self.n_clusters
+        assert baseline is not None
+        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
+        return [to_host(baseline.products[:, :k] * scale)]
+
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: np.ndarray
+        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate and what uniform weights find; warn where they find more."""
         baseline, relaxation = solution.baseline, solution.relaxation
         assert baseline is not None
         assert relaxation is not None
         k = self.n_clusters
-        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
-        baseline_labels, _ = self._discretize(to_host(baseline.products[:, :k] * scale))
+        baseline_labels, _ = self._discretize(further[0])
         learned: dict[str, Any] = {
             "duality_gap_": solution.gap,
             "lower_bounds_": solution.lower_bounds,
@@ -371,7 +387,7 @@ class SimpleMKKM(InductiveClusterer):
             "cluster_gap_": relaxation.cluster_gap,
             "n_passes_": solution.n_passes,
             "baseline_labels_": baseline_labels,
-            "baseline_agreement_": float(adjusted_rand_score(baseline_labels, labels)),
+            "baseline_agreement_": _agreement(baseline_labels, labels, k),
             "baseline_cluster_gap_": baseline.cluster_gap,
             "structure_kept_": structure_kept(solution.partition, baseline),
             "anchor_": solution.anchor,

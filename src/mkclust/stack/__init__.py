@@ -3,6 +3,7 @@
 ``as_stack`` is the door: what passes it is a sound set of kernels over the same samples.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from mkclust.memory import available_bytes
 from mkclust.stack.base import KernelStack, Operator, Standard
 from mkclust.stack.checks import (
     as_numbers,
@@ -23,19 +25,28 @@ from mkclust.stack.checks import (
     smallest_eigenvalue_seen,
 )
 from mkclust.stack.dense import DenseStack, StandardizedKernel
+from mkclust.stack.rows import MatrixRows, RowSource, Slab
+from mkclust.stack.streamed import StreamedStack, first_look
 from mkclust.types import Float
 
 __all__ = [
     "DenseStack",
     "KernelStack",
+    "MatrixRows",
     "Operator",
+    "RowSource",
     "Standard",
+    "StreamedStack",
     "as_numbers",
     "as_stack",
     "row_sums",
 ]
 
 PSD_CHOICES = ("error", "clip", "shift")
+# Kernels in files are streamed where one matrix of their size, and what must be copied to compute
+# with them, would take more than this share of the memory there is: solvers form such a matrix,
+# and want room beside it.
+LARGEST_SHARE_IN_MEMORY = 0.25
 
 
 def as_stack(
@@ -46,16 +57,22 @@ def as_stack(
     psd: Literal["error", "clip", "shift"] = "error",
     validate: bool = True,
     names: Sequence[str] | None = None,
-) -> DenseStack:
+    streamed: bool | None = None,
+) -> KernelStack:
     """Check kernels and stack them, to be centered and scaled on the fly.
 
     The kernels are neither copied nor changed (integer ones are converted), and float32 kernels
     stay float32. Centering comes first, then the scaling to a unit diagonal.
 
+    Kernels that do not fit into memory are streamed: read some rows at a time, as often as a
+    solver asks for products. Nothing of their size is allocated.
+
     Parameters
     ----------
-    kernels : array of shape (m, n, n), or list or dict of m matrices of shape (n, n)
-        NumPy arrays, memory maps or SciPy sparse matrices; a dict gives the names.
+    kernels : array of shape (m, n, n), list or dict of m matrices of shape (n, n), or RowSource
+        NumPy arrays, memory maps, HDF5 datasets or SciPy sparse matrices; a dict gives the names.
+        A source of rows is anything with ``n_kernels``, ``n_samples``, ``dtype`` and
+        ``rows(start, stop)``.
     center : bool, default=True
         Center every kernel in its feature space.
     normalize : bool, default=True
@@ -67,13 +84,21 @@ def as_stack(
     validate : bool, default=True
         Look for asymmetry, and for negative eigenvalues with the diagonal and ten Lanczos steps a
         kernel. That is a check, not a proof: a negative eigenvalue much smaller than the largest
-        one can escape it. False skips both, and repairs nothing.
+        one can escape it. False skips both, and repairs nothing. Of streamed kernels one random
+        product tells asymmetry, and only the diagonal (without centering, the largest entry, too)
+        tells negative eigenvalues: Lanczos steps would take a pass over all kernels each.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... where not given.
+    streamed : bool, default=None
+        Whether to read the kernels some rows at a time rather than hold them, or a combination of
+        them, in memory. None streams sources of rows, and what is in files and does not fit: memory
+        maps of which one kernel would take more than a quarter of the memory there is, and HDF5
+        datasets of which all kernels and one more would; smaller datasets are loaded. Streamed
+        kernels cannot be repaired: they are refused with psd="clip" or psd="shift".
 
     Returns
     -------
-    DenseStack
+    DenseStack or StreamedStack
 
     Examples
     --------
@@ -86,16 +111,18 @@ def as_stack(
     """
     if psd not in PSD_CHOICES:
         raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
+    if _streams(kernels) if streamed is None else streamed or isinstance(kernels, RowSource):
+        if streamed is False or psd != "error":
+            asked = "streamed=False" if streamed is False else f"psd={psd!r}"
+            raise ValueError(
+                f"{asked} needs the kernels in memory, and these are read some rows at a time: "
+                "pass arrays, such as K[:], if they fit"
+            )
+        return _stream(kernels, names, center=center, normalize=normalize, validate=validate)
     slices, names, whole = _collect(kernels, names)
     who = [describe(index, name) for index, name in enumerate(names)]
     matrices = [as_numbers(matrix, label) for matrix, label in zip(slices, who, strict=True)]
-    for matrix, label in zip(matrices, who, strict=True):
-        check_square(matrix, label)
-        if matrix.shape != matrices[0].shape:
-            raise ValueError(
-                f"kernels of different sizes: {who[0]} has {matrices[0].shape[0]} samples, {label} "
-                f"has {matrix.shape[0]}; all kernels must be over the same samples"
-            )
+    _check_sizes(matrices, who)
     stacked, standards = [], []
     for matrix, label in zip(matrices, who, strict=True):
         kernel = given = StandardizedKernel(matrix, learn_centering(matrix, label, center))
@@ -110,23 +137,109 @@ def as_stack(
     return DenseStack(tuple(stacked), tuple(names), tuple(standards), tuple(matrices), whole)
 
 
-def _collect(kernels: Any, names: Sequence[str] | None) -> tuple[list, list[str], Any]:
-    """Return the single kernels, their names, and the contiguous array that holds them all."""
+def _streams(kernels: Any) -> bool:
+    """Return whether kernels are better read some rows at a time than held in memory."""
+    if isinstance(kernels, RowSource):
+        return True
+    several = isinstance(kernels, list | tuple | Mapping)
+    parts = _matrices(kernels) if several else [kernels]
+    in_files = [
+        part
+        for part in parts
+        if (isinstance(part, np.memmap) or _is_dataset(part)) and len(part.shape) > 1
+    ]
+    there = available_bytes()
+    if not in_files or there is None:
+        # A map costs nothing to hold; whether a dataset can be loaded, nobody knows here.
+        return any(map(_is_dataset, in_files))
+    needed = max(part.shape[-1] ** 2 * min(part.dtype.itemsize, 8) for part in in_files)
+    needed += sum(map(_bytes_to_hold, in_files))
+    return needed > LARGEST_SHARE_IN_MEMORY * there
+
+
+def _bytes_to_hold(part: Any) -> int:
+    """Return how much memory a file's kernels take to be computed with, beside the file."""
+    if part.dtype not in (np.float64, np.float32):
+        return 8 * part.size
+    return part.dtype.itemsize * part.size if _is_dataset(part) else 0
+
+
+def _is_dataset(part: Any) -> bool:
+    """Return whether something is an HDF5 dataset; without h5py loaded, nothing is."""
+    h5py = sys.modules.get("h5py")
+    return h5py is not None and isinstance(part, h5py.Dataset)
+
+
+def _stream(
+    kernels: Any, names: Sequence[str] | None, *, center: bool, normalize: bool, validate: bool
+) -> StreamedStack:
+    """Check kernels known by their rows, in one pass, and stack them."""
+    if isinstance(kernels, RowSource):
+        source, names = kernels, _named(kernels.n_kernels, names)
+        who = [describe(index, name) for index, name in enumerate(names)]
+    else:
+        matrices, names, whole = _collect(kernels, names, lazily=True)
+        who = [describe(index, name) for index, name in enumerate(names)]
+        _check_sizes(matrices, who)
+        for matrix, label in zip(matrices, who, strict=True):
+            as_numbers(matrix[:0], label)  # refuses types that are no numbers
+        source = MatrixRows(matrices, whole)
+    standards = []
+    looked, largest = first_look(source, who, symmetry=validate)
+    for matrix, label, entry in zip(looked, who, largest, strict=True):
+        standard = learn_centering(matrix, label, center)
+        lengths = standard.centered_diagonal()
+        if validate:
+            rounding = np.sqrt(np.finfo(matrix.dtype).eps) * entry
+            # No entry of a positive semidefinite matrix exceeds its diagonal.
+            if lengths.min() < -rounding or (not center and entry > lengths.max() + rounding):
+                raise ValueError(
+                    f"{label} is indefinite: its self-similarities{' after centering' * center} "
+                    f"are {lengths.min():.3g} to {lengths.max():.3g}, its largest entry is "
+                    f"{entry:.3g}; pass a kernel, not distances, or validate=False to skip this "
+                    "check"
+                )
+        scale = learn_scale(lengths, matrix, label) if normalize else None
+        standards.append(replace(standard, scale=scale))
+    return StreamedStack(source, tuple(names), tuple(standards))
+
+
+def _check_sizes(matrices: Sequence[Any], who: Sequence[str]) -> None:
+    """Raise where kernels are not square, or not over the same samples."""
+    for matrix, label in zip(matrices, who, strict=True):
+        check_square(matrix, label)
+        if matrix.shape != matrices[0].shape:
+            raise ValueError(
+                f"kernels of different sizes: {who[0]} has {matrices[0].shape[0]} samples, {label} "
+                f"has {matrix.shape[0]}; all kernels must be over the same samples"
+            )
+
+
+def _collect(
+    kernels: Any, names: Sequence[str] | None, *, lazily: bool = False
+) -> tuple[list, list[str], Any]:
+    """Return the single kernels, their names, and the one array or dataset that holds them all.
+
+    Lazily, what is on disk stays there.
+    """
     whole = None
     if isinstance(kernels, Mapping):
         names = list(kernels) if names is None else names
-        matrices = list(kernels.values())
+        matrices = _matrices(kernels)
         if len(set(map(str, names))) < len(names):
             raise ValueError(f"two kernels have the same name, among {names}: rename one of them")
     elif isinstance(kernels, list | tuple):
-        matrices = list(kernels)
+        matrices = _matrices(kernels)
     elif scipy.sparse.issparse(kernels) or getattr(kernels, "ndim", 0) == 2:
         raise ValueError(
             f"one matrix of shape {kernels.shape} where several kernels belong: pass K[None] or "
             "[K] if it is the only kernel"
         )
+    elif lazily and _is_dataset(kernels) and kernels.ndim == 3:
+        whole, matrices = kernels, [Slab(kernels, index) for index in range(kernels.shape[0])]
     elif getattr(kernels, "ndim", 0) == 3:
-        if isinstance(kernels, np.ndarray) and kernels.flags.c_contiguous:
+        kernels = kernels[()] if _is_dataset(kernels) else kernels
+        if not lazily and isinstance(kernels, np.ndarray) and kernels.flags.c_contiguous:
             kernels = whole = np.asarray(kernels)
         matrices = list(kernels)
     else:
@@ -136,11 +249,27 @@ def _collect(kernels: Any, names: Sequence[str] | None) -> tuple[list, list[str]
         )
     if not matrices:
         raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
+    if lazily:
+        on_disk = (np.memmap, Slab)
+        matrices = [
+            matrix if isinstance(matrix, on_disk) or _is_dataset(matrix) else as_numbers(matrix, "")
+            for matrix in matrices
+        ]
+    return matrices, _named(len(matrices), names), whole
+
+
+def _matrices(kernels: Any) -> list:
+    """Return the items of a list or the values of a dict."""
+    return list(kernels.values()) if isinstance(kernels, Mapping) else list(kernels)
+
+
+def _named(count: int, names: Sequence[str] | None) -> list[str]:
+    """Return one name a kernel."""
     if names is None:
-        names = [f"kernel {index}" for index in range(len(matrices))]
-    if len(names) != len(matrices):
-        raise ValueError(f"{len(names)} names for {len(matrices)} kernels: give each one a name")
-    return matrices, [str(name) for name in names], whole
+        names = [f"kernel {index}" for index in range(count)]
+    if len(names) != count:
+        raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
+    return [str(name) for name in names]
 
 
 def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKernel:

@@ -54,6 +54,16 @@ class KernelStack(Protocol):
     def n_samples(self) -> int:
         """Number of samples, n."""
 
+    @property
+    def compressed(self) -> bool:
+        """Whether ``n_samples`` counts coordinates that stand for many more samples."""
+
+    def lift(self, *vectors: Array) -> tuple[Array, ...]:
+        """Return vectors over all samples, from vectors as long as ``n_samples``."""
+
+    def lift_some(self, vectors: Array) -> Array:
+        """Return the same for samples that stand for all, where clusters are only compared."""
+
     def kernel(self, index: int) -> Operator:
         """Return one kernel, as something that supports ``@``."""
 

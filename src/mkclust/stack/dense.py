@@ -178,6 +178,19 @@ class DenseStack:
         """Number of samples, n."""
         return self.kernels[0].shape[0]
 
+    @property
+    def compressed(self) -> bool:
+        """Whether ``n_samples`` counts coordinates that stand for many more samples."""
+        return False
+
+    def lift(self, *vectors: Array) -> tuple[Array, ...]:
+        """Return vectors over all samples, from vectors as long as ``n_samples``: themselves."""
+        return vectors
+
+    def lift_some(self, vectors: Array) -> Array:
+        """Return the same for samples that stand for all: here all do."""
+        return vectors
+
     def kernel(self, index: int) -> StandardizedKernel:
         """Return one kernel, as something that supports ``@``."""
         return self.kernels[index]

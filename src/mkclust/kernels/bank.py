@@ -15,6 +15,7 @@ from mkclust.distances import (
     squared_distances,
     squared_norms,
 )
+from mkclust.kernels.on_the_fly import CrossRows, KernelRows, power
 from mkclust.views import TABLE, as_views, column_names
 
 BLOCK_ROWS = 256
@@ -43,6 +44,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
     linear : {"linear", "cosine"} or None, default="linear"
         One more kernel: the inner product :math:`x^\top y / c`, or the cosine of the angle
         between two rows (zero where a row is zero), or none.
+    on_the_fly : bool, default=False
+        Return no arrays but sources of rows, which compute the kernels from the views some rows at
+        a time, as often as they are asked for. Memory is then as long as the views and not their
+        square, and every product with the kernels takes the time to compute them.
 
     Attributes
     ----------
@@ -79,6 +84,15 @@ class KernelBank(TransformerMixin, BaseEstimator):
     ('pixels', 'words')
     >>> bank.transform({name: view[:2] + 0.1 for name, view in views.items()}).shape
     (2, 2, 30)
+
+    The same kernels for more samples than their matrices would fit into memory for:
+
+    >>> from mkclust import SimpleMKKM
+    >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, on_the_fly=True)
+    >>> bank.fit_transform(views).rows(0, 4).shape
+    (2, 4, 30)
+    >>> SimpleMKKM(2, kernels=bank, random_state=0).fit(views).labels_.shape
+    (30,)
     """
 
     def __init__(
@@ -87,10 +101,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         widths=(1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0),
         polynomials=((0, 2), (0, 4), (1, 2), (1, 4)),
         linear="linear",
+        on_the_fly=False,
     ):
         self.widths = widths
         self.polynomials = polynomials
         self.linear = linear
+        self.on_the_fly = on_the_fly
 
     def fit(self, X: Any, y: Any = None) -> "KernelBank":
         """Learn the width and scale of each view and keep the views for new rows.
@@ -127,7 +143,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray | KernelRows:
         """Fit to views and return their kernels.
 
         Parameters
@@ -140,12 +156,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_kernels, n_samples, n_samples)
-            The kernels, exactly symmetric.
+            The kernels, exactly symmetric. On the fly, their rows: ``rows(start, stop)`` gives
+            those of all kernels, symmetric up to rounding.
         """
         self.fit(X)
         return self._kernels(self.views_)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray | CrossRows:
         """Return the kernels of new rows against the training rows.
 
         Parameters
@@ -157,7 +174,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_kernels, n_new, n_samples)
             Cross kernels; exactly symmetric, with the diagonal that :meth:`self_similarity`
-            gives, where `X` holds the training views.
+            gives, where `X` holds the training views. On the fly, their rows: ``blocks()`` gives
+            them one after another, ``rows(start, stop)`` those of some samples.
         """
         return self._kernels(self._check_new(X))
 
@@ -201,6 +219,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
                 raise ValueError(f"polynomials has {found}; it must be a positive integer.")
         if not (self.linear is None or self.linear in ("linear", "cosine")):
             raise ValueError(f"linear must be 'linear', 'cosine' or None; found {self.linear!r}.")
+        if not isinstance(self.on_the_fly, bool | np.bool_):
+            raise ValueError(f"on_the_fly must be True or False; found {self.on_the_fly!r}.")
         if len(self.widths) == len(self.polynomials) == 0 and self.linear is None:
             found = "widths and polynomials are empty and linear is None"
             raise ValueError(f"{found}, which leaves no kernel; ask for at least one.")
@@ -255,10 +275,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         dtype = np.result_type(*self.views_.values())
         return np.empty((len(self.kernel_names_), *shape), dtype=dtype)
 
-    def _kernels(self, views: dict[str, np.ndarray]) -> np.ndarray:
-        """Compute the kernels of checked views against the training views."""
+    def _kernels(self, views: dict[str, np.ndarray]) -> Any:
+        """Compute the kernels of checked views against the training views, or get ready to."""
         known = self.views_
         same = all(views[v] is known[v] or np.array_equal(views[v], known[v]) for v in known)
+        if self.on_the_fly:
+            return KernelRows(self, known) if same else CrossRows(self, views)
         n_new, n_samples = (len(next(iter(rows.values()))) for rows in (views, known))
         kernels = self._allocate(n_new, n_samples)
         for part, name in zip(np.split(kernels, len(known)), known, strict=True):
@@ -287,7 +309,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
                 inner = view[rows] @ known[columns].T
                 inner /= self.scales_[name]
                 for offset, degree in self.polynomials:
-                    _power(inner + offset, degree, out=next(parts))
+                    power(inner + offset, degree, out=next(parts))
                 if self.linear == "linear":
                     next(parts)[...] = inner
                 elif self.linear == "cosine":
@@ -305,7 +327,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             part[: len(self.widths)] = 1
             rest = iter(part[len(self.widths) :])
             for offset, degree in self.polynomials:
-                _power(squared + offset, degree, out=next(rest))
+                power(squared + offset, degree, out=next(rest))
             if self.linear is not None:
                 next(rest)[...] = squared if self.linear == "linear" else squared > 0
         return result
@@ -326,13 +348,6 @@ def _listed(views: dict[str, np.ndarray]) -> str:
     if list(views) == [TABLE]:
         return "one table"
     return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
-
-
-def _power(base: np.ndarray, degree: int, out: np.ndarray) -> None:
-    """Write an integer power; repeated products are faster than ``np.power``."""
-    out[...] = base
-    for _ in range(degree - 1):
-        out *= base
 
 
 def _mirror(kernels: np.ndarray, start: int, stop: int) -> None:

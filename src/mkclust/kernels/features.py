@@ -1,0 +1,262 @@
+"""Feature maps: few columns whose inner products approximate a Gaussian kernel, or are one."""
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mkclust.distances import median_distance, squared_norms
+from mkclust.types import Float
+
+# Landmarks by k-means are learned on at most so many rows.
+KMEANS_ROWS = 20_000
+# Directions of the landmarks' kernel below this share of the largest are rounding.
+RANK_TOLERANCE = 1e-12
+
+
+class _FeatureMap(TransformerMixin, BaseEstimator):
+    """What feature maps share: checked rows in, rows of the same precision out."""
+
+    def _check(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Return rows as float32 or float64, checked by scikit-learn."""
+        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Learn the map from rows, all or a sample of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of one view.
+        y : None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        self
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define fit")
+
+
+class Nystroem(_FeatureMap):
+    r"""Approximate a Gaussian kernel by similarities to a few landmarks.
+
+    .. math:: k(x, y) \approx k(x, Z)\, k(Z, Z)^{+}\, k(Z, y), \qquad
+              k(x, y) = \exp\Bigl(-\frac{\|x - y\|^2}{2 (w s)^2}\Bigr)
+
+    with landmarks Z and s the median distance between two rows. Features are
+    :math:`k(x, Z) U \Lambda^{-1/2}`, with :math:`U \Lambda U^\top` the kernel of the landmarks.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of landmarks.
+    width : float, default=1.0
+        Standard deviation w of the kernel, in median distances.
+    landmarks : {"uniform", "kmeans"}, default="uniform"
+        Rows drawn at random, or the centers of k-means, which cost more and approximate better.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the landmarks. Within a model None takes the seed of the model.
+
+    Attributes
+    ----------
+    landmarks_ : ndarray of shape (n_components, n_features)
+        The landmarks.
+    median_ : float
+        Median distance between two of the rows seen.
+    n_features_in_ : int
+        Number of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.kernels import KernelBank, Nystroem
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> F = Nystroem(n_components=150, random_state=0).fit_transform(X)
+    >>> K = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(X)[0]
+    >>> bool(np.abs(F @ F.T - K).max() < 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        width: float = 1.0,
+        landmarks: Literal["uniform", "kmeans"] = "uniform",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.width = width
+        self.landmarks = landmarks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> "Nystroem":
+        """Choose the landmarks among rows, and the width of the kernel."""
+        _check_count("n_components", self.n_components)
+        _check_width(self.width)
+        if self.landmarks not in ("uniform", "kmeans"):
+            raise ValueError(f"landmarks={self.landmarks!r}: choose 'uniform' or 'kmeans'")
+        X = self._check(X, reset=True)
+        if self.n_components > len(X):
+            raise ValueError(
+                f"n_components={self.n_components} landmarks of {len(X)} rows: ask for at most as "
+                "many landmarks as there are samples"
+            )
+        rng = check_random_state(self.random_state)
+        origin = X.mean(axis=0, dtype=np.float64)
+        median = median_distance("X", np.subtract(X, origin, dtype=np.float64))
+        if self.landmarks == "uniform":
+            chosen = X[np.sort(rng.choice(len(X), self.n_components, replace=False))]
+        else:
+            some = X
+            if len(X) > KMEANS_ROWS:
+                some = X[np.sort(rng.choice(len(X), KMEANS_ROWS, replace=False))]
+            means = KMeans(self.n_components, n_init=1, random_state=rng).fit(some)
+            chosen = means.cluster_centers_
+        self.landmarks_, self.median_, self._origin = chosen, median, origin
+        # In float64: small eigenvalues decide about the rank.
+        Z = np.subtract(chosen, origin, dtype=np.float64)
+        values, U = np.linalg.eigh(self._similarities(Z, Z))
+        kept = values > RANK_TOLERANCE * values[-1]
+        self._whitening = U[:, kept] / np.sqrt(values[kept])
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the features of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of the view.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_directions)
+            In the precision of X; at most one column a landmark.
+        """
+        check_is_fitted(self)
+        X = self._check(X, reset=False)
+        origin = self._origin.astype(X.dtype, copy=False)
+        Z = np.subtract(self.landmarks_, self._origin).astype(X.dtype, copy=False)
+        return self._similarities(X - origin, Z) @ self._whitening.astype(X.dtype, copy=False)
+
+    def self_similarity(self, X: Any) -> Float:
+        """Return k(x, x) of rows, which the features approximate from below: always one."""
+        return np.ones(len(X))
+
+    def _similarities(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return the Gaussian kernel between rows measured from the origin, in their precision."""
+        scale = -0.5 / (self.width * self.median_) ** 2
+        squared = X @ (Z.T * X.dtype.type(-2 * scale))
+        squared += (scale * squared_norms(X)).astype(X.dtype)[:, None]
+        squared += (scale * squared_norms(Z)).astype(X.dtype)
+        np.minimum(squared, 0, out=squared)  # rounding must not make a similarity exceed one
+        return np.exp(squared, out=squared)
+
+
+class RandomFourier(_FeatureMap):
+    r"""Approximate a Gaussian kernel by random waves.
+
+    .. math:: k(x, y) \approx \phi(x)^\top \phi(y), \qquad
+              \phi(x) = \sqrt{2 / D}\, \cos(\Omega^\top x + b)
+
+    scikit-learn's ``RBFSampler`` with the width of ``Nystroem``, the median distance. It needs no
+    landmarks; for as many columns, Nystroem's are usually the better approximation.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of waves D.
+    width : float, default=1.0
+        Standard deviation of the kernel, in median distances.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the waves. Within a model None takes the seed of the model.
+
+    Attributes
+    ----------
+    median_ : float
+        Median distance between two of the rows seen.
+    n_features_in_ : int
+        Number of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.kernels import RandomFourier
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> RandomFourier(n_components=80, random_state=0).fit_transform(X).shape
+    (50, 80)
+    """
+
+    def __init__(self, n_components: int = 100, *, width: float = 1.0, random_state: Any = None):
+        self.n_components = n_components
+        self.width = width
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> "RandomFourier":
+        """Draw the waves, for the width that rows ask for."""
+        from sklearn.kernel_approximation import RBFSampler
+
+        _check_count("n_components", self.n_components)
+        _check_width(self.width)
+        X = self._check(X, reset=True)
+        median = median_distance("X", np.subtract(X, X.mean(axis=0), dtype=np.float64))
+        sampler = RBFSampler(
+            gamma=0.5 / (self.width * median) ** 2,
+            n_components=self.n_components,
+            random_state=self.random_state,
+        )
+        self.median_, self._sampler = median, sampler.fit(X)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the features of rows, (n_samples, n_components)."""
+        check_is_fitted(self)
+        return self._sampler.transform(self._check(X, reset=False))
+
+
+class Linear(_FeatureMap):
+    """Take a view as its own features: the kernel is the inner product of its rows, exactly.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.kernels import Linear
+    >>> Linear().fit_transform(np.eye(2)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def fit(self, X: Any, y: Any = None) -> "Linear":
+        """Note the number of columns."""
+        self._check(X, reset=True)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the rows themselves, (n_samples, n_features)."""
+        check_is_fitted(self)
+        return self._check(X, reset=False)
+
+    def self_similarity(self, X: Any) -> Float:
+        """Return k(x, x) of rows."""
+        return squared_norms(np.asarray(X))
+
+
+def _check_count(name: str, value: Any) -> None:
+    """Refuse what is no count."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}={value!r}: pass a whole number of at least 1")
+
+
+def _check_width(value: Any) -> None:
+    """Refuse what is no width."""
+    if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+        raise ValueError(f"width={value!r}: pass a positive number, in median distances")

@@ -1,0 +1,283 @@
+"""Kernels known by their rows: where these come from, and how they are read one after another."""
+
+import itertools
+import math
+import mmap
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse
+
+from mkclust.stack.checks import as_numbers
+from mkclust.types import Array
+
+# What the rows read at a time take over all kernels; while they are at work, the next are read.
+BLOCK_BYTES = 64 * 2**20
+# But so many rows are worth more than that: with fewer, products wait for the thin matrix.
+FEWEST_ROWS = 32
+# And so much is, not to read the tiles of a file twice.
+TILE_BYTES = 4 * BLOCK_BYTES
+# Rows of all kernels are at most this share of one kernel's, so that small problems stay small;
+# but not smaller than this, or they would be read row by row.
+LARGEST_SHARE, SMALL_BYTES = 1 / 32, 4 * 2**20
+
+Range = tuple[int, int]
+
+
+@runtime_checkable
+class RowSource(Protocol):
+    """Kernels over the same samples, known by their rows.
+
+    A source may know more than it must: ``diagonal()``, the self-similarities, (m, n);
+    ``only(indices)``, a source of some of its kernels; ``step``, the number of rows that come
+    together whether or not all are asked for; and ``write(start, stop, out)``, which writes rows
+    in place, (m, stop - start, n), and spares the memory of new ones. Rows are asked for from one
+    thread at a time, which need not be the one that made the source.
+    """
+
+    @property
+    def n_kernels(self) -> int:
+        """Number of kernels, m."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Number type of the entries, float32 or float64; the shorter where kernels differ."""
+
+    def rows(self, start: int, stop: int) -> Sequence[Array]:
+        """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
+
+
+@dataclass(frozen=True)
+class Slab:
+    """One kernel of a three-dimensional dataset, not read before its rows are asked for."""
+
+    dataset: Any
+    index: int
+    ndim: ClassVar[int] = 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.dataset.shape[1:]
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """Shape of the tiles that the file holds, None where it holds rows."""
+        return getattr(self.dataset, "chunks", None)
+
+    def __getitem__(self, rows: slice) -> Array:
+        return self.dataset[self.index, rows]
+
+
+@dataclass(frozen=True)
+class MatrixRows:
+    """The rows of matrices that support slicing: memory maps, HDF5 datasets, arrays.
+
+    Attributes
+    ----------
+    matrices : sequence of m matrices of shape (n, n)
+        The kernels.
+    whole : dataset of shape (m, n, n) or None
+        What they all are parts of, where there is one: read by a single call.
+    """
+
+    matrices: Sequence[Any] = field(repr=False)
+    whole: Any = field(default=None, repr=False)
+
+    @property
+    def n_kernels(self) -> int:
+        """Number of kernels, m."""
+        return len(self.matrices)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+        return self.matrices[0].shape[0]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Number type of the rows, the shorter one where kernels differ."""
+        types = [_read(matrix, slice(0, 0), "a kernel").dtype for matrix in self.matrices]
+        return min(types, key=lambda dtype: dtype.itemsize)
+
+    @property
+    def step(self) -> int:
+        """How many rows a file holds in one tile: to read one of them is to read them all."""
+        tiles = [getattr(matrix, "chunks", None) for matrix in self.matrices]
+        return math.lcm(*(chunks[-2] for chunks in tiles if chunks))
+
+    def only(self, indices: Sequence[int]) -> "MatrixRows":
+        """Return the rows of some of the kernels."""
+        return MatrixRows([self.matrices[index] for index in indices])
+
+    def rows(self, start: int, stop: int) -> Sequence[Array]:
+        """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
+        if self.whole is not None:
+            return _read(self.whole, (slice(None), slice(start, stop)), "the kernels")
+        block = slice(start, stop)
+        return [_read(matrix, block, f"kernel {p}") for p, matrix in enumerate(self.matrices)]
+
+
+def _read(matrix: Any, part: Any, who: str) -> Array:
+    """Return a part of a matrix as floats in memory."""
+    found = matrix[part]
+    if scipy.sparse.issparse(found):
+        found = found.toarray()
+    return as_numbers(_copied(found, who) if isinstance(found, np.memmap) else found, who)
+
+
+def _copied(part: np.memmap, who: str) -> Array:
+    """Copy a part of a memory map, by reading its file where that can be told.
+
+    What is read from a file that was cut short is an error; what is touched in its map ends the
+    whole process.
+    """
+    owner: Any = part
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if not isinstance(owner.base, mmap.mmap) or not part.flags.c_contiguous:
+        return np.array(part)
+    position = owner.offset + _address(part) - _address(owner)
+    cut = OSError(
+        f"{who}: the file {part.filename} was cut short while in use, it ends before byte "
+        f"{position + part.nbytes}; write it again, and open it anew"
+    )
+    try:
+        file = open(str(part.filename), "rb", buffering=0)  # noqa: SIM115
+    except OSError:  # moved away, or never had a name
+        file = None
+    with file or nullcontext():
+        # In this order, so that a file cut in between is not taken for another one.
+        named = None if file is None else os.fstat(file.fileno()).st_size
+        mapped = owner.base.size()
+        if mapped < position + part.nbytes:
+            raise cut
+        # By now another file may have that name; and changes to a map in copy-on-write mode are
+        # not in its file.
+        if file is None or named != mapped or part.mode == "c":
+            return np.array(part)
+        found = np.fromfile(file, part.dtype, part.size, offset=position)
+    if found.size < part.size:
+        raise cut
+    return found.reshape(part.shape)
+
+
+def _address(array: np.ndarray) -> int:
+    """Return where in memory an array begins."""
+    return array.__array_interface__["data"][0]
+
+
+def sweep(
+    source: RowSource,
+    take: Callable[[slice, Sequence[Array]], None],
+    ranges: Sequence[Range] | None = None,
+) -> None:
+    """Hand the rows of every kernel over, block after block, each read once.
+
+    While one block is at work a thread reads the next. It ends with the sweep, however that ends.
+
+    Parameters
+    ----------
+    source : RowSource
+        The kernels.
+    take : callable
+        Is given the place of the rows and the m blocks, which are good until it returns.
+    ranges : sequence of (start, stop), default=None
+        The rows to read; None reads all.
+    """
+    ranges = row_ranges(source) if ranges is None else ranges
+    if not ranges:
+        return
+    read = _reading(source, max(stop - start for start, stop in ranges))
+    with ThreadPoolExecutor(1, "mkclust-reader") as reader:
+        coming = reader.submit(read, *ranges[0])
+        for here, following in zip(ranges, [*ranges[1:], None], strict=True):
+            blocks = coming.result()
+            if following is not None:
+                coming = reader.submit(read, *following)
+            take(slice(*here), blocks)
+            del blocks  # not to be held beside the next two
+
+
+def _reading(source: RowSource, height: int) -> Callable[[int, int], Sequence[Array]]:
+    """Return what reads some rows, at most so many, while those read before are at work."""
+    if not hasattr(source, "write"):
+        return source.rows
+    # Fresh memory for every block would be handed over and cleared page by page.
+    shape = source.n_kernels, height, source.n_samples
+    turns = itertools.cycle([np.empty(shape, source.dtype) for _ in range(2)])
+
+    def read(start: int, stop: int) -> Sequence[Array]:
+        found = next(turns)[:, : stop - start]
+        source.write(start, stop, found)
+        return list(found)
+
+    return read
+
+
+def row_ranges(source: RowSource, samples: Array | None = None) -> list[Range]:
+    """Return which rows to read together, for all samples or for some in rising order."""
+    n, height, step = source.n_samples, _height(source), getattr(source, "step", 1)
+    if samples is None:
+        return [(start, min(start + height, n)) for start in range(0, n, height)]
+    ranges: list[Range] = []
+    step = step if step <= height else 1
+    for tile in np.unique(np.asarray(samples) // step).tolist():
+        start, stop = tile * step, min((tile + 1) * step, n)
+        if ranges and ranges[-1][1] == start and stop - ranges[-1][0] <= height:
+            start, _ = ranges.pop()
+        ranges.append((start, stop))
+    return ranges
+
+
+def _height(source: RowSource) -> int:
+    """Return how many rows to read at a time."""
+    m, n = source.n_kernels, source.n_samples
+    one = m * n * source.dtype.itemsize  # one row of every kernel
+    rows = max(BLOCK_BYTES // one, FEWEST_ROWS)
+    height = min(max(1, min(rows, max(int(LARGEST_SHARE * n / m), SMALL_BYTES // one))), n)
+    # Whole tiles, so that none is read twice, unless they are too tall.
+    step = getattr(source, "step", 1)
+    if step <= height:
+        return height - height % step
+    return step if step * one <= TILE_BYTES else height
+
+
+def only(source: RowSource, indices: Sequence[int]) -> RowSource:
+    """Return a source of some kernels, which reads only these where the given one can."""
+    if len(indices) == source.n_kernels:
+        return source
+    return source.only(indices) if hasattr(source, "only") else _Picked(source, tuple(indices))
+
+
+@dataclass(frozen=True)
+class _Picked:
+    """Some kernels of a source that can only tell the rows of all."""
+
+    source: RowSource
+    indices: tuple[int, ...]
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self.indices)
+
+    @property
+    def n_samples(self) -> int:
+        return self.source.n_samples
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.source.dtype
+
+    def rows(self, start: int, stop: int) -> Sequence[Array]:
+        blocks = self.source.rows(start, stop)
+        return [blocks[index] for index in self.indices]

@@ -1,0 +1,208 @@
+"""Features compressed to small matrices give the answer of the kernels they make."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.kernel_approximation import RBFSampler
+
+from conftest import blob_views
+from mkclust import METHODS, KernelBank, SimpleMKKM
+from mkclust.blocks import LocalBlocks, as_blocks
+from mkclust.kernels import Linear, Nystroem, RandomFourier
+from mkclust.methods import solve_simple_mkkm
+from mkclust.metrics import adjusted_rand_index
+from mkclust.stack import as_stack
+from mkclust.stack.low_rank import compress
+
+MIXING = ("simplemkkm", "avg-kkm", "mkkm", "mkkm-mir", "lf-mvc", "mkkm-mm", "kamm-r", "kamm-a")
+OTHERS = tuple(name for name in METHODS if name not in MIXING)
+
+
+@pytest.fixture
+def views():
+    views, _ = blob_views(np.random.default_rng(0), n=150, k=3, strengths=(1.5, 1.0, 0.5))
+    return {f"view {i}": view for i, view in enumerate(views)}
+
+
+def features_of(stack, views):
+    return stack.features.of(views)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_features_have_the_centered_and_scaled_kernels_as_inner_products(views, center, normalize):
+    stack = compress(LocalBlocks(views), Linear(), center=center, normalize=normalize)
+    kernels = as_stack(
+        [view @ view.T for view in views.values()], center=center, normalize=normalize
+    )
+    for p, F in enumerate(features_of(stack, views)):
+        assert np.allclose(F @ F.T, kernels.kernel(p).dense(), atol=1e-10)
+
+
+def test_the_small_matrices_stand_in_for_the_kernels_exactly(views):
+    stack = compress(LocalBlocks(views), Nystroem(40, random_state=0), center=True, normalize=True)
+    (Q,) = stack.lift(np.eye(stack.n_samples))
+    assert np.allclose(Q.T @ Q, np.eye(stack.n_samples), atol=1e-9)
+    for p, F in enumerate(features_of(stack, views)):
+        assert np.allclose(Q @ stack.given[p] @ Q.T, F @ F.T, atol=1e-9)
+    assert np.allclose(stack.traces(), 150)
+    dense = as_stack([F @ F.T for F in features_of(stack, views)], center=False, normalize=False)
+    assert np.allclose(stack.gram(), dense.gram())
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_features_of_full_rank_give_the_answer_of_the_kernels(views, name):
+    dense = METHODS[name](3, random_state=0).fit(views)
+    model = METHODS[name](3, random_state=0, approximation=Nystroem(150)).fit(views)
+    assert np.allclose(model.objective_, dense.objective_, rtol=2e-6)
+    # The weights of SimpleMKKM are known to the root of its tolerance.
+    assert np.allclose(model.weights_, dense.weights_, atol=1e-3)
+    assert np.array_equal(model.labels_, dense.labels_)
+    assert np.allclose(model.alignments_, dense.alignments_, atol=2e-3)
+    H = model.embedding_
+    assert np.allclose(H.T @ H, np.eye(3), atol=1e-10)
+    assert np.array_equal(model.predict(views), model.labels_)
+    assert np.allclose(model.approximation_error_, 0, atol=1e-10)
+
+
+def test_at_a_tight_tolerance_objective_and_projector_agree_to_1e_8(views):
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+    dense = solve_simple_mkkm(as_stack(bank.fit_transform(views)), 3, tol=1e-13)
+    stack = compress(LocalBlocks(views), Nystroem(150), center=True, normalize=True)
+    small = solve_simple_mkkm(stack, 3, tol=1e-13)
+    assert small.objective == pytest.approx(dense.objective, rel=1e-8)
+    assert np.allclose(small.weights, dense.weights, atol=1e-6)
+    (H,) = stack.lift(small.partition)
+    assert np.allclose(H @ H.T, dense.partition @ dense.partition.T, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_methods_that_need_entries_refuse_features(views, name):
+    with pytest.raises(ValueError, match="needs the entries of the kernels"):
+        METHODS[name](3, approximation=Nystroem(20)).fit(views)
+
+
+def test_an_approximation_is_for_views_only(views):
+    kernels = np.stack([view @ view.T for view in views.values()])
+    with pytest.raises(ValueError, match="features stand for kernels of views"):
+        SimpleMKKM(3, kernels="precomputed", approximation=Nystroem(20)).fit(kernels)
+
+
+@given(st.integers(1, 200))
+@settings(max_examples=10, deadline=None)
+def test_the_answer_does_not_depend_on_the_blocks(height):
+    views, _ = blob_views(np.random.default_rng(0), n=150, k=3, strengths=(1.5, 0.5))
+    named = {f"view {i}": view for i, view in enumerate(views)}
+    whole = compress(LocalBlocks(named, 150), Nystroem(30), center=True, normalize=True)
+    parts = compress(LocalBlocks(named, height), Nystroem(30), center=True, normalize=True)
+    one, other = (solve_simple_mkkm(stack, 3, tol=1e-10) for stack in (whole, parts))
+    assert np.allclose(one.weights, other.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "approximation",
+    [
+        Nystroem(60),
+        Nystroem(60, landmarks="kmeans"),
+        RandomFourier(300),
+        RBFSampler(gamma=0.05, n_components=300),
+        Linear(),
+    ],
+    ids=lambda a: repr(a),
+)
+def test_any_transformer_can_approximate(approximation):
+    views, y = blob_views(np.random.default_rng(1), n=300, k=3, strengths=(2.0, 2.0))
+    model = SimpleMKKM(3, approximation=approximation, random_state=0).fit(views)
+    assert adjusted_rand_index(y, model.labels_) > 0.95
+    assert model.transform(views).shape == (300, 3)
+    assert model.duality_gap_ <= 1e-6
+    assert model.converged_
+
+
+def test_the_error_of_an_approximation_falls_with_its_landmarks(views):
+    errors = [
+        SimpleMKKM(3, approximation=Nystroem(m), random_state=0).fit(views).approximation_error_
+        for m in (5, 20, 80, 150)
+    ]
+    assert np.all(np.diff(errors, axis=0) < 0)
+    assert np.all(errors[0] > 0.05)
+    sampled = SimpleMKKM(3, approximation=RandomFourier(50), random_state=0).fit(views)
+    assert np.isnan(sampled.approximation_error_).all()
+
+
+def test_landmarks_follow_the_seed_of_the_model(views):
+    fits = [
+        SimpleMKKM(3, approximation=Nystroem(10), random_state=seed).fit(views)
+        for seed in (0, 0, 1)
+    ]
+    assert np.array_equal(fits[0].weights_, fits[1].weights_)
+    assert not np.array_equal(fits[0].weights_, fits[2].weights_)
+    own = [
+        SimpleMKKM(3, approximation=Nystroem(10, random_state=3), random_state=seed).fit(views)
+        for seed in (0, 1)
+    ]
+    assert np.array_equal(own[0].weights_, own[1].weights_)
+
+
+def test_single_precision_stays_single_in_features_and_agrees(views):
+    single = {name: view.astype(np.float32) for name, view in views.items()}
+    stack = compress(LocalBlocks(single), Nystroem(40), center=True, normalize=True)
+    assert {F.dtype for F in features_of(stack, single)} == {np.dtype(np.float32)}
+    models = [
+        SimpleMKKM(3, approximation=Nystroem(40), random_state=0).fit(data)
+        for data in (single, views)
+    ]
+    assert np.allclose(models[0].weights_, models[1].weights_, atol=1e-3)
+    assert np.array_equal(models[0].labels_, models[1].labels_)
+
+
+def test_an_automatic_anchor_works_on_features():
+    views, y = blob_views(np.random.default_rng(0), n=300, k=4, strengths=(2.0, 2.0, 0.0, 0.0, 0.0))
+    model = SimpleMKKM(4, approximation=Nystroem(100), anchor="auto", random_state=0).fit(views)
+    assert model.anchor_ > 0
+    assert adjusted_rand_index(y, model.labels_) > 0.95
+
+
+# --- bad input --------------------------------------------------------------------------------
+
+
+def test_more_landmarks_than_samples_are_refused(views):
+    with pytest.raises(ValueError, match=r"View 'view 0': n_components=151 landmarks of 150 rows"):
+        SimpleMKKM(3, approximation=Nystroem(151)).fit(views)
+
+
+def test_more_clusters_than_directions_are_refused(views):
+    with pytest.raises(ValueError, match="the features span"):
+        SimpleMKKM(20, approximation=Nystroem(2)).fit(views)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_is_named_by_view_and_sample(views, bad):
+    views["view 1"][97, 3] = bad
+    with pytest.raises(ValueError, match=r"View 'view 1' .* first in sample 97"):
+        SimpleMKKM(3, approximation=Nystroem(20)).fit(views)
+
+
+def test_new_samples_must_have_the_same_views(views):
+    model = SimpleMKKM(3, approximation=Nystroem(20), random_state=0).fit(views)
+    with pytest.raises(ValueError, match="the model was fitted on"):
+        model.predict({name: view[:, :3] for name, view in views.items()})
+    views["view 2"] = views["view 2"].copy()
+    views["view 2"][4] = np.nan
+    with pytest.raises(ValueError, match=r"View 'view 2' .* first in sample 4"):
+        model.predict(views)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ({"a": np.ones((4, 2)), "b": np.ones((5, 2))}, "'a' 4, 'b' 5"),
+        ({"a": np.ones(4)}, "View 'a' has 1 dimensions"),
+        ({"a": np.ones((4, 0))}, "View 'a' is empty"),
+        ([], "no views"),
+    ],
+)
+def test_views_that_do_not_fit_together_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        as_blocks(X)
