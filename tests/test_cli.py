@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,7 +23,7 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from mkclust import cli, metrics, plots
-from mkclust.cli import outputs, printing
+from mkclust.cli import approximation, inputs, outputs, printing, remote
 
 PYTHON = [sys.executable, "-m", "mkclust.cli"]
 
@@ -350,6 +351,307 @@ def test_labels_of_a_file_do_not_change_the_fit(data):
     np.savez("d.npz", **data["views"], y=np.roll(data["y"], 7))
     succeed("cluster", "d.npz", "-k", 3)
     np.testing.assert_array_equal(read_labels(), labels)
+
+
+# --- approximation -------------------------------------------------------------------------------
+
+
+def save_parquet(data, row_group_size=20):
+    """Write each view to a file of its own, the first with the labels."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    for name, view in data["views"].items():
+        columns = {f"c{i}": column for i, column in enumerate(view.T)}
+        more = {"y": data["y"]} if name == "left" else {}
+        table = pyarrow.table(columns | more)
+        parquet.write_table(table, f"{name}.parquet", row_group_size=row_group_size)
+    return [f"{name}.parquet" for name in data["views"]]
+
+
+def test_landmarks_stand_for_the_kernels_where_they_are_asked_for(data):
+    save_npz("d.npz", data)
+    options = ("--approximation", "nystroem", "--landmarks", 20)
+    result = succeed("cluster", "d.npz", "-k", 3, *options, "--plot", "fit.png")
+    model = mkclust.SimpleMKKM(
+        3, approximation=mkclust.kernels.Nystroem(20), anchor="auto", random_state=0
+    ).fit(data["views"])
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    record = read_run()
+    assert record["weights"] == model.weights_.tolist()
+    assert (record["approximation"], record["landmarks"]) == ("nystroem", 20)
+    assert record["approximation_error"] == model.approximation_error_.tolist()
+    assert "20 landmarks a view stand for the Gaussian kernels of 60 samples" in result.stdout
+    assert "asked for by --approximation nystroem" in result.stdout
+    assert "missed" in result.stdout
+    assert f"{model.approximation_error_[1]:.4f}" in result.stdout
+    assert "the certificate of the approximated kernels" in result.stdout
+
+
+def test_small_data_have_exact_kernels_unless_told_otherwise(data):
+    save_npz("d.npz", data)
+    result = succeed("cluster", "d.npz", "-k", 3)
+    assert "landmarks" not in result.stdout
+    assert "missed" not in result.stdout
+    record = read_run()
+    assert [record[key] for key in ("approximation", "landmarks", "approximation_error")] == [
+        None,
+        None,
+        None,
+    ]
+    result = succeed("cluster", "d.npz", "-k", 3, "--landmarks", 20)
+    assert "exact, for they fit: no landmarks were needed" in result.stdout
+    assert read_run()["landmarks"] is None
+
+
+def test_many_samples_are_approximated_and_none_asks_for_exact_kernels(data, monkeypatch):
+    save_npz("d.npz", data)
+    monkeypatch.setattr(approximation, "MOST_EXACT_SAMPLES", 60)
+    succeed("cluster", "d.npz", "-k", 3)
+    assert read_run()["approximation"] is None
+    monkeypatch.setattr(approximation, "MOST_EXACT_SAMPLES", 59)
+    result = succeed("cluster", "d.npz", "-k", 3)
+    assert "more than 59, whose exact kernels would take " in result.stdout
+    # There are fewer samples than landmarks by default.
+    assert read_run()["landmarks"] == 60
+    assert max(read_run()["approximation_error"]) < 1e-6
+    succeed("cluster", "d.npz", "-k", 3, "--approximation", "none")
+    assert read_run()["approximation"] is None
+
+
+@pytest.mark.parametrize(("n_views", "n_kernels"), [(2, 2), (1, 12)])
+def test_kernels_that_do_not_fit_are_approximated(data, monkeypatch, n_views, n_kernels):
+    views = dict(list(data["views"].items())[:n_views])
+    np.savez("d.npz", **views)
+    needed = (n_kernels + 1) * 60 * 60 * 8  # and a mix of them
+    for there, expected in ((None, None), (2 * needed, None), (2 * needed - 2, "nystroem")):
+        monkeypatch.setattr(approximation, "available_bytes", lambda there=there: there)
+        result = succeed("cluster", "d.npz", "-k", 3)
+        assert read_run()["approximation"] == expected
+        assert len(read_run()["weights"]) == (n_views if expected else n_kernels)
+    assert "of memory are there" in result.stdout
+
+
+def test_methods_and_kernels_that_cannot_be_approximated_stay_exact(data, monkeypatch):
+    monkeypatch.setattr(approximation, "MOST_EXACT_SAMPLES", 10)
+    save_npz("d.npz", data)
+    np.save("K.npy", data["kernels"])
+    for name, method in (("d.npz", "lmkkm"), ("K.npy", "simplemkkm")):
+        succeed("cluster", name, "-k", 3, "--method", method)
+        assert read_run()["approximation"] is None
+
+
+@pytest.mark.parametrize("method", ["lmkkm", "onkc", "lkam"])
+def test_a_method_that_needs_entries_says_so_before_anything_is_read(method):
+    options = ("-k", 3, "--method", method, "--approximation", "nystroem")
+    message = fail("cluster", "missing.npz", *options)
+    assert f"{method} needs the entries of the kernels" in message
+    able = "simplemkkm, avg-kkm, mkkm, mkkm-mir, lf-mvc, mkkm-mm, kamm-r, kamm-a"
+    assert f"choose among {able}\n" in message
+
+
+@pytest.mark.parametrize("method", ["avg-kkm", "lf-mvc"])
+def test_a_method_without_a_certificate_can_be_approximated(method, data):
+    save_npz("d.npz", data)
+    options = ("--method", method, "--approximation", "nystroem", "--landmarks", 20)
+    result = succeed("cluster", "d.npz", "-k", 3, *options)
+    assert len(read_run()["approximation_error"]) == 2
+    assert "missed" in result.stdout
+    assert "ertificate" not in result.stdout
+
+
+def test_one_view_is_approximated_by_one_kernel(data):
+    np.save("X.npy", data["views"]["left"])
+    succeed("cluster", "X.npy", "-k", 3, "--approximation", "nystroem")
+    assert read_run()["kernel_names"] == ["X"]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--approximation", "nystrom"], ["'nystroem'"]),
+        (["--approximation", "none", "--landmarks", 9], ["--landmarks 9", "--approximation none"]),
+        (["--landmarks", 0], ["--landmarks"]),
+        (["--approximation", "nystroem", "--kernels", "precomputed"], ["needs views"]),
+        (["--landmarks", 9, "--kernels", "precomputed"], ["--landmarks 9 needs views"]),
+        (["--landmarks", 9, "--method", "lkam"], ["--landmarks 9: lkam"]),
+        (["--cluster", "tcp://x:1", "--approximation", "none"], ["--cluster needs an approx"]),
+        (["--cluster", "tcp://x:1", "--kernels", "precomputed"], ["--cluster needs views"]),
+        (["--cluster", "tcp://x:1", "--method", "onkc"], ["--cluster: onkc needs"]),
+        (["--cluster", "tcp://x:1"], ["missing.npz", ".parquet"]),
+        (["--set", "approximation=1"], ["its own option, --approximation"]),
+    ],
+)
+def test_an_approximation_that_cannot_be_is_refused_before_anything_is_read(args, words):
+    message = fail("cluster", "missing.npz", "-k", 3, *args)
+    assert all(word in message for word in words), message
+
+
+def test_an_approximation_that_the_data_do_not_allow_is_refused(data):
+    np.save("K.npy", data["kernels"])
+    save_npz("d.npz", data)
+    for options in (["--approximation", "nystroem"], ["--landmarks", 9]):
+        assert "needs views" in fail("cluster", "K.npy", "-k", 3, *options)
+    asked = ("--approximation", "nystroem", "--landmarks", 61)
+    assert "of which there are 60" in fail("cluster", "d.npz", "-k", 3, *asked)
+
+
+# --- data on disk --------------------------------------------------------------------------------
+
+
+def test_parquet_files_are_clustered_without_being_loaded(data):
+    files = save_parquet(data)
+    options = ("-k", 3, "--approximation", "nystroem", "--landmarks", 20)
+    succeed("cluster", *files, *options)
+    labels, record = read_labels(), read_run()
+    assert record["kernel_names"] == ["left", "right"]
+    assert record["scores"]["acc"] > 0.9
+    save_npz("d.npz", data)
+    succeed("cluster", "d.npz", *options)
+    np.testing.assert_array_equal(read_labels(), labels)
+    assert read_run()["weights"] == record["weights"]
+
+
+def test_a_missing_entry_of_a_parquet_file_is_named(data):
+    broken = {name: view.copy() for name, view in data["views"].items()}
+    broken["right"][41, 2] = np.nan
+    files = save_parquet(data | {"views": broken})
+    message = fail("cluster", *files, "-k", 3, "--approximation", "nystroem")
+    assert "'right'" in message
+    assert "41" in message
+
+
+def test_files_larger_than_memory_stay_on_disk(data, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("K.h5", "w") as file:
+        file["K"] = data["kernels"]
+    with h5py.File("one.h5", "w") as file:
+        file["first"], file["second"] = data["kernels"][:2]
+    save_h5("d.h5", data)
+    expected = {}
+    for name, options in (
+        ("K.h5", []),
+        ("one.h5", ["--kernels", "precomputed"]),
+        ("d.h5", ["--approximation", "nystroem"]),
+    ):
+        succeed("cluster", name, "-k", 3, *options)
+        expected[name] = (options, read_labels(), read_run())
+    given = []
+    load = mkclust.datasets.load
+    monkeypatch.setattr(inputs, "available_bytes", lambda: 3000)
+    monkeypatch.setattr(
+        mkclust.datasets,
+        "load",
+        lambda *args, **more: given.append(load(*args, **more)) or given[-1],
+    )
+    for name, (options, labels, record) in expected.items():
+        succeed("cluster", name, "-k", 3, *options)
+        np.testing.assert_array_equal(read_labels(), labels)
+        assert read_run()["kernel_names"] == record["kernel_names"]
+        assert read_run()["weights"] == pytest.approx(record["weights"], abs=1e-6)
+    stack, (single, _), views = given[0].kernels, given[1].kernels, given[2].views
+    assert isinstance(stack, h5py.Dataset)
+    assert isinstance(single, h5py.Dataset)
+    assert not any(isinstance(view, np.ndarray) for view in views.values())
+    message = fail("cluster", "K.h5", "one.h5::first", "-k", 3, "--kernels", "precomputed")
+    assert "K: a stack of kernels too large to load" in message
+
+
+def test_labels_of_many_samples_are_written_as_a_table():
+    labels = np.random.default_rng(0).integers(12, size=1000)
+    Path("labels.csv").write_bytes(outputs.labels_csv(labels))
+    np.testing.assert_array_equal(read_labels(), labels)
+
+
+# --- a cluster -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(processes=False, protocol="tcp", **options) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npy", "npy by columns", "h5"])
+def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
+    kind, data, scheduler, monkeypatch
+):
+    monkeypatch.setattr(remote, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(remote, "CHUNK_BYTES", 8)
+    # So that the picture shows a sample, of an embedding that is with the workers.
+    monkeypatch.setattr(plots, "MAX_ROWS", 30)
+    if kind == "parquet":
+        files = save_parquet(data)
+    elif kind == "h5":
+        save_h5("d.h5", data)
+        files = ["d.h5"]
+    else:
+        files = [f"{name}.npy" for name in data["views"]]
+        for name, view in data["views"].items():
+            np.save(f"{name}.npy", np.asfortranarray(view) if "columns" in kind else view)
+    options = ("-k", 3, "--landmarks", 20)
+    succeed("cluster", *files, *options, "--approximation", "nystroem")
+    labels, record = read_labels(), read_run()
+    result = succeed(
+        "cluster", *files, *options, "--cluster", scheduler, "--plot", "fit.png", "--run", "r.json"
+    )
+    np.testing.assert_array_equal(read_labels(), labels)
+    found = read_run("r.json")
+    assert found["weights"] == pytest.approx(record["weights"], abs=1e-6)
+    assert found["cluster_sizes"] == record["cluster_sizes"]
+    assert found["scores"] == record["scores"]
+    assert "asked for by --cluster" in result.stdout
+    assert os.path.exists("fit.png")
+
+
+def test_a_cluster_that_does_not_answer_is_named_before_anything_is_read(data, monkeypatch):
+    @contextmanager
+    def refuse(address):
+        raise ConnectionError(f"{address}: nobody answers; check the address")
+        yield
+
+    def never(*_, **__):
+        raise AssertionError("something was read")
+
+    monkeypatch.setattr(remote.blocks, "connect", refuse)
+    monkeypatch.setattr(cli, "read_inputs", never)
+    message = fail("cluster", "missing.parquet", "-k", 3, "--cluster", "tcp://nowhere:1")
+    assert "tcp://nowhere:1: nobody answers" in message
+
+
+def test_kernels_in_a_file_are_not_taken_to_a_cluster(data, scheduler):
+    np.save("K.npy", data["kernels"])
+    assert "--cluster needs views" in fail("cluster", "K.npy", "-k", 3, "--cluster", scheduler)
+
+
+def test_a_file_that_workers_do_not_have_is_named(data, scheduler, monkeypatch):
+    as_dask = remote.as_dask
+
+    def elsewhere(views):
+        for view in views.values():
+            view.path = f"/elsewhere/{os.path.basename(view.path)}"
+        return as_dask(views)
+
+    monkeypatch.setattr(remote, "as_dask", elsewhere)
+    files = save_parquet(data)
+    message = fail("cluster", *files, "-k", 3, "--cluster", scheduler)
+    assert "a worker cannot open a file" in message
+    assert "/elsewhere/" in message
+
+
+def test_chunks_are_whole_row_groups(data, monkeypatch):
+    files = save_parquet(data, row_group_size=8)
+    views = {
+        name: mkclust.datasets.load(path).views[name]
+        for name, path in zip(data["views"], files, strict=True)
+    }
+    monkeypatch.setattr(remote, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(remote, "FEWEST_ROWS", 20)
+    arrays = remote.as_dask(views)
+    assert all(array.chunks[0] == (24, 24, 12) for array in arrays.values())
+    np.testing.assert_array_equal(arrays["right"].compute(), data["views"]["right"])
 
 
 # --- failures ------------------------------------------------------------------------------------

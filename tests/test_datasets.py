@@ -491,7 +491,7 @@ def test_a_file_with_damaged_bytes_is_read_or_refused_but_never_crashes(whole_fi
     assert n_loaded + n_refused == 30
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".npy", ".mat", ".h5", ".hdf5"])
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".mat", ".h5", ".hdf5", ".parquet"])
 @pytest.mark.parametrize("content", [b"", b"x", b"1 2 3\n" * 200, bytes(1000)])
 def test_content_of_another_kind_is_refused(tmp_path, suffix, content):
     path = tmp_path / f"data{suffix}"

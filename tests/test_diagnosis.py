@@ -14,8 +14,16 @@ from conftest import blob_views, gaussian_kernels
 from mkclust import LFMVC, METHODS, MKKM, AverageKKM, KernelBank, SimpleMKKM
 from mkclust.datasets import load
 from mkclust.diagnosis import diagnose
-from mkclust.diagnosis.noise import BEYOND_CHANCE, Moments, centered_products, chance_of, chances
-from mkclust.stack import as_stack
+from mkclust.diagnosis.noise import (
+    BEYOND_CHANCE,
+    Moments,
+    SummedDiagonals,
+    centered_products,
+    chance_of,
+    chances,
+)
+from mkclust.kernels import Linear, Nystroem
+from mkclust.stack import MatrixRows, as_stack
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
@@ -52,6 +60,18 @@ def assert_same(first, second):
     """Compare two diagnoses field by field."""
     for field in fields(first):
         np.testing.assert_array_equal(getattr(first, field.name), getattr(second, field.name))
+
+
+def assert_close(first, second, *, tolerance):
+    """Compare two diagnoses field by field, numbers up to a tolerance."""
+    for field in fields(first):
+        one, other = getattr(first, field.name), getattr(second, field.name)
+        # The solver and the share of it that is found stop at tolerances of their own.
+        loose = {"weights": 1e-3, "alignments": 1e-3}.get(field.name, tolerance)
+        if isinstance(one, np.ndarray):
+            np.testing.assert_allclose(one, other, rtol=loose, atol=loose, err_msg=field.name)
+        else:
+            assert one == other
 
 
 def center(K):
@@ -540,3 +560,173 @@ def test_kernels_or_samples_in_another_order_are_noticed():
     for other in (kernels[::-1], kernels[:, ::-1, ::-1]):
         with pytest.raises(ValueError, match="same kernels and samples in the same order"):
             diagnose(model, np.ascontiguousarray(other))
+
+
+# Kernels that are not in memory -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [AverageKKM, LFMVC, METHODS["lmkkm"]])
+def test_kernels_made_on_the_fly_are_diagnosed_like_others(method):
+    views = views_of(0, n=120, strengths=(2, 0.5, 0))
+    found = []
+    for on_the_fly in (False, True):
+        bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=on_the_fly)
+        model = method(4, kernels=bank, n_init=2, random_state=0).fit(views)
+        found.append(diagnose(model, views))
+    assert_close(*found, tolerance=1e-6)
+    with pytest.raises(ValueError, match="other samples than the model was fitted on"):
+        diagnose(model, [views[0], views[1], views[2] + 1])
+
+
+@pytest.mark.parametrize("kind", ["source", "map", "dataset", "datasets"])
+def test_kernels_in_files_are_diagnosed_like_others(kind, tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    X = kernels_of(0, n=100, strengths=(2, 0.5, 0))
+    model = SimpleMKKM(4, n_init=2, random_state=0).fit(X)
+    expected = diagnose(model, X)
+    monkeypatch.setattr("mkclust.stack.available_bytes", lambda: X[0].nbytes)
+    with h5py.File(tmp_path / "kernels.h5", "w") as file:
+        file["all"] = X
+        for p, K in enumerate(X):
+            file[f"single/{p}"] = K
+        np.save(tmp_path / "kernels.npy", X)
+        stored = {
+            "source": lambda: MatrixRows(list(X)),
+            "map": lambda: np.load(tmp_path / "kernels.npy", mmap_mode="r"),
+            "dataset": lambda: file["all"],
+            "datasets": lambda: [file[f"single/{p}"] for p in range(3)],
+        }[kind]()
+        assert hasattr(as_stack(stored), "sweep")
+        settings = {"kernels": "precomputed"} if kind == "datasets" else {}
+        model = SimpleMKKM(4, n_init=2, random_state=0, **settings).fit(stored)
+        assert_close(diagnose(model, stored), expected, tolerance=1e-6)
+        with pytest.raises(ValueError, match="X has 2 kernels, the model was fitted on 3"):
+            diagnose(model, MatrixRows(list(X[:2])))
+        with pytest.raises(ValueError, match=r"kernel 0 has the shape \(50, 50\)"):
+            diagnose(model, MatrixRows(list(X[:, :50, :50])))
+
+
+# Kernels known by features ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("centered", "normalize"), STANDARDS)
+@pytest.mark.parametrize("approximation", [Nystroem(15, random_state=3), Linear()], ids=str)
+def test_features_are_diagnosed_like_the_kernels_that_they_make(approximation, centered, normalize):
+    views = dict(zip("abc", views_of(1, n=100, strengths=(2, 0.7, 0)), strict=True))
+    settings = {"center": centered, "normalize": normalize, "n_init": 2, "random_state": 0}
+    model = SimpleMKKM(4, approximation=approximation, **settings).fit(views)
+    kernels = {}
+    for name, view in views.items():
+        F = clone(approximation).fit(view).transform(view)
+        kernels[name] = F @ F.T
+    dense = SimpleMKKM(4, kernels="precomputed", **settings).fit(kernels)
+    found = diagnose(model, views)
+    assert_close(found, diagnose(dense, kernels), tolerance=1e-6)
+    assert "c" in found.noise
+
+
+@pytest.mark.parametrize("name", ["avg-kkm", "mkkm", "lf-mvc", "kamm-r"])
+def test_features_of_full_rank_are_diagnosed_like_the_kernels(name):
+    views = views_of(2, n=90, strengths=(2, 0.7, 0))
+    dense = METHODS[name](4, n_init=2, random_state=0).fit(views)
+    model = METHODS[name](4, approximation=Nystroem(90), n_init=2, random_state=0).fit(views)
+    assert_close(diagnose(model, views), diagnose(dense, views), tolerance=1e-5)
+
+
+def test_leaving_out_the_kernel_of_features_is_fitting_the_other_views():
+    views = dict(zip("abc", views_of(5, n=150, strengths=(1, 0.7, 0.7)), strict=True))
+    # With a seed of its own a map draws the same landmarks, whatever the other views are.
+    features = Nystroem(20, random_state=0)
+    model = MKKM(4, approximation=features, n_init=2, random_state=0).fit(views)
+    for name, value in zip("abc", diagnose(model, views).leave_one_out, strict=True):
+        others = {key: view for key, view in views.items() if key != name}
+        expected = adjusted_rand_score(model.labels_, clone(model).fit(others).labels_)
+        assert value == pytest.approx(expected)
+
+
+def test_what_is_left_keeps_its_landmarks():
+    views = views_of(0, n=120, k=3, strengths=(1, 0.7, 0.7))
+    model = AverageKKM(3, approximation=Nystroem(3), random_state=0).fit(views)
+    maps = model._features[0].maps
+    features = [map_.transform(view) for map_, view in zip(maps, views, strict=True)]
+    found, anew = diagnose(model, views).leave_one_out, []
+    for p in range(3):
+        others = [F @ F.T for q, F in enumerate(features) if q != p]
+        dense = AverageKKM(3, kernels="precomputed", random_state=0).fit(others)
+        expected = adjusted_rand_score(model.labels_, dense.labels_)
+        assert found[p] == pytest.approx(expected)
+        # A model of the other views gives those behind the missing one other seeds.
+        fresh = clone(model).fit(views[:p] + views[p + 1 :])
+        anew.append(adjusted_rand_score(model.labels_, fresh.labels_))
+    assert np.abs(found - anew).max() > 0.1
+
+
+def test_landmarks_of_a_generator_are_not_drawn_again():
+    views = views_of(0, n=100, strengths=(1, 1, 0))
+    generator = np.random.RandomState(0)
+    model = AverageKKM(4, approximation=Nystroem(8), random_state=generator).fit(views)
+    assert_same(diagnose(model, views), diagnose(model, views))
+
+
+def test_clusters_that_no_other_features_show_stand_alone():
+    rng = np.random.default_rng(0)
+    shared, own = (blob_views(rng, strengths=s)[0] for s in ((2, 2, 0), (2,)))
+    views = [*shared, own[0][rng.permutation(240)]]
+    for centered in (True, False):
+        found = diagnosed(views, center=centered, approximation=Nystroem(60))
+        assert (found.alone, found.noise) == (("view 3",), ("view 2",))
+
+
+def test_views_in_another_order_are_found_by_their_names():
+    views = dict(zip("abc", views_of(0, n=80, strengths=(2, 1, 0)), strict=True))
+    model = AverageKKM(4, approximation=Nystroem(20), random_state=0).fit(views)
+    turned = {name: views[name] for name in "cab"}
+    assert_same(diagnose(model, turned), diagnose(model, views))
+
+
+def test_other_views_than_those_of_the_features_are_refused():
+    views = dict(zip("abc", views_of(0, n=80, strengths=(2, 1, 0)), strict=True))
+    model = AverageKKM(4, approximation=Nystroem(20), random_state=0).fit(views)
+    with pytest.raises(ValueError, match=r"X has the views .*, the model was fitted on"):
+        diagnose(model, {name: views[name] for name in "ab"})
+    with pytest.raises(ValueError, match="X has 70 samples, the model was fitted on 80"):
+        diagnose(model, {name: view[:70] for name, view in views.items()})
+    with pytest.raises(ValueError, match="X is not what the model was fitted on"):
+        diagnose(model, {name: view[::-1] for name, view in views.items()})
+
+
+def test_moments_of_diagonals_are_known_by_sums():
+    stack = as_stack(kernels_of(0, n=50, strengths=(0.6, 0.5, 0.3)))
+    gram, whole = centered_products(stack)
+    D = whole.entries
+    together = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
+    for judged in (together, np.eye(3, dtype=bool)):
+        expected = chances(gram, whole, judged)
+        found = chances(gram, SummedDiagonals(D.sum(axis=1), D @ D.T, 50), judged)
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+        assert np.any((expected > 1e-12) & (expected < 1))
+
+
+def test_dask_arrays_are_diagnosed_like_others():
+    da = pytest.importorskip("dask.array")
+    views = dict(zip("abc", views_of(0, n=150, strengths=(2, 0.5, 0)), strict=True))
+    lazy = {name: da.from_array(view, chunks=(60, 5)) for name, view in views.items()}
+    model = AverageKKM(4, approximation=Nystroem(20), n_init=2, random_state=0)
+    expected = diagnose(clone(model).fit(views), views)
+    fitted = clone(model).fit(lazy)
+    assert_close(diagnose(fitted, lazy), expected, tolerance=1e-8)
+    # Cut otherwise than in fit.
+    other = {name: view.rechunk((110, -1)) for name, view in lazy.items()}
+    found = diagnose(fitted, other, leave_one_out=False)
+    np.testing.assert_allclose(found.agreement, expected.agreement)
+    with pytest.raises(ValueError, match="X holds arrays, the model was fitted on dask arrays"):
+        diagnose(fitted, views)
+
+
+def test_some_samples_stand_for_all_where_clusters_of_features_are_looked_for(monkeypatch):
+    rng = np.random.default_rng(0)
+    shared, own = (blob_views(rng, strengths=s)[0] for s in ((2, 2, 0), (2,)))
+    views = [*shared, own[0][rng.permutation(240)]]
+    monkeypatch.setattr("mkclust.diagnosis.features.COMPARED_SAMPLES", 120)
+    found = diagnosed(views, approximation=Nystroem(60))
+    assert (found.alone, found.noise) == (("view 3",), ("view 2",))

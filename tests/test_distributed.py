@@ -1,19 +1,28 @@
 """Views as dask arrays: the same answers, without the samples ever coming to the client."""
 
+import contextlib
+import http.server
 import math
 import os
 import pickle
 import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.metrics import adjusted_rand_score
 
+import mkclust.blocks.distributed
 import mkclust.discretize
 import mkclust.stack.low_rank
 from mkclust import AverageKKM, SimpleMKKM
-from mkclust.blocks import DaskBlocks, LocalBlocks, as_blocks
+from mkclust.blocks import DaskBlocks, LocalBlocks, as_blocks, connect
 from mkclust.blocks.distributed import contingency
 from mkclust.discretize import assign, discretize
 from mkclust.kernels import Nystroem
@@ -231,6 +240,76 @@ def test_dask_data_frames_are_told_how_to_become_arrays(views):
         as_blocks(views | {"color": frame})
 
 
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda a: a.astype(str), r"'color' has entries of type .*U.*, which are not real numbers"),
+        (lambda a: a.astype(object), r"'color' has entries of type object"),
+        (lambda a: a.astype(complex), r"'color' has entries of type complex128"),
+        (lambda a: a[:, :0], r"'color' is empty, of shape \(600, 0\)"),
+        (lambda a: a[:, 0], r"'color' has 1 dimensions"),
+        (lambda a: da.ma.masked_array(a, a > 9), r"'color' has chunks that are masked.*filled"),
+        (lambda a: a.map_blocks(scipy.sparse.csr_array), r"type scipy\.sparse.*toarray"),
+    ],
+)
+def test_dask_arrays_that_are_no_tables_of_numbers_are_refused_at_the_door(views, make, told):
+    lazy = cut(views, 100, -1)
+    with pytest.raises((TypeError, ValueError), match=told):
+        as_blocks(lazy | {"color": make(lazy["color"])})
+
+
+def test_chunks_that_are_not_what_they_were_said_to_be_are_named(views):
+    lazy = cut(views, 100, -1)
+    # What makes these chunks gives more rows, or strings, and nobody told dask.
+    longer = lazy["color"].map_blocks(lambda rows: np.vstack([rows, rows]), meta=np.empty((0, 0)))
+    words = lazy["color"].map_blocks(lambda rows: rows.astype(str), meta=np.empty((0, 0)))
+    for wrong, told in (
+        (longer, r"should hold the samples .00 to .99 has 200 rows"),
+        (words, r"'color' has entries of type <U32"),
+    ):
+        blocks = as_blocks(lazy | {"color": wrong})
+        with dask.config.set(scheduler="sync"), pytest.raises(ValueError, match=told):
+            blocks.total(lambda block, _: block["shape"].sum(axis=0))
+
+
+def test_the_view_cut_most_finely_decides_so_that_no_chunk_grows(views):
+    lazy = {
+        name: da.from_array(view, chunks=(rows, -1))
+        for (name, view), rows in zip(views.items(), (N, 150, 400), strict=True)
+    }
+    found = as_blocks(lazy, keep=False).map(lambda block, _: block["shape"])
+    assert found.chunks[0] == (150,) * 4
+    # Columns of all samples, put together, would be all of a view in one place.
+    lazy = cut(views, N, 1)
+    assert as_blocks(lazy, keep=False).map(lambda b, _: b["text"]).chunks[0] == (N,)
+    with dask.config.set({"array.chunk-size": "10kB"}):
+        found = as_blocks(lazy, keep=False).map(lambda block, _: block["text"])
+    assert found.chunks[0] == (200,) * 3
+    np.testing.assert_array_equal(found.compute(), views["text"])
+
+
+def test_large_chunks_are_looked_at_in_parts(monkeypatch, views, local):
+    monkeypatch.setattr(mkclust.blocks.distributed, "MOST_ROWS", 64)
+    seen = []
+
+    def look(block, start):
+        seen.append((start, len(block["shape"])))
+        return block["shape"]
+
+    lazy = cut(views, (350, 250), -1)
+    with dask.config.set(scheduler="sync"):
+        found = as_blocks(lazy, keep=False).map(look).compute()
+        total = as_blocks(lazy).total(lambda b, start: start * b["shape"].sum(axis=0))
+        np.testing.assert_array_equal(make_model().fit(lazy).labels_.compute(), local.labels_)
+    np.testing.assert_array_equal(found, views["shape"])
+    assert {(0, 64), (64, 64), (320, 30), (350, 64)} < set(seen)
+    assert max(rows for _, rows in seen) == 64
+    starts = [*range(0, 350, 64), *range(350, 600, 64)]
+    parts = np.split(views["shape"], starts[1:])
+    expected = sum(s * part.sum(axis=0) for s, part in zip(starts, parts, strict=True))
+    np.testing.assert_allclose(total, expected)
+
+
 def test_new_samples_come_back_as_the_kind_of_array_they_are(views, local):
     new = draw_views(250, seed=0)
     lazy = cut(new, (50, 200))
@@ -348,6 +427,71 @@ def test_nothing_as_long_as_the_samples_comes_to_the_client(client, monkeypatch)
     assert max(sizes) >= 8 * n
 
 
+def test_no_task_holds_more_than_a_chunk(cluster, client, monkeypatch):
+    n, rows = 4000, 200
+    lazy = cut(draw_views(n), rows, 2)
+    for module, name in (
+        (mkclust.discretize, "SAMPLE_ROWS"),
+        (mkclust.stack.low_rank, "FIT_SAMPLES"),
+        (mkclust.stack.low_rank, "COMPARED_SAMPLES"),
+    ):
+        monkeypatch.setattr(module, name, 100)
+    sizes = {}
+
+    class Measure(distributed.SchedulerPlugin):
+        def transition(self, key, start, finish, *args, nbytes=None, **options):
+            if finish == "memory" and nbytes is not None:
+                sizes[key] = nbytes
+
+    cluster.scheduler.add_plugin(Measure(), name="measure")
+    try:
+        model = SimpleMKKM(3, approximation=Nystroem(10), random_state=0).fit(lazy)
+        distributed.wait([model.labels_, model.embedding_])
+        assert len(sizes) > 5 * n / rows
+        # Labels of all samples alone would be twice as much.
+        assert max(sizes.values()) < 8 * n / 2
+        (model.labels_ + 0).rechunk(n).persist().compute()
+        assert max(sizes.values()) >= 8 * n
+    finally:
+        cluster.scheduler.remove_plugin("measure")
+
+
+def random_chunks(rng, n):
+    """Cut n rows at random places: uneven, some of a single row, some empty."""
+    cuts = np.sort(rng.integers(0, n + 1, rng.integers(1, 12)))
+    ends = np.concatenate([[0], np.repeat(cuts, 1 + (rng.random(len(cuts)) < 0.2)), [n - 1, n]])
+    return tuple(np.diff(np.sort(ends)).tolist())
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "sync"])
+def test_random_chunks_do_not_change_the_model(views, local, scheduler):
+    rng = np.random.default_rng(8)
+    for _ in range(4):
+        lazy = {
+            name: da.from_array(view, chunks=(random_chunks(rng, N), int(rng.integers(1, 4))))
+            for name, view in views.items()
+        }
+        with dask.config.set(scheduler=scheduler):
+            assert_same_model(make_model().fit(lazy), local)
+
+
+def test_a_slow_worker_does_not_change_the_model(client, views, local):
+    slow, *_ = client.run(os.getpid).values()
+
+    class Slow(Nystroem):
+        """Features that take their time on one of the workers."""
+
+        def transform(self, X):
+            if os.getpid() == slow:
+                time.sleep(0.1)
+            return super().transform(X)
+
+    rng = np.random.default_rng(9)
+    lazy = cut(views, random_chunks(rng, N), 2)
+    found = SimpleMKKM(3, approximation=Slow(30), random_state=0).fit(lazy)
+    assert_same_model(found, local)
+
+
 def test_a_worker_that_dies_in_the_middle_of_a_pass_is_survived(client, views, local, tmp_path):
     class DyingOnce(Nystroem):
         """Features whose worker dies at one of the blocks, the first time that it comes by."""
@@ -368,3 +512,205 @@ def test_a_worker_that_dies_in_the_middle_of_a_pass_is_survived(client, views, l
     found = SimpleMKKM(3, approximation=dying, random_state=0).fit(lazy)
     assert flag.exists()
     assert_same_model(found, local)
+
+
+def test_results_kept_by_a_worker_that_dies_later_are_made_again(client, views, local):
+    found = make_model().fit(cut(views, 60, -1))
+    distributed.wait([found.labels_, found.embedding_])
+    held = {
+        address: sum(address in where for where in client.who_has(found.labels_).values())
+        for address in client.run(os.getpid)
+    }
+    assert max(held.values()) > 0
+    victim = max(held, key=held.get)
+    os.kill(client.run(os.getpid)[victim], signal.SIGKILL)
+    assert_same_model(found, local)
+    rows = found.embedding_.compute()
+    np.testing.assert_allclose(rows.T @ rows, np.eye(3), atol=1e-6)
+
+
+@contextlib.contextmanager
+def bare_cluster(n_workers):
+    """A scheduler and workers that nobody starts again, each a process of its own."""
+
+    def start(name, *args):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{name}", *args, "--no-dashboard"]
+        processes.append(
+            subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        )
+        return processes[-1]
+
+    processes = []
+    try:
+        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        address = next(
+            line.split("at:")[1].strip() for line in scheduler.stderr if "Scheduler at:" in line
+        )
+        workers = [
+            start("worker", address, "--no-nanny", "--nthreads", "1") for _ in range(n_workers)
+        ]
+        for process in processes:
+            # Or they would wait for somebody to read what they log.
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+        yield address, scheduler, workers
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def make_slow_look(kill=None, where=None):
+    """A look of a tenth of a second; no function of this module, which workers may not know.
+
+    At a later block it ends some process, if it runs where that is wanted.
+    """
+
+    def sum_slowly(block, start):
+        time.sleep(0.1)
+        if kill is not None and start >= 1000 and where in (None, os.getpid()):
+            os.kill(kill, signal.SIGKILL)
+        return block["a"].sum(axis=0)
+
+    return sum_slowly
+
+
+def test_the_other_worker_finishes_and_a_lost_scheduler_is_told():
+    blocks = {"a": da.arange(4000, chunks=200)[:, None]}
+    expected = [4000 * 3999 / 2]
+    with bare_cluster(2) as (address, scheduler, workers), connect(address, timeout=20) as client:
+        client.wait_for_workers(2)
+        pass_ = as_blocks(blocks)
+        victim = workers[0].pid
+        assert pass_.total(make_slow_look(victim, victim)).tolist() == expected
+        assert workers[0].wait(5) == -signal.SIGKILL
+        assert len(client.nthreads()) == 1
+
+        with pytest.raises(ConnectionError, match=rf"{address} went away in the middle of a pass"):
+            pass_.total(make_slow_look(scheduler.pid))
+        for begin in (
+            lambda: pass_.total(make_slow_look()),
+            lambda: make_model().fit(cut(draw_views(), 100)),
+            lambda: make_model().fit(draw_views()).predict(cut(draw_views(), 100)),
+        ):
+            with pytest.raises(ConnectionError, match="does not answer any more.*connect anew"):
+                begin()
+        # Even when the client has closed itself nothing goes on in this process.
+        client.close()
+        with pytest.raises(ConnectionError, match="scheduler does not answer.*client is closed"):
+            as_blocks(blocks).total(make_slow_look())
+    assert as_blocks(blocks).total(lambda block, _: block["a"].sum(axis=0)).tolist() == expected
+
+
+@pytest.mark.parametrize("place", ["threads", "cluster"])
+def test_an_interrupted_pass_raises_and_leaves_the_scheduler_in_order(request, place):
+    if place == "cluster":
+        request.getfixturevalue("client")
+    blocks = as_blocks({"a": da.arange(2000, chunks=100)[:, None]})
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        blocks.total(make_slow_look())
+
+    def fail(block, start):
+        if start == 1100:
+            raise ZeroDivisionError("in the look")
+        return block["a"].sum(axis=0)
+
+    with pytest.raises(ZeroDivisionError, match="in the look"):
+        blocks.total(fail)
+    with pytest.raises(ZeroDivisionError, match="in the look"):
+        blocks.map(lambda block, start: fail(block, start) + block["a"]).compute()
+    assert blocks.total(lambda block, _: block["a"].sum(axis=0)).tolist() == [2000 * 1999 / 2]
+
+
+def test_a_client_that_nobody_has_is_told(monkeypatch):
+    blocks = {"a": da.arange(20, chunks=10)[:, None]}
+    with dask.config.set(scheduler="dask.distributed"):
+        with pytest.raises(ConnectionError, match="no client is connected.*connect"):
+            as_blocks(blocks)
+        monkeypatch.setitem(sys.modules, "distributed", None)
+        with pytest.raises(ImportError, match=r'pip install "mkclust\[dask\]"'):
+            as_blocks(blocks)
+
+
+def test_within_connect_dask_computes_on_the_cluster_and_afterwards_not(cluster, views, local):
+    with connect(cluster.scheduler_address) as client:
+        assert client.status == "running"
+        found = make_model().fit(cut(views, 200))
+        assert_same_model(found, local)
+        assert len(distributed.futures_of(found.labels_)) == 3
+    assert client.status == "closed"
+    assert dask.config.get("scheduler", None) is None
+    assert_same_model(make_model().fit(cut(views, 200)), local)
+
+
+@pytest.fixture(scope="module")
+def strangers():
+    """Addresses where somebody listens who is no scheduler."""
+    silent, banner, closing = (socket.create_server(("127.0.0.1", 0)) for _ in range(3))
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *args):
+            """Leave the error output to what is tested."""
+
+    page = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+
+    def answer(listener, text):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                connection.sendall(text)
+                connection.close()
+
+    for listener, text in ((banner, b"SSH-2.0-server and what follows\r\n"), (closing, b"")):
+        threading.Thread(target=answer, args=(listener, text), daemon=True).start()
+    threading.Thread(target=page.serve_forever, daemon=True).start()
+    listeners = {"silent": silent, "banner": banner, "closing": closing, "page": page.socket}
+    yield {name: f"tcp://127.0.0.1:{s.getsockname()[1]}" for name, s in listeners.items()}
+    page.shutdown()
+    for listener in listeners.values():
+        listener.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (
+            "tcp://127.0.0.1:1",
+            "No dask scheduler answered at .*:1 within 1 s .*(refused|no connection).*check",
+        ),
+        ("tcp://nowhere.invalid:8786", "No dask scheduler answered at tcp://nowhere.*check host"),
+        ("silent", "did not answer as a dask scheduler within 1 s: check the port"),
+        ("page", "did not answer as a dask scheduler within 1 s: check the port.*TLS"),
+        ("banner", "check the port"),
+        ("closing", "No dask scheduler answered.*check host, port and whether it expects TLS"),
+        ("nonsense", r"'nonsense' cannot be reached.*missing port.*such as 'tcp://host:8786'"),
+        ("foo://127.0.0.1:1", "unknown address scheme 'foo'"),
+        ("tls://127.0.0.1:1", "set the certificates in dask's configuration"),
+        (8786, "8786 cannot be reached.*expected str"),
+    ],
+)
+def test_where_no_scheduler_answers_one_sentence_says_so(strangers, capfd, address, told):
+    began = time.monotonic()
+    address = strangers.get(address, address)
+    with pytest.raises(ConnectionError, match=told), connect(address, timeout=1):
+        pass
+    assert time.monotonic() - began < 3
+    assert capfd.readouterr().err == ""
+
+
+def test_a_scheduler_without_workers_and_a_worker_are_refused(cluster, client):
+    worker = next(iter(client.scheduler_info()["workers"]))
+    told = f"At {worker} there is a dask worker.*scheduler, {cluster.scheduler_address}"
+    with pytest.raises(ConnectionError, match=told), connect(worker, timeout=2):
+        pass
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+        pytest.raises(ConnectionError, match="has no workers, and got none within 0.5 s"),
+        connect(empty.scheduler_address, timeout=0.5),
+    ):
+        pass
+
+
+def test_a_wait_that_is_no_time_is_refused():
+    with pytest.raises(ValueError, match="timeout=0: pass a positive"), connect("a:1", timeout=0):
+        pass

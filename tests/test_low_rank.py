@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.decomposition import PCA
+from sklearn.kernel_approximation import Nystroem as KernelApproximation
 from sklearn.kernel_approximation import RBFSampler
 
 from conftest import blob_views
@@ -127,8 +129,51 @@ def test_the_error_of_an_approximation_falls_with_its_landmarks(views):
     ]
     assert np.all(np.diff(errors, axis=0) < 0)
     assert np.all(errors[0] > 0.05)
-    sampled = SimpleMKKM(3, approximation=RandomFourier(50), random_state=0).fit(views)
-    assert np.isnan(sampled.approximation_error_).all()
+
+
+@pytest.mark.parametrize(
+    "approximation", [RandomFourier(50), RBFSampler(n_components=50), KernelApproximation()]
+)
+def test_the_error_is_one_minus_the_ratio_of_traces(views, approximation):
+    model = SimpleMKKM(3, approximation=approximation, random_state=0).fit(views)
+    for map_, view, error in zip(
+        model._features[0].maps, views.values(), model.approximation_error_, strict=True
+    ):
+        K = map_.transform(view) @ map_.transform(view).T
+        assert error == pytest.approx(1 - np.trace(K) / len(view), abs=1e-12)
+
+
+def test_the_error_is_unknown_where_the_map_does_not_tell_its_kernel(views):
+    model = SimpleMKKM(3, approximation=PCA(2), random_state=0).fit(views)
+    assert np.isnan(model.approximation_error_).all()
+
+
+def test_maps_choose_among_as_many_samples_as_they_have_landmarks(views, monkeypatch):
+    monkeypatch.setattr("mkclust.stack.low_rank.FIT_SAMPLES", 50)
+    model = SimpleMKKM(3, approximation=Nystroem(80), random_state=0).fit(views)
+    assert {len(map_.landmarks_) for map_ in model._features[0].maps} == {80}
+
+
+def test_a_sample_at_the_very_mean_has_no_direction_whatever_its_block():
+    rng = np.random.default_rng(0)
+    view = rng.normal(size=(40, 3))
+    view[:20] *= 1e-6  # a block of short rows must not raise what counts as short
+    view -= view.mean(axis=0)
+    view[0] = 0
+    fits = [
+        compress(as_blocks([view], block_rows=height), Linear(), center=False, normalize=True)
+        for height in (1, 7, 20, 40)
+    ]
+    rows = fits[0].features.of({"view 0": view})[0]
+    assert np.allclose(np.linalg.norm(rows, axis=1), np.arange(40) > 0)
+    for fit in fits[1:]:
+        assert np.allclose(fit.kernels[0].matrix, fits[0].kernels[0].matrix, atol=1e-10)
+
+
+@pytest.mark.parametrize("wrong", ["nystroem", 200, Nystroem])
+def test_an_approximation_that_is_no_feature_map_is_refused(views, wrong):
+    with pytest.raises(ValueError, match="Nystroem.n_components=200"):
+        SimpleMKKM(3, approximation=wrong).fit(views)
 
 
 def test_landmarks_follow_the_seed_of_the_model(views):
@@ -206,3 +251,32 @@ def test_new_samples_must_have_the_same_views(views):
 def test_views_that_do_not_fit_together_are_refused(X, message):
     with pytest.raises(ValueError, match=message):
         as_blocks(X)
+
+
+def test_new_views_may_come_in_another_order(views):
+    model = SimpleMKKM(3, approximation=Nystroem(60), random_state=0).fit(views)
+    turned = dict(reversed(views.items()))
+    assert np.array_equal(model.predict(turned), model.labels_)
+
+
+def test_a_refit_forgets_all_that_the_fit_before_it_has_learned(views):
+    model = SimpleMKKM(3, approximation=Nystroem(10), random_state=0).fit(views)
+    model.set_params(approximation=None).fit(views)
+    assert np.array_equal(model.predict(views), model.labels_)
+    assert not hasattr(model, "approximation_error_")
+    assert vars(model).keys() == vars(SimpleMKKM(3, random_state=0).fit(views)).keys()
+
+
+def test_wide_features_are_computed_some_rows_at_a_time(views, monkeypatch):
+    whole = SimpleMKKM(3, approximation=Nystroem(60), random_state=0).fit(views)
+    for constant, value in (("KEPT_BYTES", 0), ("WORK_BYTES", 1), ("FEWEST_ROWS", 40)):
+        monkeypatch.setattr(f"mkclust.stack.low_rank.{constant}", value)
+    seen = []
+    transform = Nystroem.transform
+    monkeypatch.setattr(
+        Nystroem, "transform", lambda map_, X: seen.append(len(X)) or transform(map_, X)
+    )
+    cut = SimpleMKKM(3, approximation=Nystroem(60), random_state=0).fit(views)
+    assert np.allclose(cut.weights_, whole.weights_, rtol=0, atol=1e-10)
+    assert np.array_equal(cut.labels_, whole.labels_)
+    assert sorted(set(seen)) == [1, 30, 40, 150]  # one to try, the cuts of 150, all for the error

@@ -1,19 +1,30 @@
 """Asking for memory before taking it."""
 
 import os
+import tracemalloc
 
+import numpy as np
 import pytest
 
-from mkclust import memory
-from mkclust.memory import available_bytes, require_memory
+from mkclust import METHODS, KernelBank, SimpleMKKM, discretize, distances, memory
+from mkclust.blocks import base as blocks
+from mkclust.blocks import distributed
+from mkclust.kernels import Linear, Nystroem, features
+from mkclust.memory import available_bytes, estimate_memory, kernel_bytes, require_memory, roads
+from mkclust.memory import system as operating_system
+from mkclust.stack import DenseStack, as_stack, low_rank, rows
+
+INDUCTIVE = {name: m for name, m in METHODS.items() if hasattr(m, "predict")}
+TRANSDUCTIVE = {name: m for name, m in METHODS.items() if name not in INDUCTIVE}
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """Return a function that writes what an operating system would tell about itself."""
-    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "own")
-    monkeypatch.setattr(memory, "GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(operating_system, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(operating_system, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(operating_system, "GROUPS", tmp_path / "groups")
 
     def tell(**files):
         for name, text in files.items():
@@ -91,3 +102,268 @@ def test_a_refusal_says_what_for_how_much_and_what_to_do(monkeypatch):
     message = r"a large plan takes 4\.5 GiB of memory, and 3\.0 GiB are there: use a smaller one"
     with pytest.raises(MemoryError, match=message):
         require_memory(int(4.5 * 2**30), "a large plan", "use a smaller one")
+
+
+def test_small_amounts_are_told_in_smaller_units(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2**20)
+    with pytest.raises(MemoryError, match=r"takes 3\.0 MiB of memory, and 1\.0 MiB are there"):
+        require_memory(3 * 2**20, "a small plan", "use a smaller one")
+
+
+# Estimates -------------------------------------------------------------------------------------
+
+
+def test_the_formulas_use_the_numbers_of_the_rooms_that_do_the_work():
+    assert (roads.MEDIAN_ROWS, roads.MEDIAN_BLOCK) == (distances.MEDIAN_ROWS, distances.BLOCK_ROWS)
+    assert (roads.STREAM_BYTES, roads.STREAM_ROWS) == (rows.BLOCK_BYTES, rows.FEWEST_ROWS)
+    assert (roads.STREAM_SHARE, roads.STREAM_LEAST) == (rows.LARGEST_SHARE, rows.SMALL_BYTES)
+    assert roads.FEATURE_MEDIAN_ROWS == features.MEDIAN_ROWS
+    found = blocks.BLOCK_BYTES, blocks.FEWEST_ROWS, blocks.MOST_ROWS
+    assert found == (roads.LOCAL_BYTES, roads.LOCAL_LEAST, roads.LOCAL_MOST)
+    assert (roads.KEPT_BYTES, roads.KEPT_ROWS) == (low_rank.KEPT_BYTES, low_rank.KEPT_ROWS)
+    assert roads.FIT_SAMPLES == low_rank.FIT_SAMPLES
+    assert roads.COMPARED_SAMPLES == low_rank.COMPARED_SAMPLES
+    assert roads.KMEANS_ROWS == discretize.ALL_ROWS
+    assert roads.KMEANS_SAMPLE == discretize.SAMPLE_ROWS
+    assert roads.PARTIAL_SUMS == distributed.FAN_IN
+
+
+def views_of(n, n_views=2, width=5, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    centers, clusters = 3 * rng.normal(size=(4, width)), np.arange(n) % 4
+    return [(centers[clusters] + rng.normal(size=(n, width))).astype(dtype) for _ in range(n_views)]
+
+
+@pytest.mark.parametrize(
+    ("road", "n", "options"),
+    [
+        ("dense", 1500, {"kernels": KernelBank(**ONE_GAUSSIAN)}),
+        ("on-the-fly", 1500, {"kernels": KernelBank(**ONE_GAUSSIAN, on_the_fly=True)}),
+        ("features", 1500, {"approximation": Nystroem(300)}),
+        ("features", 8000, {"approximation": Nystroem(100)}),
+    ],
+)
+def test_a_fit_takes_about_as_much_as_was_estimated_and_not_more(road, n, options):
+    views = views_of(n)
+    model = SimpleMKKM(4, n_init=1, random_state=0, **options)
+    tracemalloc.start()
+    model.fit(views)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    count = getattr(options.get("approximation"), "n_components", 1)
+    estimate = estimate_memory(n, 2, n_clusters=4, n_features=10, n_components=count)
+    expected = estimate.n_bytes[road]
+    assert peak <= expected
+    assert expected - roads.OVERHEAD <= 1.7 * peak
+
+
+def test_the_first_road_that_fits_is_taken_from_exact_to_approximate():
+    estimate = estimate_memory(50_000, 12, n_views=1)
+    sizes = estimate.n_bytes
+    assert list(sizes)[:4] == ["dense", "on-the-fly", "streamed", "features"]
+    for road in ("dense", "on-the-fly", "streamed", "features"):
+        assert estimate.road(sizes[road]) == road
+    assert estimate.road(sizes["dense"] - 1) == "on-the-fly"
+    assert estimate.road(10**6) is None
+
+
+def test_features_take_memory_in_proportion_to_the_samples_and_kernels_to_their_square():
+    small, large = (estimate_memory(n, 3).n_bytes for n in (10**6, 2 * 10**6))
+    assert large["dense"] / small["dense"] == pytest.approx(4, rel=0.01)
+    assert large["on-the-fly"] / small["on-the-fly"] == pytest.approx(2, rel=0.1)
+    assert large["features"] < 2 * small["features"]
+
+
+def test_a_larger_problem_never_takes_less():
+    smaller = estimate_memory(30_000, 3)
+    larger = [
+        estimate_memory(40_000, 3),
+        estimate_memory(30_000, 4),
+        estimate_memory(30_000, 3, n_clusters=20),
+        estimate_memory(30_000, 3, n_features=1000),
+        estimate_memory(30_000, 3, n_components=500),
+    ]
+    for other in larger:
+        assert all(size <= other.n_bytes[road] for road, size in smaller.n_bytes.items())
+    single = estimate_memory(30_000, 3, dtype=np.float32)
+    assert all(size <= smaller.n_bytes[road] for road, size in single.n_bytes.items())
+
+
+def test_an_estimate_prints_every_road_and_the_one_to_take(monkeypatch):
+    monkeypatch.setattr(roads, "available_bytes", lambda: 16 * 2**30)
+    text = str(estimate_memory(50_000, 12, n_views=1))
+    for road in ("dense", "on-the-fly", "streamed", "features", "dask client", "dask worker"):
+        assert road in text
+    assert "There are 16.0 GiB; take on-the-fly: kernels=KernelBank(on_the_fly=True)." in text
+    monkeypatch.setattr(roads, "available_bytes", lambda: 2**20)
+    assert "none of these fits" in str(estimate_memory(50_000, 12))
+
+
+def test_where_memory_is_unknown_every_road_fits(monkeypatch):
+    monkeypatch.setattr(roads, "available_bytes", lambda: None)
+    estimate = estimate_memory(10**7, 12)
+    assert estimate.road() == "dense"
+    assert "nobody knows" in str(estimate)
+
+
+@pytest.mark.parametrize("wrong", [{"n_clusters": 0}, {"n_components": 1.5}, {"n_workers": True}])
+def test_counts_that_are_none_are_refused_by_name(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.*whole number"):
+        estimate_memory(100, 2, **wrong)
+    with pytest.raises(ValueError, match="float32 or float64"):
+        estimate_memory(100, 2, dtype="int8")
+
+
+# Refusals --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nothing_starts(monkeypatch):
+    """Make everything that a refused fit must not reach fail."""
+
+    def reached(*_, **__):
+        raise AssertionError("a fit that cannot fit was started")
+
+    monkeypatch.setattr(KernelBank, "fit_transform", reached)
+    monkeypatch.setattr("mkclust.methods.inductive.compress", reached)
+
+
+def test_a_bank_of_many_samples_is_refused_with_the_figure_and_the_road(
+    monkeypatch, nothing_starts
+):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 64 * 2**30)
+    X = np.random.default_rng(0).normal(size=(50_000, 2))
+    # Twelve kernels of 50,000 samples and their mix: 13 * 50000^2 * 8 bytes.
+    message = r"holding 12 kernels of 50000 samples and a mix of them takes 242\.1 GiB.*64\.0 GiB"
+    with pytest.raises(MemoryError, match=message + ".*on_the_fly=True.*approximation=Nystroem"):
+        SimpleMKKM(5).fit(X)
+
+
+@pytest.mark.parametrize("method", INDUCTIVE.values(), ids=INDUCTIVE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_methods_of_products_are_sent_to_kernels_on_the_fly(
+    method, dtype, monkeypatch, nothing_starts
+):
+    needed = 3 * 60**2 * np.dtype(dtype).itemsize
+    monkeypatch.setattr(memory, "available_bytes", lambda: needed - 1)
+    with pytest.raises(MemoryError, match="2 kernels of 60 samples.*on_the_fly=True"):
+        method(3).fit(views_of(60, dtype=dtype))
+    monkeypatch.setattr(memory, "available_bytes", lambda: needed)
+    with pytest.raises(AssertionError, match="was started"):
+        method(3).fit(views_of(60, dtype=dtype))
+
+
+@pytest.mark.parametrize("method", TRANSDUCTIVE.values(), ids=TRANSDUCTIVE)
+@pytest.mark.parametrize("on_the_fly", [True, False])
+def test_methods_of_entries_are_told_to_take_fewer_samples(
+    method, on_the_fly, monkeypatch, nothing_starts
+):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 3 * 60**2 * 8 - 1)
+    bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=on_the_fly)
+    message = f"{method.__name__} needs the entries.*2 kernels of 60 samples.*fewer samples"
+    with pytest.raises(MemoryError, match=message):
+        method(3, kernels=bank).fit(views_of(60))
+
+
+def test_kernels_on_the_fly_are_taken_where_the_same_kernels_held_are_refused(monkeypatch):
+    view = views_of(300)[0]
+    held = SimpleMKKM(4, kernels=KernelBank(), random_state=0)
+    lazy = SimpleMKKM(4, kernels=KernelBank(on_the_fly=True), random_state=0)
+    expected = held.fit(view).labels_
+    monkeypatch.setattr(memory, "available_bytes", lambda: kernel_bytes(300, 12) - 1)
+    with pytest.raises(MemoryError):
+        held.fit(view)
+    np.testing.assert_array_equal(lazy.fit(view).labels_, expected)
+
+
+def test_a_refused_fit_leaves_an_earlier_one_as_it_was(monkeypatch):
+    model = SimpleMKKM(4, random_state=0).fit(views_of(80))
+    labels = model.labels_
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10)
+    with pytest.raises(MemoryError):
+        model.fit(views_of(90))
+    assert model.labels_ is labels
+
+
+def test_a_bank_by_itself_refuses_what_it_cannot_hold(monkeypatch):
+    views = views_of(50)
+    bank = KernelBank(**ONE_GAUSSIAN).fit(views)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2 * 50 * 50 * 8 - 1)
+    monkeypatch.setattr("mkclust.kernels.bank.median_distance", lambda *_: 1 / 0)
+    with pytest.raises(MemoryError, match="2 kernels of 50 x 50 entries.*on_the_fly=True"):
+        KernelBank(**ONE_GAUSSIAN).fit_transform(views)
+    with pytest.raises(MemoryError, match="fewer new samples at a time"):
+        bank.transform(views)
+    assert bank.transform([view[:20] for view in views]).shape == (2, 20, 50)
+
+
+def test_a_bank_announces_the_kernels_it_then_makes():
+    pd = pytest.importorskip("pandas")
+    views = views_of(30, dtype=np.float32)
+    for given in (views, views[0], [views[0], views[1].astype(float)], views[0].tolist()):
+        bank = KernelBank()
+        kernels = bank.fit_transform(given)
+        assert bank.announce(given) == (len(kernels), kernels.shape[1], kernels.dtype)
+    assert KernelBank().announce([pd.DataFrame(views[0])])[2] == np.float32
+    assert KernelBank().announce([pd.DataFrame(views[0]).astype(float)])[2] == np.float64
+
+
+@pytest.mark.parametrize(
+    ("approximation", "advice"),
+    [(Nystroem(20_000), "smaller n_components"), (Linear(), "approximation=Nystroem")],
+)
+def test_products_of_too_many_features_are_refused(
+    approximation, advice, monkeypatch, nothing_starts
+):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 2**30)
+    views = [np.broadcast_to(np.ones(1), (30_000, 20_000))] * 2
+    # Two matrices a view and three more, each of the products of 40,000 columns.
+    with pytest.raises(MemoryError, match=rf"40000 features of 2 views.*83\.4 GiB.*{advice}"):
+        SimpleMKKM(3, approximation=approximation).fit(views)
+
+
+def test_an_embedding_that_does_not_fit_is_sent_to_dask(monkeypatch, nothing_starts):
+    da = pytest.importorskip("dask.array")
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 2**30)
+    model = SimpleMKKM(10, approximation=Nystroem(10))
+    with pytest.raises(MemoryError, match="embedding of 1000000000 samples.*dask arrays"):
+        model.fit([np.broadcast_to(np.ones(1), (10**9, 2))])
+    with pytest.raises(AssertionError, match="was started"):
+        model.fit([da.ones((10**9, 2), chunks=(10**8, 2))])
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    """Return a dataset of two kernels of forty samples in a file, the second indefinite."""
+    h5py = pytest.importorskip("h5py")
+    X = views_of(40)[0]
+    kernels = np.stack([X @ X.T, X @ X.T - 30 * np.eye(40)])
+    with h5py.File(tmp_path / "kernels.h5", "w") as file:
+        yield file.create_dataset("K", data=kernels)
+
+
+@pytest.mark.parametrize("options", [{"psd": "clip"}, {"psd": "shift"}, {"streamed": False}])
+def test_kernels_in_files_that_must_be_loaded_are_refused_before_they_are(
+    options, dataset, monkeypatch
+):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 3 * 40**2 * 8 - 1)
+    monkeypatch.setattr("mkclust.stack._collect", lambda *_: 1 / 0)
+    message = "needs the kernels in memory, and loading 2 kernels of 40 samples.*streamed=None"
+    with pytest.raises(MemoryError, match=message):
+        as_stack(dataset, **options)
+
+
+def test_kernels_in_files_are_loaded_to_be_repaired_where_they_fit(dataset, monkeypatch):
+    # Without repair they would be streamed: they take more than a quarter of what is there.
+    monkeypatch.setattr("mkclust.stack.available_bytes", lambda: 4 * 40**2 * 8)
+    stack = as_stack(dataset, psd="clip")
+    assert isinstance(stack, DenseStack)
+    np.testing.assert_array_equal(stack.kernels[0].matrix, dataset[0])
+    assert np.linalg.eigvalsh(stack.kernel(1).dense()).min() > -1e-9
+
+
+def test_a_repair_that_does_not_fit_is_refused_and_a_cheaper_one_named(dataset, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 5 * 40**2 * 8 - 1)
+    with pytest.raises(MemoryError, match="indefinite.*psd='shift'"):
+        as_stack(dataset[:], psd="clip")
+    assert as_stack(dataset[:], psd="shift").repaired

@@ -26,7 +26,7 @@ BANKS = {
     "narrow and wide": {"widths": (1 / 20, 100.0), "polynomials": ((2.5, 3),), "linear": None},
 }
 INDUCTIVE = {name: method for name, method in METHODS.items() if hasattr(method, "predict")}
-TRANSDUCTIVE = {name: METHODS[name] for name in METHODS.keys() - INDUCTIVE.keys()}
+TRANSDUCTIVE = {name: method for name, method in METHODS.items() if name not in INDUCTIVE}
 
 
 def views_of(dtype=np.float64, n=N):

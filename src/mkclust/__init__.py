@@ -3,8 +3,9 @@
 Mix several kernels, or several views of the same samples, and find the clusters.
 """
 
-from mkclust.diagnosis import Diagnosis, diagnose
+from mkclust.diagnosis import Diagnosis, LandmarkStability, diagnose, landmark_stability
 from mkclust.kernels import KernelBank
+from mkclust.memory import estimate_memory
 from mkclust.methods import (
     KAMMA,
     KAMMR,
@@ -36,9 +37,12 @@ __all__ = [
     "AverageKKM",
     "Diagnosis",
     "KernelBank",
+    "LandmarkStability",
     "MKKMMiR",
     "SimpleMKKM",
     "WeightsWarning",
     "__version__",
     "diagnose",
+    "estimate_memory",
+    "landmark_stability",
 ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# The median distance of longer views is that of so many rows, drawn with a fixed seed.
+# The median distance of longer views is that of some rows; so many, if nobody says otherwise.
 MEDIAN_ROWS = 5_000
 BLOCK_ROWS = 256
 # Squared distances come from inner products; below this share of the squared norms their
@@ -43,23 +43,35 @@ def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return squared
 
 
-def median_distance(name: str, rows: np.ndarray) -> float:
-    """Return the median distance between two rows, or a stand-in where it is zero."""
+def median_distance(name: str, rows: np.ndarray, drawn: int | None = None) -> float:
+    """Return the median distance between two rows, or a stand-in where it is zero.
+
+    Of more than 5,000 rows it is that of 5,000, or of as many as are to be drawn, with a fixed
+    seed.
+    """
     if len(rows) > MEDIAN_ROWS:
-        drawn = np.random.default_rng(0).choice(len(rows), MEDIAN_ROWS, replace=False)
-        rows = rows[np.sort(drawn)]
-    pairs = []
-    for start in range(0, len(rows), BLOCK_ROWS):
-        squared = squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])
-        pairs.append(squared[np.triu(np.ones(squared.shape, dtype=bool), k=1)])
-    distances = np.concatenate(pairs)
-    np.sqrt(distances, out=distances)
-    median = float(np.median(distances))
+        chosen = np.random.default_rng(0).choice(len(rows), drawn or MEDIAN_ROWS, replace=False)
+        rows = rows[np.sort(chosen)]
+    # In place, for all pairs of 5,000 rows are 100 MB and a copy of them would be as much again.
+    median = float(np.median(_pair_distances(rows), overwrite_input=True))
     if median > 0:
         return median
+    distances = _pair_distances(rows)  # in their order again
     if not distances.any():
         raise ValueError(
             f"All {len(rows)} rows looked at in view {name!r} are identical, so it says nothing "
             "about the clusters and its Gaussian kernels have no width; leave it out."
         )
     return float(distances[distances > 0].mean())
+
+
+def _pair_distances(rows: np.ndarray) -> np.ndarray:
+    """Return the distance between every two rows, each pair once."""
+    n = len(rows)
+    found, filled = np.empty(n * (n - 1) // 2), 0
+    for start in range(0, n, BLOCK_ROWS):
+        squared = squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])
+        for i, row in enumerate(squared, start=1):
+            found[filled : filled + n - start - i] = row[i:]
+            filled += n - start - i
+    return np.sqrt(found, out=found)

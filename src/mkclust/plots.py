@@ -25,6 +25,7 @@ INK, FAINT = "#222222", "#8a8a8a"
 PALETTE: tuple[str, ...] = ("#332288", "#DDAA33", "#44AA99", "#CC6677", "#88CCEE")
 PALETTE += ("#117733", "#AA4499", "#999933", "#6F4E37", "#9A9A9A")
 MAX_POINTS = 20_000  # more dots than this only add ink and file size
+MAX_ROWS = 200_000  # of more samples, so many tell the axes and the centers
 MAX_NUMBERED = 30  # beyond this many clusters their numbers would cover the dots
 MAX_NAMED = 60  # beyond this many kernels only every second, third ... one is named
 MAX_TICKS = 25  # beyond this many clusters or classes the map of counts has no names
@@ -139,11 +140,16 @@ def draw_embedding(ax: Axes, embedding: Any, labels: Any) -> None:
     ax : matplotlib.axes.Axes
         Where to draw.
     embedding : array-like of shape (n, k)
-        The relaxed partition matrix; its rows are scaled to length one, as k-means sees them.
+        The relaxed partition matrix; its rows are scaled to length one, as k-means sees them. Of
+        more than 200,000 rows a sample is drawn.
     labels : array-like of int of shape (n,)
         The cluster of each sample. Clusters are numbered at their centers, unless too many.
     """
     labels = np.asarray(labels)
+    n, k = len(labels), len(np.unique(labels))
+    if n > MAX_ROWS:
+        some = np.sort(np.random.default_rng(0).choice(n, MAX_ROWS, replace=False))
+        embedding, labels = embedding[some], labels[some]
     points, shares = _principal_plane(np.asarray(embedding, dtype=float))
     clusters = np.unique(labels)
     # A fixed order drawn once at random: no cluster is painted over by the ones after it.
@@ -158,8 +164,7 @@ def draw_embedding(ax: Axes, embedding: Any, labels: Any) -> None:
     # One scale for both axes: distances in the picture are distances in the plane.
     ax.set_aspect("equal", adjustable="datalim")
     ax.spines[:].set(color=FAINT, linewidth=0.6)
-    k = len(clusters)
-    title = f"Embedding of {len(points):,} samples, {k:,} cluster{'s' * (k != 1)}"
+    title = f"Embedding of {n:,} samples, {k:,} cluster{'s' * (k != 1)}"
     if k > MAX_NUMBERED:
         title += " (colors repeat)"
     else:

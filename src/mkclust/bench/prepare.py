@@ -16,7 +16,7 @@ from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import to_host
 from mkclust.methods.base import SHARE_TOLERANCE
 from mkclust.relaxation import relax
-from mkclust.stack import DenseStack, as_stack
+from mkclust.stack import KernelStack, as_stack
 from mkclust.stack.checks import check_symmetry
 from mkclust.types import Float
 
@@ -57,7 +57,7 @@ class Prepared:
     def read(cls, entry: DatasetEntry, folder: Path) -> "Prepared":
         """Read a data set of a plan and make its kernels."""
         if entry.path:
-            data = load(folder / entry.path, kernels=entry.precomputed)
+            data = load(folder / entry.path, kernels=entry.precomputed, on_disk=False)
             data = replace(data, name=entry.name)
         else:
             data = load(entry.name, download=entry.download)
@@ -101,7 +101,7 @@ class Prepared:
         return Prepared(self.data, kernels, names, self.n_clusters)
 
     @cached_property
-    def stack(self) -> DenseStack:
+    def stack(self) -> KernelStack:
         """The kernels, centered and scaled on the fly."""
         return as_stack(self.kernels, validate=False, names=self.names)
 

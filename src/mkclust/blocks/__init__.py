@@ -2,18 +2,21 @@
 
 from typing import Any
 
-import numpy as np
-
 from mkclust.blocks.base import Blocks
-from mkclust.blocks.distributed import DaskBlocks, check_dask_views, is_dask
+from mkclust.blocks.checks import check_dask, check_tables, is_dask, sliceable
+from mkclust.blocks.cluster import connect
+from mkclust.blocks.distributed import DaskBlocks
 from mkclust.blocks.local import LocalBlocks
-from mkclust.views import depth, named_views
+from mkclust.views import named_views
 
-__all__ = ["Blocks", "DaskBlocks", "LocalBlocks", "as_blocks", "is_dask"]
+__all__ = ["Blocks", "DaskBlocks", "LocalBlocks", "as_blocks", "connect", "is_dask"]
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Blocks:
     """Return views in any accepted form as blocks of samples, without reading them.
+
+    Views are read anew in every pass, of which a fit makes about three: dask arrays that fit into
+    the memory of the workers are worth a ``persist()`` beforehand.
 
     Parameters
     ----------
@@ -21,10 +24,12 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
         Views of shape (n_samples, n_features): arrays, data frames, memory maps, HDF5 data sets,
         whatever has a shape and can be sliced by rows; or dask arrays, all of them.
     block_rows : int or None, default=None
-        Samples of a block, where the views do not say; None chooses.
+        Samples of a block, where the views do not say; None chooses. Dask arrays say by their
+        chunks.
     keep : bool, default=True
-        Whether results for every sample are computed at once and kept, where the views are dask
-        arrays; False leaves them lazy.
+        What becomes of a result for every sample where the views are dask arrays: True computes
+        it now and keeps it where the blocks are, False leaves it lazy, to be computed each time
+        that it is asked for. Of other views it is always an array in memory.
 
     Returns
     -------
@@ -33,36 +38,23 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     Raises
     ------
     ValueError, TypeError
-        If the views differ in their number of samples, one is no table, or only some of them are
-        dask arrays.
+        If the views differ in their number of samples, one is no table of real numbers, or only
+        some of them are dask arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.blocks import as_blocks
+    >>> blocks = as_blocks({"a": np.ones((5, 2)), "b": np.ones((5, 3))}, block_rows=2)
+    >>> blocks.total(lambda block, start: block["a"].T @ block["b"]).tolist()
+    [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
     """
     named = named_views(X)
-    check_dask_views(named)
-    named = {name: _sliceable(view) for name, view in named.items()}
     if not named:
         raise ValueError(f"There are no views in an empty {type(X).__name__}; pass at least one.")
-    for name, view in named.items():
-        if depth(view) != 2:
-            raise ValueError(
-                f"View {name!r} has {depth(view)} dimensions, but a view has 2, samples by "
-                "features; turn a single feature into a column with reshape(-1, 1)."
-            )
-        if 0 in view.shape:
-            raise ValueError(f"View {name!r} is empty, of shape {view.shape}; leave it out.")
-    lengths = {name: int(view.shape[0]) for name, view in named.items()}
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
-        raise ValueError(
-            f"The views have different numbers of samples: {told}; every view must describe the "
-            "same samples, in the same order."
-        )
+    check_dask(named)
+    named = {name: sliceable(name, view) for name, view in named.items()}
+    check_tables(named)
     if is_dask(next(iter(named.values()))):
         return DaskBlocks(named, keep)
     return LocalBlocks(named, block_rows)
-
-
-def _sliceable(view: Any) -> Any:
-    """Return a view that has a shape and can be sliced by rows."""
-    if hasattr(view, "iloc") or not hasattr(view, "shape"):
-        return np.asarray(view)
-    return view

@@ -1,6 +1,6 @@
 """What is asked of views whose samples are looked at in blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,13 +9,17 @@ from mkclust.types import Array
 
 # What is done to a block: its views by name, and the number of its first sample.
 Look = Callable[[dict[str, np.ndarray], int], Any]
+# Bytes of a block over all views: large enough for fast products, small enough for the cache.
+# Features may be much wider than the views, so that more rows are not looked at together either.
+BLOCK_BYTES, FEWEST_ROWS, MOST_ROWS = 4 << 20, 256, 8192
 
 
 class Blocks(Protocol):
     """Several views of the same samples, looked at some samples at a time.
 
     A pass over the samples is either a sum (:meth:`total`) or a result for every sample
-    (:meth:`map`); what is as long as the samples stays where the samples are.
+    (:meth:`map`); what is as long as the samples stays where the samples are. A pass that fails or
+    is interrupted raises, and returns nothing.
     """
 
     @property
@@ -40,8 +44,13 @@ class Blocks(Protocol):
         """Return the views of some samples, given by rising numbers, in memory."""
 
 
+def block_height(widths: Sequence[int]) -> int:
+    """Return how many samples make a block of views of so many columns."""
+    return int(np.clip(BLOCK_BYTES // (8 * max(sum(widths), 1)), FEWEST_ROWS, MOST_ROWS))
+
+
 def add(total: Any, part: Any) -> Any:
-    """Add what was made of one block to the sum so far."""
+    """Add what was made of one block to the sum so far, None before the first."""
     if total is None:
         return part
     if isinstance(total, tuple):
@@ -49,14 +58,46 @@ def add(total: Any, part: Any) -> Any:
     return total + part
 
 
-def check_finite(block: dict[str, np.ndarray], start: int) -> None:
-    """Refuse entries that are not finite, naming the view and the first such sample."""
+def as_floats(name: str, rows: Any) -> np.ndarray:
+    """Return rows of a view as float32 or float64; numbers of other types become float64."""
+    if np.ma.is_masked(rows):
+        raise ValueError(f"View {name!r} has masked entries: fill them in with filled()")
+    found = np.asarray(rows)
+    check_type(name, found.dtype)
+    return found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
+
+
+def check_type(name: str, dtype: Any) -> None:
+    """Refuse a view whose entries are no real numbers."""
+    if np.dtype(dtype).kind not in "biuf":
+        raise ValueError(
+            f"View {name!r} has entries of type {dtype}, which are not real numbers; convert or "
+            "drop those columns."
+        )
+
+
+def check_finite(block: dict[str, np.ndarray], samples: int | np.ndarray) -> None:
+    """Refuse entries that are not finite, naming the view and the first such sample.
+
+    Parameters
+    ----------
+    block : dict of str to ndarray of shape (n_rows, n_features)
+        Some rows of each view.
+    samples : int or ndarray of shape (n_rows,)
+        The number of the first sample, where they follow one another; else of every one, rising.
+    """
     for name, rows in block.items():
-        bad = ~np.isfinite(rows).all(axis=1)
-        if bad.any():
-            first = start + int(np.argmax(bad))
-            raise ValueError(
-                f"View {name!r} has entries that are not finite in {int(bad.sum())} of the samples "
-                f"{start} to {start + len(rows) - 1}, first in sample {first}; impute them, or "
-                "drop these samples from every view."
-            )
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if not len(bad):
+            continue
+        numbers = samples + np.arange(len(rows)) if np.ndim(samples) == 0 else np.asarray(samples)
+        beside = numbers[-1] - numbers[0] == len(numbers) - 1
+        looked_at = (
+            f"the samples {numbers[0]} to {numbers[-1]}"
+            if beside
+            else f"{len(numbers)} samples drawn from all"
+        )
+        raise ValueError(
+            f"View {name!r} has entries that are not finite in {len(bad)} of {looked_at}, first in "
+            f"sample {numbers[bad[0]]}; impute them, or drop these samples from every view."
+        )

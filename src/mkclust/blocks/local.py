@@ -1,22 +1,26 @@
 """Views on this machine: arrays, memory maps, and files read by rows."""
 
-from collections.abc import Iterator, Mapping
+import mmap
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from mkclust.blocks.base import Look, add
+from mkclust.blocks.base import Look, add, as_floats, block_height
 from mkclust.types import Array
 
-# Bytes of a block over all views: large enough for fast products, small enough for the cache.
-BLOCK_BYTES = 4 << 20
+# Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
+TILE_BYTES = 32 << 20
+# Rows between two that are wanted are read along where they take less than this: another call
+# would take longer.
+GAP_BYTES = 64 << 10
 
 
 class LocalBlocks:
-    """Views that can be sliced by rows: arrays, memory maps, HDF5 and parquet files.
+    """Views that can be sliced by rows: arrays, memory maps, HDF5 data sets.
 
-    Reading a block overlaps with looking at the one before it.
+    Reading a block, and turning its numbers to floats, overlaps with looking at the one before it.
 
     Parameters
     ----------
@@ -28,8 +32,8 @@ class LocalBlocks:
 
     def __init__(self, views: Mapping[str, Any], block_rows: int | None = None):
         self._views = dict(views)
-        width = sum(view.shape[1] for view in self._views.values())
-        self._height = block_rows or int(np.clip(BLOCK_BYTES // (8 * width), 256, 8192))
+        self._maps = {name: _memory_map(view) for name, view in self._views.items()}
+        self._height = block_rows or self._whole_tiles()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -49,43 +53,118 @@ class LocalBlocks:
     def total(self, look: Look) -> Any:
         """Return the sum over all blocks of what `look` makes of each: an array or a tuple."""
         total = None
-        for start, block in self._read():
+
+        def take(start: int, block: dict[str, np.ndarray]) -> None:
+            nonlocal total
             total = add(total, look(block, start))
+
+        self._sweep(take)
         return total
 
     def map(self, look: Look) -> Array:
         """Return what `look` makes of all blocks, one row a sample."""
         result: np.ndarray | None = None
-        for start, block in self._read():
+
+        def take(start: int, block: dict[str, np.ndarray]) -> None:
+            nonlocal result
             part = look(block, start)
             if result is None:
                 result = np.empty((self.n_samples, *part.shape[1:]), part.dtype)
             result[start : start + len(part)] = part
+
+        self._sweep(take)
         assert result is not None
         return result
 
     def take(self, samples: np.ndarray) -> dict[str, np.ndarray]:
         """Return the views of some samples, given by rising numbers, in memory."""
-        return {name: as_floats(view[samples]) for name, view in self._views.items()}
+        return {name: self._pick(name, samples) for name in self._views}
 
-    def _read(self) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-        """Yield the blocks in order, the next being read while one is looked at."""
+    def _sweep(self, take: Callable[[int, dict[str, np.ndarray]], None]) -> None:
+        """Hand all blocks over in order, the next being read while one is at work.
+
+        The thread that reads ends with the sweep, however that ends.
+        """
         starts = range(0, self.n_samples, self._height)
-        with ThreadPoolExecutor(1) as reader:
+        with ThreadPoolExecutor(1, "mkclust-reader") as reader:
             coming = reader.submit(self._block, starts[0])
             for start, following in zip(starts, [*starts[1:], None], strict=True):
                 block = coming.result()
                 if following is not None:
                     coming = reader.submit(self._block, following)
-                yield start, block
+                take(start, block)
 
     def _block(self, start: int) -> dict[str, np.ndarray]:
         """Read one block."""
-        rows = slice(start, start + self._height)
-        return {name: as_floats(view[rows]) for name, view in self._views.items()}
+        stop = min(start + self._height, self.n_samples)
+        return {name: self._read(name, slice(start, stop)) for name in self._views}
+
+    def _pick(self, name: str, samples: np.ndarray) -> np.ndarray:
+        """Return some rows of one view."""
+        view = self._views[name]
+        if len(samples) == self.n_samples:
+            return self._read(name, slice(0, self.n_samples))  # all of them: no need to copy
+        if isinstance(view, np.ndarray) or not len(samples):
+            return self._read(name, samples)
+        # Files are slow with lists of rows, or know none.
+        reach = max(GAP_BYTES // (8 * int(view.shape[1])), _tile_height(view))
+        parts = []
+        for near in _runs(samples, reach, self._height):
+            first = int(near[0])
+            parts.append(self._read(name, slice(first, int(near[-1]) + 1))[near - first])
+        return np.concatenate(parts)
+
+    def _read(self, name: str, rows: Any) -> np.ndarray:
+        """Return some rows of one view as floats, and say which could not be read."""
+        view, owner = self._views[name], self._maps[name]
+        try:
+            if owner is None:
+                return as_floats(name, view[rows])
+            _check_length(owner)
+            # A copy, for otherwise the file would be read no sooner than it is looked at.
+            return as_floats(name, np.array(view[rows]))
+        except (OSError, RuntimeError, KeyError, IndexError) as error:
+            first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
+            raise OSError(
+                f"View {name!r} could not be read, at the samples {first} to {last}: {error}"
+            ) from error
+
+    def _whole_tiles(self) -> int:
+        """Return the height of a block, in whole tiles of the files where that is possible."""
+        height = block_height(self.n_features)
+        step = max(_tile_height(view) for view in self._views.values())
+        if step <= height:
+            return height - height % step
+        return step if 8 * step * sum(self.n_features) <= TILE_BYTES else height
 
 
-def as_floats(rows: Any) -> np.ndarray:
-    """Return rows as float32 or float64; what is neither becomes float64."""
-    rows = np.asarray(rows)
-    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+def _tile_height(view: Any) -> int:
+    """Return how many rows a file holds in one tile: to read one of them is to read them all."""
+    chunks = getattr(view, "chunks", None)
+    return int(chunks[0]) if chunks else 1
+
+
+def _runs(samples: np.ndarray, reach: int, height: int) -> Iterator[np.ndarray]:
+    """Cut rising numbers into runs to be read together: no wide gaps, and no more than a block."""
+    for run in np.split(samples, np.flatnonzero(np.diff(samples) > reach) + 1):
+        yield from np.split(run, np.flatnonzero(np.diff((run - run[0]) // height)) + 1)
+
+
+def _memory_map(view: Any) -> np.memmap | None:
+    """Return the memory map that a view is, or is a part of."""
+    while isinstance(view, np.ndarray):
+        if isinstance(view, np.memmap) and isinstance(view.base, mmap.mmap):
+            return view
+        view = view.base
+    return None
+
+
+def _check_length(owner: np.memmap) -> None:
+    """Refuse a map of a file that was cut short: to touch what is missing ends the process."""
+    assert isinstance(owner.base, mmap.mmap)
+    found, expected = owner.base.size(), owner.offset + owner.nbytes
+    if found < expected:
+        raise OSError(
+            f"the file {owner.filename} was cut short while in use, it has {found} of {expected} "
+            "bytes; write it again, and open it anew"
+        )

@@ -24,6 +24,11 @@ except ImportError:
 import mkclust
 from mkclust import datasets, plots
 from mkclust.cli import bench, report
+from mkclust.cli.approximation import (
+    CHOICES,
+    check_approximation,
+    choose_approximation,
+)
 from mkclust.cli.failures import (
     CommandError,
     OneLineErrors,
@@ -33,6 +38,30 @@ from mkclust.cli.failures import (
     warning_lines,
 )
 from mkclust.cli.inputs import choose_anchor, parse_settings, parse_value, read_inputs
+from mkclust.cli.options import (
+    Address,
+    Anchor,
+    ApproximationChoice,
+    Folder,
+    Inputs,
+    Kernels,
+    LabelsFile,
+    Landmarks,
+    MaxIter,
+    Method,
+    NClusters,
+    NInit,
+    NoCenter,
+    NoNormalize,
+    NoValidate,
+    PlotFile,
+    Psd,
+    RunFile,
+    Seed,
+    Settings,
+    Solver,
+    Tol,
+)
 from mkclust.cli.outputs import (
     all_scores,
     check_outputs,
@@ -52,6 +81,7 @@ from mkclust.cli.printing import (
     score_table,
 )
 from mkclust.cli.progress import Progress
+from mkclust.cli.remote import check_readable, connected, fit_on_workers
 
 app = typer.Typer(
     name="mkclust",
@@ -83,64 +113,6 @@ def start(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-# The options of the commands, named so that the signatures below stay legible.
-Inputs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUT",
-        help="Files (.npz, .npy, .mat, .h5; FILE::VARIABLE for a part of one) whose views or "
-        "kernels are joined in this order, or the name of a data set: "
-        f"{', '.join(datasets.AVAILABLE)}.",
-    ),
-]
-NClusters = Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")]
-Method = Annotated[str, typer.Option(help=f"One of: {', '.join(mkclust.METHODS)}.")]
-Kernels = Annotated[
-    str,
-    typer.Option(
-        metavar="auto|precomputed",
-        help="auto: a 3-D array holds kernels, 2-D arrays are views; "
-        "precomputed: square 2-D arrays are kernels.",
-    ),
-]
-Solver = Annotated[str | None, typer.Option(help="Solver, where the method has several.")]
-Anchor = Annotated[
-    str | None,
-    typer.Option(
-        metavar="auto|NUMBER",
-        help="How strongly SimpleMKKM is drawn to the average kernel, against noise views: auto by "
-        "default; 0 is the paper's method.",
-    ),
-]
-LabelsFile = Annotated[Path, typer.Option(help="Where to write the labels.")]
-RunFile = Annotated[Path, typer.Option(help="Where to write the record of the run.")]
-PlotFile = Annotated[Path | None, typer.Option(help="Where to draw the fit (.png, .pdf, .svg).")]
-Folder = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the k-means step.")]
-NInit = Annotated[int, typer.Option(min=1, help="Restarts of the k-means step.")]
-Tol = Annotated[float | None, typer.Option(help="Tolerance of the solver.")]
-MaxIter = Annotated[int | None, typer.Option(min=1, help="Most iterations of the solver.")]
-Psd = Annotated[
-    str | None,
-    typer.Option(metavar="error|clip|shift", help="What to do with an indefinite kernel."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Any other parameter of the method, such as reg=0.5; can be given several times.",
-    ),
-]
-NoCenter = Annotated[bool, typer.Option("--no-center", help="Do not center the kernels.")]
-NoNormalize = Annotated[
-    bool, typer.Option("--no-normalize", help="Do not scale the kernels to a unit diagonal.")
-]
-NoValidate = Annotated[
-    bool, typer.Option("--no-validate", help="Do not check that the kernels are sound.")
-]
 
 
 @app.command()
@@ -182,6 +154,9 @@ def cluster(
     n_clusters: NClusters,
     method: Method = "simplemkkm",
     kernels: Kernels = "auto",
+    approximation: ApproximationChoice = "auto",
+    landmarks: Landmarks = None,
+    address: Address = None,
     solver: Solver = None,
     anchor: Anchor = None,
     labels: LabelsFile = Path("labels.csv"),
@@ -200,6 +175,8 @@ def cluster(
     """Cluster samples from several views or kernels of them."""
     started = time.perf_counter()
     _choose("--kernels", kernels, ("auto", "precomputed"))
+    _choose("--approximation", approximation, CHOICES)
+    precomputed, remote = kernels == "precomputed", address is not None
     options = {
         "n_clusters": n_clusters,
         "n_init": n_init,
@@ -214,20 +191,35 @@ def cluster(
         "validate": False if no_validate else None,
     }
     model = _build(method, options | parse_settings(settings or []))
+    check_approximation(approximation, landmarks, method, precomputed=precomputed, cluster=remote)
+    if remote:
+        check_readable(inputs)
     check_plot(plot)
     outputs = [labels, run, *([] if plot is None else [plot])]
     check_outputs(outputs, inputs)
-    with Progress() as progress, recorded_warnings() as log, expected_failures():
+    with (
+        Progress() as progress,
+        recorded_warnings() as log,
+        expected_failures(),
+        connected(address, progress),
+    ):
         progress.phase("reading")
-        data = read_inputs(inputs, kernels == "precomputed")
+        data = read_inputs(inputs, precomputed, on_disk=remote or None)
         model.set_params(kernels=data.kernels)
+        chosen = choose_approximation(model, data, approximation, landmarks, cluster=remote)
         if anchor is None:
             choose_anchor(model, data)
         progress.phase(f"clustering {data.n_samples} samples, {data.describe()}")
-        model.fit(data.X)
+        if remote:
+            fit_on_workers(model, data.parts)
+        else:
+            model.fit(data.X if chosen is None else data.parts)
+        if data.whole is not None:
+            model.kernel_names_ = tuple(data.parts)
         scores = all_scores(model, data.y)
         seconds = time.perf_counter() - started
-        record = run_record(model, method, seed, data, scores, warning_lines(log), seconds)
+        told, number = warning_lines(log), None if chosen is None else chosen.landmarks
+        record = run_record(model, method, seed, data, scores, told, seconds, number)
         write_files(
             {
                 labels: lambda path: path.write_bytes(labels_csv(model.labels_)),
@@ -244,6 +236,10 @@ def cluster(
         f"{type(model).__name__}: {data.n_samples} samples, {count(len(model.weights_), 'kernel')}"
         f", {count(n_clusters, 'cluster')}, {seconds:.2f} s"
     )
+    if chosen is not None:
+        typer.echo(chosen.describe(data.n_samples))
+    elif landmarks is not None:
+        typer.echo("The kernels are exact, for they fit: no landmarks were needed.")
     typer.echo("\n" + kernel_table(model))
     typer.echo("\n" + cluster_sizes(model.labels_))
     if hasattr(model, "anchor_"):

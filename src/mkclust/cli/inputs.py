@@ -14,20 +14,31 @@ import numpy as np
 from mkclust import KernelBank, datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import count
+from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
+from mkclust.memory import available_bytes
 from mkclust.methods.inputs import looks_like_kernel
+from mkclust.stack.rows import Slab
 
+# Files that together take more than this share of the memory there is are not loaded.
+LARGEST_SHARE_LOADED = 0.25
+# Of a table on disk so many rows and columns tell whether it looks like a kernel.
+CORNER = 1000
 # Parameters that are not set by name but by options of their own.
 OWN_OPTIONS = {
     "kernels": "--kernels",
     "n_clusters": "-k",
     "random_state": "--seed",
     "anchor": "--anchor",
+    "approximation": "--approximation",
 }
 
 
 @dataclass(frozen=True)
 class Data:
-    """The views or the kernels of all inputs, joined in order."""
+    """The views or the kernels of all inputs, joined in order.
+
+    Kernels that are one data set on disk are `whole`: there they have no names of their own.
+    """
 
     parts: dict[str, Any]
     precomputed: bool
@@ -36,10 +47,13 @@ class Data:
     files: list[dict[str, Any]]
     notes: list[str]
     bank: dict[str, Any] | None = None
+    whole: Any = None
 
     @property
     def X(self) -> Any:
         """What ``fit`` takes: one view alone is a table, from which a bank of kernels is made."""
+        if self.whole is not None:
+            return self.whole
         lone = len(self.parts) == 1 and not self.precomputed
         return next(iter(self.parts.values())) if lone else self.parts
 
@@ -55,10 +69,13 @@ class Data:
         return count(len(self.parts), "kernel" if self.precomputed else "view")
 
 
-def read_inputs(inputs: Sequence[str], square: bool) -> Data:
+def read_inputs(inputs: Sequence[str], square: bool, on_disk: bool | None = None) -> Data:
     """Read all inputs and join what they hold, refusing what does not belong together."""
     files = [_fingerprint(text) for text in inputs]
-    found = [datasets.load(text, kernels=square) for text in inputs]
+    there, size = available_bytes(), sum(entry["bytes"] or 0 for entry in files)
+    if there is not None and size > LARGEST_SHARE_LOADED * there:
+        on_disk = True
+    found = [datasets.load(text, kernels=square, on_disk=on_disk) for text in inputs]
     first = found[0]
     for text, data in zip(inputs, found, strict=True):
         if data.n_samples != first.n_samples:
@@ -78,9 +95,15 @@ def read_inputs(inputs: Sequence[str], square: bool) -> Data:
             f"the inputs hold different labels; scores are those of {labeled[0][0]}",
             stacklevel=2,
         )
+    whole = first.X if len(found) == 1 and is_hdf5(first.X) else None
+    if whole is None and (stacks := [data.name for data in found if is_hdf5(data.X)]):
+        raise CommandError(
+            f"{', '.join(stacks)}: a stack of kernels too large to load cannot be joined with "
+            "others; store each of its kernels as a data set of its own, or cluster it alone"
+        )
     parts = _join(found)
     precomputed = first.precomputed
-    if not precomputed and all(looks_like_kernel(view) for view in parts.values()):
+    if not precomputed and all(_looks_like_kernel(view) for view in parts.values()):
         raise CommandError(
             f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
             "pass --kernels precomputed"
@@ -94,7 +117,14 @@ def read_inputs(inputs: Sequence[str], square: bool) -> Data:
     ]
     y = labeled[0][1] if labeled else None
     bank = first.bank if len(found) == 1 else None
-    return Data(parts, precomputed, first.n_samples, y, files, notes, bank)
+    return Data(parts, precomputed, first.n_samples, y, files, notes, bank, whole)
+
+
+def _looks_like_kernel(view: Any) -> bool:
+    """Return whether a view is a symmetric matrix; of one on disk a corner tells."""
+    if not isinstance(view, TableOnDisk | np.memmap):
+        return looks_like_kernel(view)
+    return view.shape[0] == view.shape[1] and looks_like_kernel(view[:CORNER, :CORNER])
 
 
 def _join(found: Sequence[datasets.Dataset]) -> dict[str, Any]:
@@ -103,6 +133,8 @@ def _join(found: Sequence[datasets.Dataset]) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     for data in found:
         arrays = data.X if data.precomputed else data.X.values()
+        if is_hdf5(arrays):
+            arrays = [Slab(arrays, index) for index in range(len(arrays))]
         for name, array in zip(data.kernel_names, arrays, strict=True):
             base = name if counts[name] == 1 else f"{data.name}/{name}"
             unique, number = base, 1
@@ -150,7 +182,9 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
 def choose_anchor(model: Any, data: Data) -> None:
     """Let a method that has an anchor choose it, unless there is nothing to choose between."""
     parameters = model.get_params()
-    several = len(data.parts) > 1 or not data.precomputed
+    # Of one view a bank makes several kernels, landmarks stand for one only.
+    banked = not data.precomputed and parameters["approximation"] is None
+    several = len(data.parts) > 1 or banked
     if "anchor" in parameters and parameters["solver"] == "subspace" and several:
         model.set_params(anchor="auto")
 

@@ -1,7 +1,5 @@
 """What comes out: outputs checked before the work begins, then written whole or not at all."""
 
-import csv
-import io
 import json
 import math
 import os
@@ -103,11 +101,8 @@ def draw_last(path: Path, model: Any, y: Any, *, written: str) -> None:
 
 def labels_csv(labels: Any) -> bytes:
     """Return the labels as a table with one row a sample."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["sample", "label"])
-    writer.writerows(enumerate(np.asarray(labels).tolist()))
-    return text.getvalue().encode()
+    rows = map("%d,%d".__mod__, enumerate(np.asarray(labels).tolist()))
+    return "\n".join(["sample,label", *rows, ""]).encode()
 
 
 def run_record(
@@ -118,6 +113,7 @@ def run_record(
     scores: dict[str, dict[str, float]],
     told: list[str],
     seconds: float,
+    landmarks: int | None = None,
 ) -> dict[str, Any]:
     """Return all that is worth keeping of a run."""
     learned = {
@@ -130,6 +126,7 @@ def run_record(
         "converged": "converged_",
         "n_iter": "n_iter_",
         "n_passes": "n_passes_",
+        "approximation_error": "approximation_error_",
     }
     names = list(scores)
     return {
@@ -140,6 +137,8 @@ def run_record(
         "kernel_names": list(model.kernel_names_),
         "weights": model.weights_,
         "alignments": model.alignments_,
+        "approximation": None if landmarks is None else "nystroem",
+        "landmarks": landmarks,
         **{key: getattr(model, attribute, None) for key, attribute in learned.items()},
         "scores": scores[names[0]] if names else None,
         "baseline_scores": scores[names[1]] if len(names) > 1 else None,

@@ -33,13 +33,22 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
 
 def kernel_table(model: Any) -> str:
     """Return weights beside alignments, and the sentence on how to read them."""
-    triples = zip(model.kernel_names_, model.weights_, model.alignments_, strict=True)
-    rows = [["kernel", "weight", "alignment"]]
-    rows += [[str(name), f"{weight:.4f}", f"{share:.4f}"] for name, weight, share in triples]
+    columns = {"weight": model.weights_, "alignment": model.alignments_}
+    missed = getattr(model, "approximation_error_", None)
+    if missed is not None:
+        columns["missed"] = missed
+    numbers = zip(*columns.values(), strict=True)
+    rows = [["kernel", *columns]]
+    rows += [
+        [str(name), *(f"{number:.4f}" for number in row)]
+        for name, row in zip(model.kernel_names_, numbers, strict=True)
+    ]
     hidden = len(rows) - 1 - MAX_ROWS
     lines = [_table(rows[: MAX_ROWS + 1])]
     if hidden > 0:
         lines.append(f"... and {hidden} more, in the record of the run")
+    if missed is not None:
+        lines.append("Missed is the share of each kernel that the landmarks do not show.")
     certified = hasattr(model, "duality_gap_")
     lines.append(plots.LARGE_WEIGHT if certified else plots.MIXING_WEIGHT)
     return "\n".join(lines)
@@ -72,15 +81,18 @@ def certificate(model: Any) -> str:
     if gap is None:
         state = "converged" if model.converged_ else "stopped before it converged"
         return f"{type(model).__name__} {state} after {count(model.n_iter_, 'iteration')}."
+    of = ""
+    if hasattr(model, "approximation_error_"):
+        of = " It is the certificate of the approximated kernels, not of the exact ones."
     if not model.converged_:
         return (
             f"Certificate: relative gap {gap:.1e}, and the solver stopped early: the objective is "
-            "at most this far above the global optimum of the relaxed problem."
+            f"at most this far above the global optimum of the relaxed problem.{of}"
         )
     return (
         f"Certificate: relative gap {gap:.1e}. The relaxed problem is solved to global "
         "optimality; it does not say that clusters exist, that k is right or that the kernels "
-        "are good."
+        f"are good.{of}"
     )
 
 

@@ -20,6 +20,7 @@ def load(
     name_or_path: str | os.PathLike[str],
     *,
     kernels: bool = False,
+    on_disk: bool | None = None,
     download: bool = False,
     data_home: str | os.PathLike[str] | None = None,
 ) -> Dataset:
@@ -34,17 +35,22 @@ def load(
     is a view, in file order. The labels ``y``, ``Y``, ``gnd`` or ``labels`` decide that number;
     without them it is the most frequent one. A view stored features x samples is turned around.
     A lone row or column is a view only where it is selected: it may well be further labels.
-    A 3-D array is a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
+    A 3-D array is a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``. The columns of a
+    parquet file that hold numbers, but for labels of these names, are one view.
 
     Parameters
     ----------
     name_or_path : str or path-like
         A name of ``AVAILABLE`` (case, ``-``, ``_`` and blanks do not matter, and common further
         names are understood), or a path to a ``.npz``, ``.npy``, ``.mat`` (any version),
-        ``.h5`` or ``.hdf5`` file. ``"file.npz::K"`` or ``"file.mat::X1,X2"`` reads only these
-        variables, and the labels.
+        ``.h5``, ``.hdf5`` or ``.parquet`` file. ``"file.npz::K"`` or ``"file.mat::X1,X2"`` reads
+        only these variables, or columns of a parquet file, and the labels.
     kernels : bool, default=False
         Take square 2-D arrays as precomputed kernels rather than as views.
+    on_disk : bool or None, default=None
+        Whether views and kernels of an HDF5 file stay there, to be read some rows at a time. None
+        leaves there what takes more than 1 GiB. A ``.npy`` file is always mapped, and the view of
+        a parquet file always stays on disk; ``.npz`` and ``.mat`` files are always loaded.
     download : bool, default=False
         Fetch the data set where no file holds it. Only ``"digit"`` can be fetched, from OpenML.
     data_home : str, path-like or None, default=None
@@ -54,7 +60,9 @@ def load(
     -------
     Dataset
         Views are dense, sparse kernels stay sparse, and a ``.npy`` file stays on disk as a
-        memory map. Single precision is kept; integers become float64.
+        memory map. Single precision is kept; integers become float64, those of a memory map and
+        of kernels on disk when they are read. A view on disk is not an array, but has a shape,
+        gives rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
 
     Raises
     ------
@@ -77,7 +85,8 @@ def load(
             raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
         return data
     path, selection = _split(text)
-    return as_dataset(path, read_file(path, selection), selected=bool(selection), square=kernels)
+    content = read_file(path, selection, on_disk)
+    return as_dataset(path, content, selected=bool(selection), square=kernels)
 
 
 def _load_entry(entry: Entry, download: bool, data_home: Any) -> Dataset:

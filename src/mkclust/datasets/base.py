@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+# What a file calls the labels of its samples.
+LABELS = ("y", "Y", "gnd", "labels")
+
 
 class DatasetError(ValueError):
     """Say in one line what was found in a data set, where, and what to do about it."""
@@ -19,10 +22,11 @@ class Dataset:
     name : str
         Name of the data set; for a file its name without the suffix.
     views : dict of str to ndarray of shape (n, d), or None
-        Samples x features, in file order. None where the data are only kernels.
+        Samples x features, in file order. None where the data are only kernels. What stays on
+        disk has a shape, and gives rows when it is sliced by them.
     kernels : ndarray of shape (m, n, n), list of m matrices of shape (n, n), or None
-        Precomputed kernels, dense or sparse. None where the data are only views. Beside
-        views they are kernels that were made from these, and `X` is the kernels.
+        Precomputed kernels, dense or sparse, or HDF5 data sets. None where the data are only views.
+        Beside views they are kernels that were made from these, and `X` is the kernels.
     y : ndarray of shape (n,) or None
         Ground truth where the file has it. It is never used to fit.
     kernel_names : tuple of str
@@ -76,6 +80,9 @@ class Dataset:
     @property
     def n_samples(self) -> int:
         """Number of samples."""
+        # Not by asking for the first kernel of a stack, which may be on disk.
+        if (shape := getattr(self.kernels, "shape", None)) is not None:
+            return int(shape[1])
         first = next(iter(self.X if self.precomputed else self.X.values()))
         return int(first.shape[0])
 
@@ -92,12 +99,16 @@ class Dataset:
 
 
 class Content(NamedTuple):
-    """What a file holds, in order, and whether MATLAB's order of axes is to be expected."""
+    """What a file holds, in order, and whether MATLAB's order of axes is to be expected.
+
+    Beside arrays, labels and names of the views: what was not even read, in words.
+    """
 
     arrays: dict[str, Any]
     labels: dict[str, Any]
     names: list[str]
     matlab: bool
+    aside: tuple[str, ...] = ()
 
 
 def inventory(arrays: dict[str, Any], limit: int = 8) -> str:

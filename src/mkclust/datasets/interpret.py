@@ -8,6 +8,10 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets.base import Content, Dataset, DatasetError, inventory
+from mkclust.datasets.on_disk import HDF5View, TableOnDisk, is_hdf5
+
+# Of columns that were left aside without being read, so many are named.
+MAX_ASIDE, MORE = 8, "..."
 
 
 def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) -> Dataset:
@@ -20,7 +24,9 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     truth = next((name for name, vector in labels.items() if len(vector) == n), "")
     held = content.arrays | content.labels
     aside = {name: held[name] for name in held if name not in used and name != truth}
-    note = f" Left aside: {inventory(aside)}." if aside else ""
+    left = [inventory(aside)] if aside else []
+    left += [*content.aside[:MAX_ASIDE], *([MORE] if len(content.aside) > MAX_ASIDE else [])]
+    note = f" Left aside: {', '.join(left)}." if left else ""
     description, y = f"Read from {path.name}.{note}", labels.get(truth)
     if stack:
         [(name, kernels)] = stack.items()
@@ -28,14 +34,15 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
         return Dataset(path.stem, None, kernels, y, names, description)
     names = _rename(list(used), content.names)
     if square:
-        return Dataset(path.stem, None, list(used.values()), y, names, description)
+        kernels = [np.asarray(K) if isinstance(K, TableOnDisk) else K for K in used.values()]
+        return Dataset(path.stem, None, kernels, y, names, description)
     views = dict(zip(names, map(_as_dense, used.values()), strict=True))
     return Dataset(path.stem, views, None, y, names, description)
 
 
 def _as_labels(value: Any) -> np.ndarray:
     """Return a vector of labels, whole numbers as integers; empty if it is not a vector."""
-    vector = np.squeeze(_as_dense(value))
+    vector = np.squeeze(np.asarray(_as_dense(value)))
     if vector.ndim != 1 or vector.dtype.kind not in "biufUS":
         return np.empty(0)
     text = vector.dtype.kind in "US"
@@ -48,15 +55,26 @@ def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any
     stacks = {}
     for name, array in _numeric(content, 3).items():
         if (axis := _kernel_axis(array.shape, sizes, content.matlab)) is not None:
-            stacks[name] = np.moveaxis(array, axis, 0)
+            stacks[name] = _kernels_first(path, name, array, axis)
     # Labels tell the kernels between samples from those between anything else.
     stacks = {name: K for name, K in stacks.items() if K.shape[1] in sizes} or stacks
     if len(stacks) > 1:
         advice = f"choose one, for example {path}::{next(iter(stacks))}"
         raise DatasetError(f"{path}: several 3-D arrays ({inventory(stacks)}); {advice}")
-    # MATLAB lays out columns, products want rows. A memory map must not be copied.
-    order = np.ascontiguousarray if content.matlab else np.asanyarray
-    return {name: order(_as_float(K)) for name, K in stacks.items()}
+    stacks = {name: _as_float(K) for name, K in stacks.items()}
+    # MATLAB lays out columns, products want rows.
+    return {n: np.ascontiguousarray(K) for n, K in stacks.items()} if content.matlab else stacks
+
+
+def _kernels_first(path: Path, name: str, array: Any, axis: int) -> Any:
+    """Return a stack of kernels whose first axis counts them; one on disk must be stored so."""
+    if axis == 0:
+        return array
+    if is_hdf5(array):
+        found = f"{inventory({name: array})} is too large to load, and its first axis is not that"
+        advice = "store it kernels x samples x samples, or pass on_disk=False to load it all"
+        raise DatasetError(f"{path}: {found} of the kernels; {advice}")
+    return np.moveaxis(array, axis, 0)
 
 
 def _kernel_axis(shape: tuple[int, ...], sizes: list[int], matlab: bool) -> int | None:
@@ -92,7 +110,17 @@ def _find_tables(
         raise DatasetError(f"{path}: numbers of rows differ ({inventory(tables)}); {advice}")
     n = told[0] if told else n
     fitting = {name: a for name, a in tables.items() if n in a.shape}
-    return {name: _as_float(a if a.shape[0] == n else a.T) for name, a in fitting.items()}
+    if square:
+        return {name: _as_float(a) for name, a in fitting.items()}
+    return {name: _samples_first(a, a.shape[0] != n) for name, a in fitting.items()}
+
+
+def _samples_first(array: Any, turned: bool) -> Any:
+    """Return a table of floats, turned around if need be; one on disk is turned row by row."""
+    if not is_hdf5(array):
+        return _as_float(array.T if turned else array)
+    shape = array.shape[::-1] if turned else array.shape
+    return HDF5View(array.file.filename, array.name, shape, _float_type(array.dtype), turned)
 
 
 def _numeric(content: Content, ndim: int) -> dict[str, Any]:
@@ -102,9 +130,15 @@ def _numeric(content: Content, ndim: int) -> dict[str, Any]:
 
 
 def _as_float(array: Any) -> Any:
-    """Return float16 and float32 in single, all else in double precision; copy only if needed."""
-    single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    return array.astype(np.float32 if single else np.float64, copy=False)
+    """Return an array in single or double precision; one on disk is left to be read in parts."""
+    if isinstance(array, np.memmap | TableOnDisk) or is_hdf5(array):
+        return array
+    return array.astype(_float_type(array.dtype), copy=False)
+
+
+def _float_type(dtype: np.dtype) -> type:
+    """Return single precision for float16 and float32, double for all else."""
+    return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
 
 
 def _as_dense(array: Any) -> np.ndarray:

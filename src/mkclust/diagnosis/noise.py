@@ -1,6 +1,7 @@
 """Which kernels look like noise: what they share with others, and what clusters they have."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import gammaincc, ndtr
@@ -8,8 +9,7 @@ from sklearn.cluster import KMeans
 
 from mkclust.linalg import to_host
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.relaxation import relax
-from mkclust.stack import DenseStack, Operator
+from mkclust.stack import DenseStack, Operator, StreamedStack
 from mkclust.types import Array, Float
 
 # Two kernels with a redundancy above this are one kernel, given twice.
@@ -55,15 +55,77 @@ class Moments(NamedTuple):
     squares: Float  # sum of the squared entries of the diagonal
 
 
-def centered_products(stack: DenseStack) -> tuple[Float, Float]:
-    """Return ``<K_p, K_q>``, (m, m), and the diagonals, (m, n), of kernels exactly centered."""
+class Diagonals(Protocol):
+    """The diagonals of m kernels, as far as the moments depend on them."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+
+    def mixed(self, mix: Float) -> "Diagonals":
+        """Return the diagonals of mixtures of the kernels, one a row of mix, (b, m)."""
+
+    def totals(self) -> Float:
+        """Return their sums, which are the traces, (m,)."""
+
+    def squares(self) -> Float:
+        """Return the sums of their squares, (m,)."""
+
+
+@dataclass(frozen=True)
+class WholeDiagonals:
+    """Diagonals of which every entry is known, (m, n)."""
+
+    entries: Float
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+        return self.entries.shape[1]
+
+    def mixed(self, mix: Float) -> "WholeDiagonals":
+        """Return the diagonals of mixtures of the kernels, one a row of mix, (b, m)."""
+        return WholeDiagonals(mix @ self.entries)
+
+    def totals(self) -> Float:
+        """Return their sums, which are the traces, (m,)."""
+        return self.entries.sum(axis=1)
+
+    def squares(self) -> Float:
+        """Return the sums of their squares, (m,)."""
+        return (self.entries**2).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class SummedDiagonals:
+    """Diagonals known by sums over the samples: their own, (m,), and of their products, (m, m)."""
+
+    sums: Float
+    products: Float
+    n_samples: int
+
+    def mixed(self, mix: Float) -> "SummedDiagonals":
+        """Return the diagonals of mixtures of the kernels, one a row of mix, (b, m)."""
+        return SummedDiagonals(mix @ self.sums, mix @ self.products @ mix.T, self.n_samples)
+
+    def totals(self) -> Float:
+        """Return their sums, which are the traces, (m,)."""
+        return self.sums
+
+    def squares(self) -> Float:
+        """Return the sums of their squares, (m,)."""
+        return np.diag(self.products)
+
+
+def centered_products(stack: DenseStack | StreamedStack) -> tuple[Float, WholeDiagonals]:
+    """Return ``<K_p, K_q>``, (m, m), and the diagonals of kernels exactly centered."""
     n = stack.n_samples
     # Scaling comes after centering and moves the center, so it takes both once more.
     sums = to_host(stack.apply(np.ones((n, 1))))[:, :, 0]
     totals = sums.sum(axis=1)
     gram = stack.gram() - 2 / n * sums @ sums.T + np.outer(totals, totals) / n**2
     diagonals = np.array([kernel.diagonal() for kernel in stack.kernels])
-    return gram, diagonals - 2 / n * sums + totals[:, None] / n**2
+    return gram, WholeDiagonals(diagonals - 2 / n * sums + totals[:, None] / n**2)
 
 
 def _lengths(gram: Float) -> Float:
@@ -80,7 +142,7 @@ def redundancies(gram: Float) -> Float:
     return redundancy
 
 
-def chances(gram: Float, diagonals: Float, together: np.ndarray) -> Float:
+def chances(gram: Float, diagonals: Diagonals, together: np.ndarray) -> Float:
     """Return how likely chance makes each kernel as much like the others as it is, (m,).
 
     Like one of the others, or like their average; what is judged together is taken together.
@@ -88,16 +150,16 @@ def chances(gram: Float, diagonals: Float, together: np.ndarray) -> Float:
     _, first, group = np.unique(together.argmax(axis=1), return_index=True, return_inverse=True)
     if len(first) == 1:
         return np.ones(len(gram))
-    n, mix = diagonals.shape[1], together[first] / _lengths(gram)
-    gram, diagonals = mix @ gram @ mix.T, mix @ diagonals
-    own = Moments(diagonals.sum(axis=1), np.diag(gram), (diagonals**2).sum(axis=1))
+    n, mix = diagonals.n_samples, together[first] / _lengths(gram)
+    gram, diagonals = mix @ gram @ mix.T, diagonals.mixed(mix)
+    own = Moments(diagonals.totals(), np.diag(gram), diagonals.squares())
     pairs = chance_of(gram, Moments(*(moment[:, None] for moment in own)), own, n)
     np.fill_diagonal(pairs, 1)
     mix = (1 - np.eye(len(gram))) / _lengths(gram)
     average = Moments(
         mix @ own.trace,
         ((mix @ gram) * mix).sum(axis=1),
-        ((mix @ diagonals) ** 2).sum(axis=1),
+        diagonals.mixed(mix).squares(),
     )
     best = np.minimum(chance_of((mix * gram).sum(axis=1), own, average, n), pairs.min(axis=1))
     return np.minimum(best * len(gram), 1)[group]
@@ -151,12 +213,22 @@ def connected(edges: np.ndarray) -> np.ndarray:
     return edges
 
 
-def has_clusters(kernel: Any, n_clusters: int) -> bool:
-    """Return whether a kernel has clear clusters of its own, few more than the model at most."""
-    most = min(n_clusters + MORE_CLUSTERS, kernel.shape[0] - 1)
-    found = relax(kernel, most, tol=EIGEN_TOLERANCE)
-    values, vectors = found.eigenvalues, to_host(found.vectors)
-    for c in range(2, most + 1):
+def most_clusters(n_clusters: int, n_samples: int) -> int:
+    """Return up to how many clusters of its own are looked for in a kernel."""
+    return min(n_clusters + MORE_CLUSTERS, n_samples - 1)
+
+
+def has_clusters(values: Float, vectors: Float) -> bool:
+    """Return whether a centered kernel has clear clusters, as many as it has values at most.
+
+    Parameters
+    ----------
+    values : ndarray of shape (c,)
+        Leading eigenvalues of the kernel, falling.
+    vectors : ndarray of shape (n_samples, b)
+        Its leading eigenvectors, c - 1 or more of them where so many eigenvalues are not zero.
+    """
+    for c in range(2, len(values) + 1):
         above, below = values[c - 2 : c]
         # Below that is rounding: the kernel has a lower rank.
         real = above > EIGEN_TOLERANCE * max(values[0], 0)

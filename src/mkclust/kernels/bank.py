@@ -16,7 +16,8 @@ from mkclust.distances import (
     squared_norms,
 )
 from mkclust.kernels.on_the_fly import CrossRows, KernelRows, power
-from mkclust.views import TABLE, as_views, column_names
+from mkclust.memory import require_memory
+from mkclust.views import TABLE, as_views, column_names, named_views
 
 BLOCK_ROWS = 256
 
@@ -124,7 +125,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
             The fitted bank itself.
         """
         self._check_parameters()
-        views = as_views(X)
+        return self._learn(X, as_views(X))
+
+    def _learn(self, X: Any, views: dict[str, np.ndarray]) -> "KernelBank":
+        """Learn from checked views, and from the names of their columns."""
         if len(next(iter(views.values()))) < 2:
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
@@ -159,8 +163,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
             The kernels, exactly symmetric. On the fly, their rows: ``rows(start, stop)`` gives
             those of all kernels, symmetric up to rounding.
         """
-        self.fit(X)
-        return self._kernels(self.views_)
+        self._check_parameters()
+        views = as_views(X)
+        n = len(next(iter(views.values())))
+        self._require_memory(len(views), n, n, views, "")
+        return self._learn(X, views)._kernels(views)
 
     def transform(self, X: Any) -> np.ndarray | CrossRows:
         """Return the kernels of new rows against the training rows.
@@ -177,7 +184,32 @@ class KernelBank(TransformerMixin, BaseEstimator):
             gives, where `X` holds the training views. On the fly, their rows: ``blocks()`` gives
             them one after another, ``rows(start, stop)`` those of some samples.
         """
-        return self._kernels(self._check_new(X))
+        views, known = self._check_new(X), self.views_
+        n_new, n = (len(next(iter(rows.values()))) for rows in (views, known))
+        advice = ", or pass fewer new samples at a time"
+        self._require_memory(len(known), n_new, n, known, advice)
+        return self._kernels(views)
+
+    def announce(self, X: Any) -> tuple[int, int, np.dtype]:
+        """Tell the size of the kernels of views, without looking at more than their shapes.
+
+        Parameters
+        ----------
+        X : mapping, list, tuple, array-like or data frame
+            Views, as :meth:`fit` takes them; they need not be sound.
+
+        Returns
+        -------
+        n_kernels, n_samples : int
+            How many kernels there will be, and of how many samples.
+        dtype : dtype
+            Their number type.
+        """
+        self._check_parameters()
+        views = list(named_views(X).values())
+        n = max((_length(view) for view in views), default=0)
+        single = all(map(_is_single, views))
+        return self._kinds() * len(views), n, np.dtype(np.float32 if single else np.float64)
 
     def self_similarity(self, X: Any) -> np.ndarray:
         """Return each kernel between every new row and itself.
@@ -224,6 +256,23 @@ class KernelBank(TransformerMixin, BaseEstimator):
         if len(self.widths) == len(self.polynomials) == 0 and self.linear is None:
             found = "widths and polynomials are empty and linear is None"
             raise ValueError(f"{found}, which leaves no kernel; ask for at least one.")
+
+    def _kinds(self) -> int:
+        """Count the kernels of one view."""
+        return len(self.widths) + len(self.polynomials) + (self.linear is not None)
+
+    def _require_memory(
+        self, n_views: int, n_new: int, n: int, known: dict[str, np.ndarray], advice: str
+    ) -> None:
+        """Refuse kernels that do not fit into memory, before anything is learned or computed."""
+        if self.on_the_fly:
+            return
+        m, itemsize = self._kinds() * n_views, np.result_type(*known.values()).itemsize
+        require_memory(
+            m * n_new * n * itemsize,
+            f"holding {m} kernels of {n_new} x {n} entries",
+            f"pass on_the_fly=True to compute them when they are asked for{advice}",
+        )
 
     def _check_new(self, X: Any) -> dict[str, np.ndarray]:
         """Return new views in the order of the training views, or say how they differ."""
@@ -336,6 +385,20 @@ class KernelBank(TransformerMixin, BaseEstimator):
 def default_bank(several_views: bool) -> KernelBank:
     """Return the bank where none is asked for: one Gaussian a view, or all kernels of one."""
     return KernelBank(widths=(1.0,), polynomials=(), linear=None) if several_views else KernelBank()
+
+
+def _length(view: Any) -> int:
+    """Return the number of rows of what may be a view, zero where it cannot be told."""
+    shape = getattr(view, "shape", None)
+    if shape is None:
+        return len(view) if hasattr(view, "__len__") else 0
+    return int(shape[0]) if len(shape) and shape[0] == shape[0] else 0
+
+
+def _is_single(view: Any) -> bool:
+    """Return whether what may be a view is all of float32."""
+    found = view.dtypes if hasattr(view, "dtypes") else [getattr(view, "dtype", None)]
+    return all(kind == np.float32 for kind in found)
 
 
 def _is_number(value: Any) -> bool:

@@ -13,6 +13,8 @@ from mkclust.types import Float
 
 # Landmarks by k-means are learned on at most so many rows.
 KMEANS_ROWS = 20_000
+# The median distance of more than 5,000 rows is that of so many: it takes longer than the features.
+MEDIAN_ROWS = 1_000
 # Directions of the landmarks' kernel below this share of the largest are rounding.
 RANK_TOLERANCE = 1e-12
 
@@ -59,7 +61,8 @@ class Nystroem(_FeatureMap):
     landmarks : {"uniform", "kmeans"}, default="uniform"
         Rows drawn at random, or the centers of k-means, which cost more and approximate better.
     random_state : int, RandomState instance or None, default=None
-        Seed of the landmarks. Within a model None takes the seed of the model.
+        Seed of the landmarks. Within a model None takes the seed of the model, other landmarks for
+        every view; an integer draws the same rows in every view.
 
     Attributes
     ----------
@@ -108,7 +111,7 @@ class Nystroem(_FeatureMap):
             )
         rng = check_random_state(self.random_state)
         origin = X.mean(axis=0, dtype=np.float64)
-        median = median_distance("X", np.subtract(X, origin, dtype=np.float64))
+        median = _median(X, origin)
         if self.landmarks == "uniform":
             chosen = X[np.sort(rng.choice(len(X), self.n_components, replace=False))]
         else:
@@ -174,7 +177,8 @@ class RandomFourier(_FeatureMap):
     width : float, default=1.0
         Standard deviation of the kernel, in median distances.
     random_state : int, RandomState instance or None, default=None
-        Seed of the waves. Within a model None takes the seed of the model.
+        Seed of the waves. Within a model None takes the seed of the model, other waves for every
+        view; an integer draws the same in views of the same width.
 
     Attributes
     ----------
@@ -204,7 +208,7 @@ class RandomFourier(_FeatureMap):
         _check_count("n_components", self.n_components)
         _check_width(self.width)
         X = self._check(X, reset=True)
-        median = median_distance("X", np.subtract(X, X.mean(axis=0), dtype=np.float64))
+        median = _median(X, X.mean(axis=0, dtype=np.float64))
         sampler = RBFSampler(
             gamma=0.5 / (self.width * median) ** 2,
             n_components=self.n_components,
@@ -217,6 +221,10 @@ class RandomFourier(_FeatureMap):
         """Return the features of rows, (n_samples, n_components)."""
         check_is_fitted(self)
         return self._sampler.transform(self._check(X, reset=False))
+
+    def self_similarity(self, X: Any) -> Float:
+        """Return k(x, x) of rows, which the features hit on average: always one."""
+        return np.ones(len(X))
 
 
 class Linear(_FeatureMap):
@@ -248,6 +256,11 @@ class Linear(_FeatureMap):
     def self_similarity(self, X: Any) -> Float:
         """Return k(x, x) of rows."""
         return squared_norms(np.asarray(X))
+
+
+def _median(X: np.ndarray, origin: Float) -> float:
+    """Return the median distance between two rows, of fewer pairs than exact kernels take."""
+    return median_distance("X", np.subtract(X, origin, dtype=np.float64), drawn=MEDIAN_ROWS)
 
 
 def _check_count(name: str, value: Any) -> None:

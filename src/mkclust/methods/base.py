@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from mkclust.discretize import discretize
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import to_host
+from mkclust.memory import kernel_bytes, require_memory
 from mkclust.methods.distinct import count_distinct
 from mkclust.methods.documentation import fill
 from mkclust.methods.inputs import is_table, kind_of_input
@@ -126,9 +127,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             "solve_seconds_": solved - checked,
         }
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
-        for name in [name for name in vars(self) if name.endswith("_")]:
+        for name in getattr(self, "_learned_names", ()):
             delattr(self, name)
-        for name, value in learned.items():
+        for name, value in (learned | {"_learned_names": (*learned, "_learned_names")}).items():
             setattr(self, name, value)
         return self
 
@@ -164,6 +165,13 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             check_random_state(self.random_state)
         except ValueError as error:
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
+        map_ = self.approximation
+        is_map = hasattr(map_, "transform") and not isinstance(map_, type)
+        if map_ is not None and not is_map:
+            raise ValueError(
+                f"approximation={map_!r}: pass None, or a feature map such as "
+                "mkclust.kernels.Nystroem(n_components=200)"
+            )
 
     def _compress(self, X: Any, learned: dict[str, Any]) -> KernelStack:
         """Return the kernels of approximating features; only some methods can do with these."""
@@ -208,6 +216,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             bank = clone(self.kernels)
         else:
             bank = default_bank(several_views=kind == "views")
+        self._require_memory(bank, views)
         kernels = bank.fit_transform(views)
         if bank.on_the_fly and not hasattr(self, "predict"):
             # What cannot tell the cluster of new samples works on the entries, all of them.
@@ -216,6 +225,27 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if hasattr(probe, "feature_names_in_"):
             learned["feature_names_in_"] = probe.feature_names_in_
         return kernels, bank.kernel_names_
+
+    def _require_memory(self, bank: KernelBank, views: Any) -> None:
+        """Refuse kernels of views that do not fit into memory, before any is computed."""
+        m, n, dtype = bank.announce(views)
+        needed = kernel_bytes(n, m, dtype.itemsize)
+        if not hasattr(self, "predict"):
+            name = type(self).__name__
+            require_memory(
+                needed,
+                f"{name} needs the entries of the kernels, and writing out {m} kernels of {n} "
+                "samples and a mix of them",
+                "use fewer samples, or a method that needs products only, such as SimpleMKKM",
+            )
+        elif not bank.on_the_fly:
+            require_memory(
+                needed,
+                f"holding {m} kernels of {n} samples and a mix of them",
+                "pass kernels=KernelBank(..., on_the_fly=True) to compute the same kernels when "
+                "they are asked for, or approximation=Nystroem(n_components=200) to do with "
+                "features of the views",
+            )
 
     def _views(self, X: Any, noted_by: Any, *, reset: bool) -> Any:
         """Return what the bank takes; a plain table goes through scikit-learn's validation."""

@@ -25,15 +25,18 @@ validate : bool, default=True
 approximation : transformer or None, default=None
     A feature map in scikit-learn's manner, such as ``mkclust.kernels.Nystroem(200)``, cloned for
     each view: the kernels are those of its features, and nothing as large as the samples squared
-    is ever made. Not for LMKKM, ONKC and LKAM, which need the entries of the kernels.""",
+    is ever made. Views are then read some rows at a time, from memory maps, HDF5 and parquet files
+    or dask arrays. Not for LMKKM, ONKC and LKAM, which need the entries of the kernels.""",
     "seeds": """\
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
 random_state : int, RandomState instance or None, default=None
-    Seed of the k-means starts. The solvers themselves are deterministic.""",
+    Seed of the k-means starts, of the sample of rows they learn from beyond 100,000 samples, and
+    of an approximation that has none of its own. The solvers themselves are deterministic.""",
     "labels": """\
 labels_ : ndarray of shape (n_samples,)
-    Clusters, numbered by falling size.
+    Clusters, numbered by falling size. Where the views are dask arrays, so are the labels and the
+    embedding: they are kept where their chunks are.
 alignments_ : ndarray of shape (n_kernels,)
     The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1.
     Read it beside the weights.
@@ -51,9 +54,10 @@ alignment_error_ : float
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
     methods without ``coefficients_`` or ``predict``.
 approximation_error_ : ndarray of shape (n_kernels,)
-    With an approximation: the share of each kernel's trace that its features miss, on a sample of
-    the samples; NaN where the feature map does not tell. Certificates and objectives are those of
-    the approximated problem.
+    With an approximation: the share of each kernel's trace that its features miss, on some of the
+    samples; NaN where the feature map does not tell. Random waves miss nothing on average however
+    few they are; ``mkclust.landmark_stability`` tells more. Certificates and objectives are those
+    of the approximated problem.
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 n_features_in_ : int

@@ -7,17 +7,20 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.blocks import as_blocks
+from mkclust.blocks import Blocks, DaskBlocks, as_blocks
 from mkclust.blocks.base import check_finite
 from mkclust.discretize import assign
 from mkclust.generalize import Extension
+from mkclust.kernels import Linear
 from mkclust.linalg import to_host
+from mkclust.memory import compressed_bytes, require_memory
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.inputs import kind_of_input
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack, as_numbers, row_sums
 from mkclust.stack.low_rank import LowRankStack, compress
 from mkclust.types import Array, Float
+from mkclust.views import named_views
 
 
 class InductiveClusterer(
@@ -79,8 +82,11 @@ class InductiveClusterer(
 
     def _embed_features(self, X: Any) -> Float:
         """Embed new samples by their features, in blocks; dask arrays are left lazy."""
+        named, known = named_views(X), self._view_widths
+        if named.keys() == known.keys():
+            X = {name: named[name] for name in known}  # the order does not matter, names do
         blocks = as_blocks(X, keep=False)
-        found, known = dict(zip(blocks.names, blocks.n_features, strict=True)), self._view_widths
+        found = dict(zip(blocks.names, blocks.n_features, strict=True))
         if found != known:
             raise ValueError(
                 f"X has the views {found} (name: columns), the model was fitted on {known}: pass "
@@ -102,6 +108,7 @@ class InductiveClusterer(
                 "views; pass views and kernels='auto', or approximation=None"
             )
         blocks = as_blocks(X)
+        self._require_features(blocks)
         stack = compress(
             blocks,
             self.approximation,
@@ -115,6 +122,30 @@ class InductiveClusterer(
             "_view_widths": dict(zip(blocks.names, blocks.n_features, strict=True)),
         }
         return stack
+
+    def _require_features(self, blocks: Blocks) -> None:
+        """Refuse features and embeddings that do not fit into memory, before any pass."""
+        m, n = len(blocks.names), blocks.n_samples
+        if isinstance(self.approximation, Linear):
+            columns, advice = sum(blocks.n_features), "pass approximation=Nystroem()"
+        else:
+            count = getattr(self.approximation, "n_components", None)
+            # What other maps make of a view is known once they are fitted.
+            columns = m * int(count) if isinstance(count, int | np.integer) else 0
+            advice = "pass a smaller n_components"
+        require_memory(
+            compressed_bytes(columns, m),
+            f"multiplying the {columns} features of {m} views with each other",
+            f"{advice}, or fewer views",
+        )
+        if not isinstance(blocks, DaskBlocks):
+            # The partition and the rows of k-means, in single precision at least.
+            require_memory(
+                8 * n * self.n_clusters,
+                f"holding the embedding of {n} samples in {self.n_clusters} clusters",
+                "pass dask arrays, whose results stay on the workers, or fit on some samples and "
+                "predict the others",
+            )
 
     def _similarities(
         self, X: Any, self_similarity: Array | None

@@ -207,7 +207,9 @@ class SimpleMKKM(InductiveClusterer):
     duality_gap_ : float
         Relative distance of the objective to its global minimum at most. The lower side is exact.
         The upper side is that of an iterative eigensolver beyond 200 samples: what its residuals
-        leave open is estimated and counted in, and missed eigenvectors are searched for.
+        leave open is estimated and counted in, and missed eigenvectors are searched for. With an
+        approximation it is the gap of the approximated problem; how far that is from the kernels
+        themselves, ``approximation_error_`` tells.
     history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
         Best objective after each iteration, falling, what the residuals leave open counted in.
     lower_bounds_ : ndarray of the shape of history_

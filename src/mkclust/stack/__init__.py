@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from mkclust.memory import available_bytes
+from mkclust.memory import available_bytes, require_memory
 from mkclust.stack.base import KernelStack, Operator, Standard
 from mkclust.stack.checks import (
     as_numbers,
@@ -44,9 +44,9 @@ __all__ = [
 
 PSD_CHOICES = ("error", "clip", "shift")
 # Kernels in files are streamed where one matrix of their size, and what must be copied to compute
-# with them, would take more than this share of the memory there is: solvers form such a matrix,
-# and want room beside it.
-LARGEST_SHARE_IN_MEMORY = 0.25
+# with them, would take more than this, or more than this share of the memory there is: solvers form
+# such a matrix, and want room beside it. Who keeps kernels in files has no memory to spare.
+LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY = 2 * 2**30, 0.25
 
 
 def as_stack(
@@ -91,10 +91,11 @@ def as_stack(
         Names of the kernels; "kernel 0", "kernel 1", ... where not given.
     streamed : bool, default=None
         Whether to read the kernels some rows at a time rather than hold them, or a combination of
-        them, in memory. None streams sources of rows, and what is in files and does not fit: memory
-        maps of which one kernel would take more than a quarter of the memory there is, and HDF5
-        datasets of which all kernels and one more would; smaller datasets are loaded. Streamed
-        kernels cannot be repaired: they are refused with psd="clip" or psd="shift".
+        them, in memory. None streams sources of rows, and what is in files and large: memory maps
+        of which one kernel would take more than 2 GiB, or than a quarter of the memory there is,
+        and HDF5 datasets of which all kernels and one more would; smaller datasets are loaded.
+        Streamed kernels cannot be repaired: with psd="clip" or psd="shift" what is in files is
+        loaded, or refused where it does not fit, and sources of rows are refused.
 
     Returns
     -------
@@ -111,7 +112,8 @@ def as_stack(
     """
     if psd not in PSD_CHOICES:
         raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
-    if _streams(kernels) if streamed is None else streamed or isinstance(kernels, RowSource):
+    rows_only = isinstance(kernels, RowSource)
+    if rows_only or streamed or (streamed is None and psd == "error" and _streams(kernels)):
         if streamed is False or psd != "error":
             asked = "streamed=False" if streamed is False else f"psd={psd!r}"
             raise ValueError(
@@ -119,6 +121,7 @@ def as_stack(
                 "pass arrays, such as K[:], if they fit"
             )
         return _stream(kernels, names, center=center, normalize=normalize, validate=validate)
+    _require_memory(kernels, psd)
     slices, names, whole = _collect(kernels, names)
     who = [describe(index, name) for index, name in enumerate(names)]
     matrices = [as_numbers(matrix, label) for matrix, label in zip(slices, who, strict=True)]
@@ -139,22 +142,42 @@ def as_stack(
 
 def _streams(kernels: Any) -> bool:
     """Return whether kernels are better read some rows at a time than held in memory."""
-    if isinstance(kernels, RowSource):
-        return True
-    several = isinstance(kernels, list | tuple | Mapping)
-    parts = _matrices(kernels) if several else [kernels]
-    in_files = [
-        part
-        for part in parts
-        if (isinstance(part, np.memmap) or _is_dataset(part)) and len(part.shape) > 1
-    ]
-    there = available_bytes()
+    in_files, there = _in_files(kernels), available_bytes()
     if not in_files or there is None:
         # A map costs nothing to hold; whether a dataset can be loaded, nobody knows here.
         return any(map(_is_dataset, in_files))
-    needed = max(part.shape[-1] ** 2 * min(part.dtype.itemsize, 8) for part in in_files)
-    needed += sum(map(_bytes_to_hold, in_files))
-    return needed > LARGEST_SHARE_IN_MEMORY * there
+    largest = min(LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY * there)
+    return _bytes_needed(in_files) > largest
+
+
+def _require_memory(kernels: Any, psd: str) -> None:
+    """Refuse to load kernels from files that do not fit into memory."""
+    if not (in_files := _in_files(kernels)):
+        return
+    count = sum(len(part) if len(part.shape) == 3 else 1 for part in in_files)
+    asked = "streamed=False" if psd == "error" else f"psd={psd!r}"
+    require_memory(
+        _bytes_needed(in_files),
+        f"{asked} needs the kernels in memory, and loading {count} kernels of "
+        f"{in_files[0].shape[-1]} samples and mixing them",
+        "pass streamed=None and psd='error' to read some rows at a time, or use fewer samples",
+    )
+
+
+def _in_files(kernels: Any) -> list:
+    """Return those matrices, or stacks of them, that are memory maps or HDF5 datasets."""
+    several = isinstance(kernels, list | tuple | Mapping)
+    return [
+        part
+        for part in (_matrices(kernels) if several else [kernels])
+        if (isinstance(part, np.memmap) or _is_dataset(part)) and len(part.shape) > 1
+    ]
+
+
+def _bytes_needed(in_files: Sequence[Any]) -> int:
+    """Return how much memory kernels in files and a mix of them take, beside the files."""
+    largest = max(part.shape[-1] ** 2 * min(part.dtype.itemsize, 8) for part in in_files)
+    return largest + sum(map(_bytes_to_hold, in_files))
 
 
 def _bytes_to_hold(part: Any) -> int:
@@ -287,6 +310,12 @@ def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKer
     if psd == "shift":
         # A little more than the eigenvalue, which is itself known to its tolerance only.
         return replace(kernel, shift=-smallest_eigenvalue(kernel) * (1 + 1e-6))
+    n = kernel.matrix.shape[0]
+    require_memory(
+        5 * 8 * n**2,
+        f"{who} is indefinite, and dropping the negative part of a kernel of {n} samples",
+        "pass psd='shift', which takes no copy, or use fewer samples",
+    )
     values, vectors = np.linalg.eigh(kernel.dense())
     clipped: Float = (vectors * np.maximum(values, 0)) @ vectors.T
     clipped = (clipped + clipped.T) / 2

@@ -1,4 +1,4 @@
-"""How much memory there is, and the sentence that refuses to ask for more."""
+"""How much memory there is, as far as the operating system tells."""
 
 import os
 from collections.abc import Iterator
@@ -23,29 +23,11 @@ def available_bytes() -> int | None:
     return min((n_bytes for n_bytes in known if n_bytes is not None), default=None)
 
 
-def require_memory(n_bytes: int, purpose: str, advice: str) -> None:
-    """Refuse to start what cannot fit into memory.
-
-    Parameters
-    ----------
-    n_bytes : int
-        What is needed.
-    purpose : str
-        What it is needed for, as the subject of a sentence.
-    advice : str
-        What to do about it.
-
-    Raises
-    ------
-    MemoryError
-        Where less than that is available. Where nothing is known, nothing is refused.
-    """
-    there = available_bytes()
-    if there is not None and n_bytes > there:
-        raise MemoryError(
-            f"{purpose} takes {n_bytes / 2**30:.1f} GiB of memory, and {there / 2**30:.1f} GiB are "
-            f"there: {advice}"
-        )
+def in_units(n_bytes: int) -> str:
+    """Return a number of bytes as people say it."""
+    if n_bytes < 0.05 * 2**30:
+        return f"{n_bytes / 2**20:.1f} MiB"
+    return f"{n_bytes / 2**30:,.1f} GiB"
 
 
 def _free_in_system() -> int | None:

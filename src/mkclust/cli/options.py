@@ -1,0 +1,90 @@
+"""The arguments and options of the commands, named so that their signatures stay legible."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import mkclust
+from mkclust import datasets
+from mkclust.cli.approximation import LANDMARKS, MOST_EXACT_SAMPLES
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="INPUT",
+        help="Files (.npz, .npy, .mat, .h5, .parquet; FILE::VARIABLE for a part of one) whose "
+        "views or kernels are joined in this order, or the name of a data set: "
+        f"{', '.join(datasets.AVAILABLE)}.",
+    ),
+]
+NClusters = Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")]
+Method = Annotated[str, typer.Option(help=f"One of: {', '.join(mkclust.METHODS)}.")]
+Kernels = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|precomputed",
+        help="auto: a 3-D array holds kernels, 2-D arrays are views; "
+        "precomputed: square 2-D arrays are kernels.",
+    ),
+]
+ApproximationChoice = Annotated[
+    str,
+    typer.Option(
+        "--approximation",
+        metavar="auto|nystroem|none",
+        help="none: exact kernels of all pairs of samples; nystroem: landmarks stand for the "
+        "kernels of views, which takes memory for the samples and not for pairs of them; auto: "
+        f"exact up to {MOST_EXACT_SAMPLES:,} samples, where these kernels fit.",
+    ),
+]
+Landmarks = Annotated[
+    int | None,
+    typer.Option(min=1, help=f"Landmarks a view, of an approximation; {LANDMARKS} by default."),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Run on the workers of a dask.distributed scheduler, such as tcp://host:8786. They "
+        "read the inputs (.npy, .h5, .parquet) by themselves, from the same paths as here; "
+        "implies an approximation.",
+    ),
+]
+Solver = Annotated[str | None, typer.Option(help="Solver, where the method has several.")]
+Anchor = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|NUMBER",
+        help="How strongly SimpleMKKM is drawn to the average kernel, against noise views: auto by "
+        "default; 0 is the paper's method.",
+    ),
+]
+LabelsFile = Annotated[Path, typer.Option(help="Where to write the labels.")]
+RunFile = Annotated[Path, typer.Option(help="Where to write the record of the run.")]
+PlotFile = Annotated[Path | None, typer.Option(help="Where to draw the fit (.png, .pdf, .svg).")]
+Folder = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the k-means step.")]
+NInit = Annotated[int, typer.Option(min=1, help="Restarts of the k-means step.")]
+Tol = Annotated[float | None, typer.Option(help="Tolerance of the solver.")]
+MaxIter = Annotated[int | None, typer.Option(min=1, help="Most iterations of the solver.")]
+Psd = Annotated[
+    str | None,
+    typer.Option(metavar="error|clip|shift", help="What to do with an indefinite kernel."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other parameter of the method, such as reg=0.5; can be given several times.",
+    ),
+]
+NoCenter = Annotated[bool, typer.Option("--no-center", help="Do not center the kernels.")]
+NoNormalize = Annotated[
+    bool, typer.Option("--no-normalize", help="Do not scale the kernels to a unit diagonal.")
+]
+NoValidate = Annotated[
+    bool, typer.Option("--no-validate", help="Do not check that the kernels are sound.")
+]

@@ -1,0 +1,171 @@
+"""Parquet files: the numeric columns are one view, which stays on disk."""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mkclust.datasets.base import LABELS, Content, DatasetError
+from mkclust.datasets.on_disk import TableOnDisk
+
+# Of a row group at most so much is decoded at a time.
+PIECE_BYTES = 64 << 20
+# What pyarrow buffers of each column; without it, whole columns of a row group.
+BUFFER_BYTES = 64 << 10
+
+
+class ParquetView(TableOnDisk):
+    """Numeric columns of a parquet file, decoded one row group, or part of one, at a time.
+
+    The part decoded last is kept, so that a pass in small blocks decodes every part once. Entries
+    that are missing are NaN. Several threads may read; they take turns.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, opened when rows are first asked for.
+    columns : sequence of str
+        Names of the columns, in the order of the file.
+    row_groups : sequence of int
+        Number of rows of each row group.
+    dtype : numpy.dtype
+        Type of the rows that are given, float32 or float64.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        columns: Sequence[str],
+        row_groups: Sequence[int],
+        dtype: Any,
+    ):
+        super().__init__(path, (sum(row_groups), len(columns)), dtype)
+        self.columns = tuple(columns)
+        self.row_groups = tuple(row_groups)
+        self._starts = np.cumsum([0, *row_groups])
+        self._height = max(PIECE_BYTES // self._row_bytes, 1)
+        self._lock = threading.Lock()
+        self._file: Any = None
+        # The part decoded last and its first row; then what follows it within its row group.
+        self._part, self._first = np.empty((0, len(columns)), self.dtype), 0
+        self._batches: Iterator[Any] = iter(())
+        self._group, self._next = -1, 0
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.path, self.columns, self.row_groups, self.dtype)
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        found, position = np.empty((stop - start, self.shape[1]), self.dtype), start
+        with self._lock:
+            while position < stop:
+                self._decode(position)
+                rows = self._part[position - self._first : stop - self._first]
+                found[position - start : position - start + len(rows)] = rows
+                position += len(rows)
+        return found
+
+    def _apart(self, rising: np.ndarray) -> np.ndarray:
+        groups = np.searchsorted(self._starts, rising, side="right")
+        return super()._apart(rising) | (np.diff(groups) > 0)
+
+    def _decode(self, row: int) -> None:
+        """Make the part that holds a row the one that is kept."""
+        if self._first <= row < self._first + len(self._part):
+            return
+        if self._file is None:
+            self._file = open_parquet(self.path)
+        group = int(np.searchsorted(self._starts, row, side="right")) - 1
+        if group != self._group or row < self._next:
+            self._group, self._next = group, int(self._starts[group])
+            self._batches = self._file.iter_batches(
+                self._height, row_groups=[group], columns=list(self.columns)
+            )
+        try:
+            while self._next <= row:
+                batch = next(self._batches)
+                self._next += batch.num_rows
+            self._part, self._first = self._as_array(batch), self._next - batch.num_rows
+        except (StopIteration, ValueError, OSError, KeyError) as error:
+            # A file of other content may have taken its place: nothing of it is to be trusted.
+            self._group = -1
+            raise OSError(
+                f"{self.path}: row {row} cannot be read ({error or 'the file has changed'}); check "
+                "that the file is complete and was not changed while in use"
+            ) from error
+
+    def _as_array(self, batch: Any) -> np.ndarray:
+        """Return a batch of columns as rows of floats, missing entries as NaN."""
+        import pyarrow
+
+        kind = pyarrow.from_numpy_dtype(self.dtype)
+        found = np.empty((batch.num_rows, len(self.columns)), self.dtype)
+        for index, name in enumerate(self.columns):
+            column = batch.column(name).cast(kind, safe=False)
+            found[:, index] = column.to_numpy(zero_copy_only=False)
+        return found
+
+
+def open_parquet(path: str | os.PathLike[str]) -> Any:
+    """Open a parquet file."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        advice = 'reading it needs pyarrow: pip install "mkclust[parquet]"'
+        raise DatasetError(f"{path}: is a parquet file; {advice}") from error
+    return pyarrow.parquet.ParquetFile(os.fspath(path), buffer_size=BUFFER_BYTES)
+
+
+def read_parquet(path: Path, selection: frozenset[str]) -> Content:
+    """Find the columns that are features, selected ones or all, and read those that are labels.
+
+    Columns that are no numbers, and those that a data frame had as its index, are left aside.
+    """
+    with open_parquet(path) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+        labels = {name: _labels(file, name) for name in LABELS if name in schema.names}
+    if len(set(schema.names)) < len(schema.names):
+        twice = next(name for name in schema.names if schema.names.count(name) > 1)
+        raise DatasetError(f"{path}: two columns are called {twice}; rename one")
+    kinds = {field.name: field.type for field in schema}
+    held = ", ".join(f"{name} {kind}" for name, kind in list(kinds.items())[:8])
+    held += f", {len(kinds) - 8} more" if len(kinds) > 8 else ""
+    if missing := sorted(selection - kinds.keys()):
+        raise DatasetError(f"{path}: no {', '.join(missing)} in it; select among {held}")
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    features, aside = [], []
+    for name in kinds:
+        if name in LABELS or (selection and name not in selection):
+            continue
+        if _is_number(kinds[name]) and (name in selection or name not in index):
+            features.append(name)
+        elif name in selection:
+            advice = "select columns of numbers, or none to take them all"
+            raise DatasetError(f"{path}: the column {name} holds {kinds[name]}; {advice}")
+        else:
+            aside.append(f"{name} {'index' if name in index else kinds[name]}")
+    if not features:
+        advice = "it should hold one row a sample, and features in columns of numbers"
+        raise DatasetError(f"{path}: no feature in it, only {held or 'nothing'}; {advice}")
+    heights = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    single = all(str(kinds[name]) in ("float", "halffloat") for name in features)
+    view = ParquetView(path, features, heights, np.float32 if single else np.float64)
+    return Content({path.stem: view}, labels, [], False, tuple(aside))
+
+
+def _is_number(kind: Any) -> bool:
+    """Return whether a column of a type holds numbers."""
+    from pyarrow import types
+
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(test(kind) for test in tests)
+
+
+def _labels(file: Any, name: str) -> np.ndarray:
+    """Return a column of labels in memory, words as text."""
+    found = file.read(columns=[name]).column(0).to_numpy()
+    if found.dtype != object:
+        return found
+    return np.array(["" if label is None else str(label) for label in found], dtype=str)

@@ -1,0 +1,43 @@
+"""Memory: how much there is, how much a fit takes, and the sentence that refuses one."""
+
+from mkclust.memory.roads import (
+    MemoryEstimate,
+    compressed_bytes,
+    estimate_memory,
+    kernel_bytes,
+)
+from mkclust.memory.system import available_bytes, in_units
+
+__all__ = [
+    "MemoryEstimate",
+    "available_bytes",
+    "compressed_bytes",
+    "estimate_memory",
+    "kernel_bytes",
+    "require_memory",
+]
+
+
+def require_memory(n_bytes: int, purpose: str, advice: str) -> None:
+    """Refuse to start what cannot fit into memory.
+
+    Parameters
+    ----------
+    n_bytes : int
+        What is needed.
+    purpose : str
+        What it is needed for, as the subject of a sentence.
+    advice : str
+        What to do about it.
+
+    Raises
+    ------
+    MemoryError
+        Where less than that is available. Where nothing is known, nothing is refused.
+    """
+    there = available_bytes()
+    if there is not None and n_bytes > there:
+        raise MemoryError(
+            f"{purpose} takes {in_units(n_bytes)} of memory, and {in_units(there)} are there: "
+            f"{advice}"
+        )
