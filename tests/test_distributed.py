@@ -20,6 +20,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mkclust.blocks.distributed
 import mkclust.discretize
+import mkclust.stack.features
 import mkclust.stack.low_rank
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.blocks import DaskBlocks, LocalBlocks, as_blocks, connect
@@ -192,8 +193,8 @@ def test_entries_that_are_not_finite_are_named_by_view_and_sample(
     with pytest.raises(ValueError, match=told):
         local.predict(lazy).compute()
     # Not among the samples that feature maps learn from, so that a task is what finds it.
-    monkeypatch.setattr(mkclust.stack.low_rank, "FIT_SAMPLES", 60)
-    assert not {430, 431} & set(mkclust.stack.low_rank._draw(N, 60))
+    monkeypatch.setattr(mkclust.stack.features, "FIT_SAMPLES", 60)
+    assert not {430, 431} & set(mkclust.stack.features.draw(N, 60))
     with pytest.raises(ValueError, match=told):
         make_model().fit(lazy)
 
@@ -408,9 +409,11 @@ def test_the_rand_index_of_counts_knows_its_limits():
 def test_nothing_as_long_as_the_samples_comes_to_the_client(client, monkeypatch):
     n = 4000
     lazy = cut(draw_views(n), 1000, -1)
+    monkeypatch.setattr(mkclust.discretize, "ALL_ROWS", 100)
     monkeypatch.setattr(mkclust.discretize, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(mkclust.stack.low_rank, "FIT_SAMPLES", 100)
+    monkeypatch.setattr(mkclust.stack.features, "FIT_SAMPLES", 100)
     monkeypatch.setattr(mkclust.stack.low_rank, "COMPARED_SAMPLES", 100)
+    monkeypatch.setattr(mkclust.stack.low_rank, "ERROR_SAMPLES", 100)
     sizes, gather = [], distributed.Client.gather
 
     def note(self, *args, **options):
@@ -431,9 +434,11 @@ def test_no_task_holds_more_than_a_chunk(cluster, client, monkeypatch):
     n, rows = 4000, 200
     lazy = cut(draw_views(n), rows, 2)
     for module, name in (
+        (mkclust.discretize, "ALL_ROWS"),
         (mkclust.discretize, "SAMPLE_ROWS"),
-        (mkclust.stack.low_rank, "FIT_SAMPLES"),
+        (mkclust.stack.features, "FIT_SAMPLES"),
         (mkclust.stack.low_rank, "COMPARED_SAMPLES"),
+        (mkclust.stack.low_rank, "ERROR_SAMPLES"),
     ):
         monkeypatch.setattr(module, name, 100)
     sizes = {}

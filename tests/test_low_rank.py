@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, KernelPCA
+from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.kernel_approximation import Nystroem as KernelApproximation
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from conftest import blob_views
 from mkclust import METHODS, KernelBank, SimpleMKKM
@@ -68,12 +71,12 @@ def test_features_of_full_rank_give_the_answer_of_the_kernels(views, name):
     assert np.allclose(model.approximation_error_, 0, atol=1e-10)
 
 
-def test_at_a_tight_tolerance_objective_and_projector_agree_to_1e_8(views):
+def test_at_a_tight_tolerance_objectives_agree_to_1e_10_and_solutions_to_1e_6(views):
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
     dense = solve_simple_mkkm(as_stack(bank.fit_transform(views)), 3, tol=1e-13)
     stack = compress(LocalBlocks(views), Nystroem(150), center=True, normalize=True)
     small = solve_simple_mkkm(stack, 3, tol=1e-13)
-    assert small.objective == pytest.approx(dense.objective, rel=1e-8)
+    assert small.objective == pytest.approx(dense.objective, rel=1e-10)
     assert np.allclose(small.weights, dense.weights, atol=1e-6)
     (H,) = stack.lift(small.partition)
     assert np.allclose(H @ H.T, dense.partition @ dense.partition.T, atol=1e-6)
@@ -149,7 +152,7 @@ def test_the_error_is_unknown_where_the_map_does_not_tell_its_kernel(views):
 
 
 def test_maps_choose_among_as_many_samples_as_they_have_landmarks(views, monkeypatch):
-    monkeypatch.setattr("mkclust.stack.low_rank.FIT_SAMPLES", 50)
+    monkeypatch.setattr("mkclust.stack.features.FIT_SAMPLES", 50)
     model = SimpleMKKM(3, approximation=Nystroem(80), random_state=0).fit(views)
     assert {len(map_.landmarks_) for map_ in model._features[0].maps} == {80}
 
@@ -269,8 +272,9 @@ def test_a_refit_forgets_all_that_the_fit_before_it_has_learned(views):
 
 def test_wide_features_are_computed_some_rows_at_a_time(views, monkeypatch):
     whole = SimpleMKKM(3, approximation=Nystroem(60), random_state=0).fit(views)
-    for constant, value in (("KEPT_BYTES", 0), ("WORK_BYTES", 1), ("FEWEST_ROWS", 40)):
-        monkeypatch.setattr(f"mkclust.stack.low_rank.{constant}", value)
+    monkeypatch.setattr("mkclust.stack.low_rank.KEPT_BYTES", 0)
+    monkeypatch.setattr("mkclust.stack.features.WORK_BYTES", 1)
+    monkeypatch.setattr("mkclust.stack.features.FEWEST_ROWS", 40)
     seen = []
     transform = Nystroem.transform
     monkeypatch.setattr(
@@ -280,3 +284,90 @@ def test_wide_features_are_computed_some_rows_at_a_time(views, monkeypatch):
     assert np.allclose(cut.weights_, whole.weights_, rtol=0, atol=1e-10)
     assert np.array_equal(cut.labels_, whole.labels_)
     assert sorted(set(seen)) == [1, 30, 40, 150]  # one to try, the cuts of 150, all for the error
+
+
+@pytest.mark.parametrize("approximation", [Linear(), KernelApproximation(), RandomFourier(30)])
+def test_a_constant_view_is_refused_by_name(views, approximation):
+    with pytest.raises(ValueError, match="'flat'.*(constant|identical).*leave it out"):
+        SimpleMKKM(3, approximation=approximation).fit(views | {"flat": np.full((150, 4), 3.0)})
+
+
+def test_views_far_from_the_origin_are_not_constant(views):
+    far = {name: view + 1e8 for name, view in views.items()}
+    near = SimpleMKKM(3, approximation=Linear(), random_state=0).fit(views)
+    model = SimpleMKKM(3, approximation=Linear(), random_state=0).fit(far)
+    assert np.allclose(model.weights_, near.weights_, atol=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e-7, 1e-12])
+def test_a_view_in_small_units_keeps_its_directions(views, unit):
+    scaled = [views["view 0"], unit * views["view 1"]]
+    moved = [view - view.mean(axis=0) for view in scaled]
+    exact = SimpleMKKM(3, kernels="precomputed", normalize=False, random_state=0).fit(
+        [view @ view.T for view in moved]
+    )
+    model = SimpleMKKM(3, approximation=Linear(), normalize=False, random_state=0).fit(scaled)
+    assert model.objective_ == pytest.approx(exact.objective_, rel=1e-6)
+    assert np.allclose(model.alignments_, exact.alignments_, atol=2e-3)
+
+
+def test_the_error_does_not_flatter_maps_that_saw_few_samples(views, monkeypatch):
+    honest = SimpleMKKM(3, approximation=Nystroem(10), random_state=0).fit(views)
+    monkeypatch.setattr("mkclust.stack.features.FIT_SAMPLES", 10)
+    monkeypatch.setattr("mkclust.stack.features.SAMPLES_A_LANDMARK", 1)
+    model = SimpleMKKM(3, approximation=Nystroem(10), random_state=0).fit(views)
+    assert np.all(model.approximation_error_ > 0.5 * honest.approximation_error_)
+
+
+def test_the_seed_of_the_model_reaches_the_steps_of_a_pipeline(views):
+    steps = make_pipeline(StandardScaler(), Nystroem(10))
+    fits = [SimpleMKKM(3, approximation=steps, random_state=s).fit(views) for s in (0, 0, 1)]
+    assert np.array_equal(fits[0].weights_, fits[1].weights_)
+    assert not np.array_equal(fits[0].weights_, fits[2].weights_)
+
+
+def test_columns_of_data_frames_must_keep_their_order():
+    pd = pytest.importorskip("pandas")
+    views, _ = blob_views(np.random.default_rng(0), n=90, k=3, strengths=(2.0, 2.0))
+    frames = {f"v{i}": pd.DataFrame(view).add_prefix("c") for i, view in enumerate(views)}
+    model = SimpleMKKM(3, approximation=Nystroem(30), random_state=0).fit(frames)
+    assert np.array_equal(model.predict(frames), model.labels_)
+    turned = frames | {"v1": frames["v1"].iloc[:, ::-1]}
+    with pytest.raises(ValueError, match="'v1'.*columns.*when the model was fitted"):
+        model.predict(turned)
+    table = SimpleMKKM(3, approximation=Nystroem(30), random_state=0).fit(frames["v0"])
+    assert list(table.feature_names_in_) == list(frames["v0"].columns)
+    with pytest.raises(ValueError, match="columns"):
+        table.predict(frames["v0"].iloc[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("approximation", "message"),
+    [
+        (RandomTreesEmbedding(5, random_state=0), "'view 0'.*sparse features"),
+        (Nystroem(200), "'view 0'.*200 landmarks of 150 rows"),
+    ],
+)
+def test_maps_that_cannot_serve_are_refused_with_the_view(views, approximation, message):
+    with pytest.raises(ValueError, match=message):
+        SimpleMKKM(3, approximation=approximation).fit(views)
+
+
+def test_kernels_are_no_views_to_make_features_of():
+    with pytest.raises(ValueError, match="kernels"):
+        SimpleMKKM(3, approximation=Nystroem(5)).fit(np.array([np.eye(10)] * 2))
+
+
+def test_a_map_of_unknown_kernel_has_an_unknown_error(views):
+    model = SimpleMKKM(3, approximation=KernelPCA(5, kernel="rbf"), random_state=0).fit(views)
+    assert np.isnan(model.approximation_error_).all()
+    PCA("mle").fit(views["view 0"])  # a number of components that is no number
+    SimpleMKKM(3, approximation=PCA("mle"), random_state=0).fit(views)
+
+
+def test_landmarks_in_single_precision_approximate_from_below():
+    X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+    F = Nystroem(200, width=4.0, random_state=0).fit(X).transform(X)
+    assert F.dtype == np.float32
+    K = KernelBank(widths=(4.0,), polynomials=(), linear=None).fit_transform(X.astype(float))[0]
+    assert np.abs(F.astype(float) @ F.T.astype(float) - K).max() < 3e-4

@@ -13,6 +13,7 @@ from mkclust.kernels import Linear, Nystroem, features
 from mkclust.memory import available_bytes, estimate_memory, kernel_bytes, require_memory, roads
 from mkclust.memory import system as operating_system
 from mkclust.stack import DenseStack, as_stack, low_rank, rows
+from mkclust.stack import features as maps
 
 INDUCTIVE = {name: m for name, m in METHODS.items() if hasattr(m, "predict")}
 TRANSDUCTIVE = {name: m for name, m in METHODS.items() if name not in INDUCTIVE}
@@ -121,7 +122,8 @@ def test_the_formulas_use_the_numbers_of_the_rooms_that_do_the_work():
     found = blocks.BLOCK_BYTES, blocks.FEWEST_ROWS, blocks.MOST_ROWS
     assert found == (roads.LOCAL_BYTES, roads.LOCAL_LEAST, roads.LOCAL_MOST)
     assert (roads.KEPT_BYTES, roads.KEPT_ROWS) == (low_rank.KEPT_BYTES, low_rank.KEPT_ROWS)
-    assert roads.FIT_SAMPLES == low_rank.FIT_SAMPLES
+    found = maps.FIT_SAMPLES, maps.SAMPLES_A_LANDMARK
+    assert found == (roads.FIT_SAMPLES, roads.SAMPLES_A_LANDMARK)
     assert roads.COMPARED_SAMPLES == low_rank.COMPARED_SAMPLES
     assert roads.KMEANS_ROWS == discretize.ALL_ROWS
     assert roads.KMEANS_SAMPLE == discretize.SAMPLE_ROWS

@@ -14,8 +14,8 @@ from mkclust.types import Array, Float
 # Two centers are equally near where their squared distances differ by less than this; unit rows
 # make it an absolute figure. Rounding must not decide between them.
 TIE = 1e-9
-# Up to so many rows in memory, k-means learns from all of them; beyond, as from rows that are
-# anywhere else, from a sample, and gives the others to the nearest center some at a time.
+# Up to so many rows, k-means learns from all of them, wherever they are; beyond, from a sample, and
+# gives the others to the nearest center some at a time.
 ALL_ROWS, SAMPLE_ROWS, BLOCK_ROWS = 100_000, 50_000, 1 << 16
 
 
@@ -36,8 +36,8 @@ def discretize(
 ) -> tuple[Array, Float]:
     """Cluster the row-normalized embedding by k-means.
 
-    Of more than 100,000 rows, and of a dask array, the centers are learned on a sample of at most
-    50,000 rows, the same however the rows are cut into chunks.
+    Of more than 100,000 rows the centers are learned on a sample of 50,000, the same however the
+    rows are cut into chunks, and all rows are given to the nearest.
 
     Parameters
     ----------
@@ -68,8 +68,7 @@ def discretize(
     [0, 0, 1]
     """
     means = KMeans(n_clusters, init=init, n_init=n_init, random_state=random_state)
-    some = _sample(rows, random_state) if is_dask(rows) or len(rows) > ALL_ROWS else rows
-    centers = means.fit(normalize_rows(some)).cluster_centers_
+    centers = means.fit(normalize_rows(_sample(rows, random_state))).cluster_centers_
     # A row between two centers joins the first of them, so that the order decides about sizes as
     # sizes do about the order; larger clusters only grow, which soon settles it.
     for _ in range(n_clusters):
@@ -148,12 +147,14 @@ def _cut(rows: Float) -> Iterator[tuple[int, Float]]:
 
 
 def _sample(rows: Array, random_state: Any) -> Float:
-    """Return some rows in memory, drawn by their numbers alone; all where there are no more."""
+    """Return the rows to learn from, in memory: all, or some drawn by their numbers alone."""
     n = rows.shape[0]
-    if n > SAMPLE_ROWS:
+    if n > ALL_ROWS:
         # A generator's choice needs no list of all n, unlike that of a RandomState.
         seed = check_random_state(random_state).randint(2**31 - 1)
         numbers = np.sort(np.random.default_rng(seed).choice(n, SAMPLE_ROWS, replace=False))
-    else:
+    elif is_dask(rows):
         numbers = np.arange(n)
+    else:
+        return rows
     return DaskBlocks({"rows": rows}).take(numbers)["rows"] if is_dask(rows) else rows[numbers]

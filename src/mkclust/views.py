@@ -67,6 +67,17 @@ def column_names(X: Any) -> dict[str, list[str]]:
     return {name: c for name, c in columns.items() if all(isinstance(x, str) for x in c)}
 
 
+def check_columns(X: Any, known: Mapping[str, list[str]], who: str) -> None:
+    """Refuse data frames whose columns are not those that somebody was fitted on, in order."""
+    for name, columns in column_names(X).items():
+        expected = known.get(name, columns)
+        if columns != expected and len(columns) == len(expected):
+            raise ValueError(
+                f"View {name!r} has the columns {columns[:5]}, but {expected[:5]} when the {who} "
+                "was fitted; pass the same columns in the same order."
+            )
+
+
 def named_views(X: Any) -> dict[str, Any]:
     """Return what may be several views by their names, and all else as one table."""
     # One of SciPy's sparse formats is a dict of its entries, but no mapping of views.

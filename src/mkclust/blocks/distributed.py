@@ -203,11 +203,11 @@ def _common_heights(views: Sequence[Any]) -> tuple[int, ...]:
         # Columns are put together, which must not gather more than a chunk should hold.
         widest = max(view.shape[1] for view in views)
         most = max(1, parse_bytes(dask.config.get("array.chunk-size")) // (8 * widest))
-        heights = [part for height in heights for part in _cut_evenly(height, most)]
+        heights = [part for height in heights for part in cut_evenly(height, most)]
     return tuple(heights)
 
 
-def _cut_evenly(height: int, most: int) -> list[int]:
+def cut_evenly(height: int, most: int) -> list[int]:
     """Cut a number of rows into parts of at most so many, as even as can be."""
     n_parts = -(-height // most)
     return [height // n_parts + (part < height % n_parts) for part in range(n_parts)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.blocks.base import Look, add, as_floats, block_height
+from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.types import Array
 
 # Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
@@ -104,9 +105,9 @@ class LocalBlocks:
         view = self._views[name]
         if len(samples) == self.n_samples:
             return self._read(name, slice(0, self.n_samples))  # all of them: no need to copy
-        if isinstance(view, np.ndarray) or not len(samples):
+        if isinstance(view, np.ndarray | TableOnDisk) or not len(samples):
             return self._read(name, samples)
-        # Files are slow with lists of rows, or know none.
+        # HDF5 is slow with lists of rows, and others may know none.
         reach = max(GAP_BYTES // (8 * int(view.shape[1])), _tile_height(view))
         parts = []
         for near in _runs(samples, reach, self._height):

@@ -104,10 +104,9 @@ def _allows(method: type) -> bool:
 
 def _reason(data: Data) -> str:
     """Return why exact kernels are not to be computed; empty where they are."""
-    n = data.n_samples
     bank = default_bank(len(data.parts) > 1) if data.bank is None else KernelBank(**data.bank)
-    a_view = len(bank.widths) + len(bank.polynomials) + (bank.linear is not None)
-    needed, there = kernel_bytes(n, len(data.parts) * a_view), available_bytes()
+    n_kernels, n, dtype = bank.announce(data.parts)
+    needed, there = kernel_bytes(n, n_kernels, dtype.itemsize), available_bytes()
     told = f"exact kernels would take {in_units(needed)}"
     if n > MOST_EXACT_SAMPLES:
         return f"more than {MOST_EXACT_SAMPLES}, whose {told}"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mkclust import blocks
+from mkclust.blocks.distributed import cut_evenly
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import input_path
 from mkclust.cli.progress import Progress
@@ -18,6 +19,8 @@ SUFFIXES = (".npy", ".h5", ".hdf5", ".parquet")
 # What a worker reads at a time, over all views.
 CHUNK_BYTES = 32 << 20
 FEWEST_ROWS = 1024
+# Row groups of parquet files are read whole, up to so many times that.
+MOST_CHUNKS = 4
 
 
 class MappedView(TableOnDisk):
@@ -98,8 +101,10 @@ def _heights(views: Sequence[Any]) -> tuple[int, ...]:
     n, width = views[0].shape[0], sum(view.shape[1] for view in views)
     least = max(CHUNK_BYTES // (8 * width), FEWEST_ROWS)
     groups = [view.row_groups for view in views if isinstance(view, ParquetView)]
-    # Of several files the one with the largest row groups, which are the dearest to cut.
+    # Of several files the one with the largest row groups, which are the dearest to cut. Yet a
+    # worker must have room for what it reads.
     steps: Sequence[int] = min(groups, key=len) if groups else [least] * (n // least)
+    steps = [part for step in steps for part in cut_evenly(step, MOST_CHUNKS * least)]
     heights, height = [], 0
     for step in steps:
         height += step

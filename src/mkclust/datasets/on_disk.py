@@ -133,6 +133,12 @@ class HDF5View(TableOnDisk):
     def __reduce__(self) -> tuple:
         return type(self), (self.path, self.name, self.shape, self.dtype, self.turned)
 
+    @property
+    def chunks(self) -> tuple[int, int] | None:
+        """Rows and columns that the file stores together; None where it stores all in a row."""
+        found = self._open().chunks
+        return found[::-1] if found and self.turned else found
+
     def _open(self) -> Any:
         """Return the data set, which keeps its file open."""
         if self._dataset is None:

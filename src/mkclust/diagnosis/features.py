@@ -20,9 +20,9 @@ from mkclust.discretize import discretize
 from mkclust.generalize import inverse
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.relaxation import Relaxation
-from mkclust.stack.low_rank import COMPARED_SAMPLES, Features
+from mkclust.stack.features import Features, draw
+from mkclust.stack.low_rank import COMPARED_SAMPLES
 from mkclust.types import Array, Float
-from mkclust.views import named_views
 
 
 class ExaminedFeatures:
@@ -217,10 +217,7 @@ def _sums(blocks: Blocks, features: Features) -> Float:
 
 def _sample(blocks: Blocks) -> dict[str, np.ndarray]:
     """Return samples that stand for all, the same every time."""
-    n, count = blocks.n_samples, COMPARED_SAMPLES
-    if n <= count:
-        return blocks.take(np.arange(n))
-    return blocks.take(np.sort(np.random.default_rng(0).choice(n, count, replace=False)))
+    return blocks.take(draw(blocks.n_samples, COMPARED_SAMPLES))
 
 
 def _widths(features: Features, views: Mapping[str, Any]) -> list[int]:
@@ -231,13 +228,8 @@ def _widths(features: Features, views: Mapping[str, Any]) -> list[int]:
 
 def _known_views(model: MultipleKernelClusterer, X: Any) -> dict[str, Any]:
     """Return the views in the order of the fit, refusing others than those of the fit."""
-    blocks, views = as_blocks(X), named_views(X)
-    found, known = dict(zip(blocks.names, blocks.n_features, strict=True)), model._view_widths
-    if found != known:
-        raise ValueError(
-            f"X has the views {found} (name: columns), the model was fitted on {known}: pass the "
-            "same views, with the same columns"
-        )
+    views = model._known_views(X)
+    blocks = as_blocks(views)
     if blocks.n_samples != len(model.labels_):
         raise ValueError(
             f"X has {blocks.n_samples} samples, the model was fitted on {len(model.labels_)}"
@@ -248,4 +240,4 @@ def _known_views(model: MultipleKernelClusterer, X: Any) -> dict[str, Any]:
         raise ValueError(
             f"X holds {kinds[0]}, the model was fitted on {kinds[1]}: pass what it was fitted on"
         )
-    return {name: views[name] for name in known}
+    return views

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from mkclust.diagnosis.agreement import agreement
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.stack.features import seeds_of
 from mkclust.types import Float
 
 # From here on the clusters are the same but for a few samples, and below that they are others.
@@ -199,11 +200,7 @@ def _seeds_of(model: MultipleKernelClusterer) -> list[str]:
             "there are no landmarks that could be drawn anew; pass a model with an approximation, "
             "such as mkclust.kernels.Nystroem(200)"
         )
-    names = [
-        name
-        for name in approximation.get_params()
-        if name == "random_state" or name.endswith("__random_state")
-    ]
+    names = seeds_of(approximation)
     if not names:
         raise ValueError(
             f"approximation={approximation!r} draws nothing, it has no random_state: its features "

@@ -17,7 +17,7 @@ from mkclust.distances import (
 )
 from mkclust.kernels.on_the_fly import CrossRows, KernelRows, power
 from mkclust.memory import require_memory
-from mkclust.views import TABLE, as_views, column_names, named_views
+from mkclust.views import TABLE, as_views, check_columns, column_names, named_views
 
 BLOCK_ROWS = 256
 
@@ -283,13 +283,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
                 f"The bank was fitted on {_listed(self.views_)}, but found {_listed(views)}; "
                 "pass the new samples in the same form as the training ones."
             )
-        for name, columns in column_names(X).items():
-            known_columns = self._columns.get(name, columns)
-            if columns != known_columns and len(columns) == len(known_columns):
-                raise ValueError(
-                    f"View {name!r} has the columns {columns[:5]}, but {known_columns[:5]} when "
-                    "the bank was fitted; pass the same columns in the same order."
-                )
+        check_columns(X, self._columns, "bank")
         for name, known in self.views_.items():
             found, expected = views[name].shape[1], known.shape[1]
             if found != expected and list(views) == [TABLE]:

@@ -15,7 +15,8 @@ from mkclust.types import Float
 KMEANS_ROWS = 20_000
 # The median distance of more than 5,000 rows is that of so many: it takes longer than the features.
 MEDIAN_ROWS = 1_000
-# Directions of the landmarks' kernel below this share of the largest are rounding.
+# Directions of the landmarks' kernel below this share of the largest are rounding; of features in
+# single precision, below ten times that precision.
 RANK_TOLERANCE = 1e-12
 
 
@@ -61,8 +62,8 @@ class Nystroem(_FeatureMap):
     landmarks : {"uniform", "kmeans"}, default="uniform"
         Rows drawn at random, or the centers of k-means, which cost more and approximate better.
     random_state : int, RandomState instance or None, default=None
-        Seed of the landmarks. Within a model None takes the seed of the model, other landmarks for
-        every view; an integer draws the same rows in every view.
+        Seed of the landmarks. Within a model None takes the seed of the model (zero where that has
+        none), other landmarks for every view; an integer draws the same rows in every view.
 
     Attributes
     ----------
@@ -124,7 +125,7 @@ class Nystroem(_FeatureMap):
         # In float64: small eigenvalues decide about the rank.
         Z = np.subtract(chosen, origin, dtype=np.float64)
         values, U = np.linalg.eigh(self._similarities(Z, Z))
-        kept = values > RANK_TOLERANCE * values[-1]
+        kept = values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]
         self._whitening = U[:, kept] / np.sqrt(values[kept])
         return self
 

@@ -42,13 +42,13 @@ class CrossRows:
     def __init__(self, bank: Any, views: dict[str, np.ndarray]):
         known = bank.views_
         # A bank may be given other parameters later: what it makes now is noted here.
-        kinds = [*bank.widths, *bank.polynomials, *([bank.linear] if bank.linear else [])]
+        kinds = bank._kinds()
         self._views = tuple(
-            _view_kernels(bank, name, views[name], place * len(kinds))
+            _view_kernels(bank, name, views[name], place * kinds)
             for place, name in enumerate(known)
         )
         n_new, n = (len(next(iter(rows.values()))) for rows in (views, known))
-        self.shape: tuple[int, int, int] = (len(kinds) * len(known), n_new, n)
+        self.shape: tuple[int, int, int] = (kinds * len(known), n_new, n)
         self.dtype: np.dtype = np.result_type(*known.values())
         self._diagonal: np.ndarray | None = None
 

@@ -1,7 +1,7 @@
 """How much memory each road to the clusters takes, in formulas, before any of it is taken.
 
 The formulas count what is held at the same time at the worst moment of a fit. They were compared
-with the peak of the resident memory of fits in processes of their own, from 2,000 to 10,000
+with the peak of the resident memory of fits in processes of their own, from 2,000 to 20,000
 samples with kernels and from 20,000 to 1,000,000 with features.
 """
 
@@ -17,7 +17,8 @@ MEDIAN_ROWS, FEATURE_MEDIAN_ROWS, MEDIAN_BLOCK = 5_000, 1_000, 256
 STREAM_BYTES, STREAM_ROWS, STREAM_SHARE, STREAM_LEAST = 64 * 2**20, 32, 1 / 32, 4 * 2**20
 LOCAL_BYTES, LOCAL_LEAST, LOCAL_MOST = 4 << 20, 256, 8192
 KEPT_BYTES, KEPT_ROWS = 128 << 20, 2048
-FIT_SAMPLES, COMPARED_SAMPLES, KMEANS_ROWS, KMEANS_SAMPLE = 20_000, 10_000, 100_000, 50_000
+FIT_SAMPLES, SAMPLES_A_LANDMARK, COMPARED_SAMPLES = 20_000, 10, 10_000
+KMEANS_ROWS, KMEANS_SAMPLE = 100_000, 50_000
 PARTIAL_SUMS = 4
 # Work space of the linear algebra, blocks of small products, what was freed and not given back.
 OVERHEAD = 20 * 10**6
@@ -163,9 +164,10 @@ def estimate_memory(
     # Row means, scales, diagonals and row sums of every kernel, and vectors over the samples.
     streamed = _basis_bytes(n, m, k) + 2 * _rows_bytes(n, m, item) + 8 * n * (5 * m + 8 * k)
     lifted = n * (2 * k * item + 16)
-    drawn, compared = (item * d * min(n, most) for most in (FIT_SAMPLES, COMPARED_SAMPLES))
+    learned_from = min(n, max(FIT_SAMPLES, SAMPLES_A_LANDMARK * int(n_components)))
+    drawn, compared = item * d * learned_from, item * d * min(n, COMPARED_SAMPLES)
     # A view from its origin while its median is sought; then the small matrices.
-    learning = max(drawn + 8 * min(n, FIT_SAMPLES) * -(-d // views) + few, drawn + compared)
+    learning = max(drawn + 8 * learned_from * -(-d // views) + few, drawn + compared)
     small = drawn + compared + compressed_bytes(columns, views)
     height = min(n, int(np.clip(LOCAL_BYTES // (8 * d), LOCAL_LEAST, LOCAL_MOST)))
     # Few features are kept from the first pass on, and then looked at in lower blocks.
@@ -178,7 +180,7 @@ def estimate_memory(
     solving = compared + (views + 2) * 8 * columns**2 + _basis_bytes(columns, views, k)
     rows, sampled = (4 * item * k * count for count in (min(n, KMEANS_ROWS), KMEANS_SAMPLE))
     clustered = rows if n <= KMEANS_ROWS else sampled
-    client = max(learning, small, solving + min(rows, sampled))
+    client = max(learning, small, solving + clustered)
     chunk = min(chunk_rows, n) * d * item
     chunk += min(chunk_rows, n, LOCAL_MOST) * columns * (3 * item // 2 + 8)
     worker = chunk + (PARTIAL_SUMS + 1) * 8 * columns**2 + lifted // n_workers

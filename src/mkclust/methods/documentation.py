@@ -52,10 +52,10 @@ kernel_names_ : tuple of str
 alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
-    methods without ``coefficients_`` or ``predict``.
+    methods without ``coefficients_`` or ``predict``, nor with an approximation.
 approximation_error_ : ndarray of shape (n_kernels,)
-    With an approximation: the share of each kernel's trace that its features miss, on some of the
-    samples; NaN where the feature map does not tell. Random waves miss nothing on average however
+    With an approximation: the share of each kernel's trace, before any centering, that its
+    features miss, on some of the samples; NaN where the feature map does not tell. Random waves miss nothing on average however
     few they are; ``mkclust.landmark_stability`` tells more. Certificates and objectives are those
     of the approximated problem.
 bank_ : KernelBank

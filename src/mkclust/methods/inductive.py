@@ -11,16 +11,17 @@ from mkclust.blocks import Blocks, DaskBlocks, as_blocks
 from mkclust.blocks.base import check_finite
 from mkclust.discretize import assign
 from mkclust.generalize import Extension
-from mkclust.kernels import Linear
+from mkclust.kernels import KernelBank, Linear
 from mkclust.linalg import to_host
-from mkclust.memory import compressed_bytes, require_memory
+from mkclust.memory import require_memory
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.inputs import kind_of_input
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack, as_numbers, row_sums
-from mkclust.stack.low_rank import LowRankStack, compress
+from mkclust.stack.features import n_components
+from mkclust.stack.low_rank import LowRankStack, compress, require_products
 from mkclust.types import Array, Float
-from mkclust.views import named_views
+from mkclust.views import TABLE, check_columns, column_names, named_views
 
 
 class InductiveClusterer(
@@ -82,16 +83,7 @@ class InductiveClusterer(
 
     def _embed_features(self, X: Any) -> Float:
         """Embed new samples by their features, in blocks; dask arrays are left lazy."""
-        named, known = named_views(X), self._view_widths
-        if named.keys() == known.keys():
-            X = {name: named[name] for name in known}  # the order does not matter, names do
-        blocks = as_blocks(X, keep=False)
-        found = dict(zip(blocks.names, blocks.n_features, strict=True))
-        if found != known:
-            raise ValueError(
-                f"X has the views {found} (name: columns), the model was fitted on {known}: pass "
-                "the same views, with the same columns"
-            )
+        blocks = as_blocks(self._known_views(X), keep=False)
         features, matrix = self._features
 
         def look(block: dict[str, np.ndarray], start: int) -> np.ndarray:
@@ -100,6 +92,19 @@ class InductiveClusterer(
 
         return blocks.map(look)
 
+    def _known_views(self, X: Any) -> dict[str, Any]:
+        """Return views in the order of those that features were learned from, or refuse others."""
+        blocks, known = as_blocks(X), self._view_widths
+        found = dict(zip(blocks.names, blocks.n_features, strict=True))
+        if found != known:
+            raise ValueError(
+                f"X has the views {found} (name: columns), the model was fitted on {known}: pass "
+                "the same views, with the same columns"
+            )
+        check_columns(X, self._columns, "model")
+        named = named_views(X)
+        return {name: named[name] for name in known}
+
     def _compress(self, X: Any, learned: dict[str, Any]) -> KernelStack:
         """Return the kernels of approximating features, compressed; note what is to be known."""
         if self.kernels != "auto":
@@ -107,7 +112,8 @@ class InductiveClusterer(
                 f"kernels={self.kernels!r} with an approximation: features stand for kernels of "
                 "views; pass views and kernels='auto', or approximation=None"
             )
-        blocks = as_blocks(X)
+        kind_of_input(X, KernelBank())  # refuses kernels, which have no features
+        blocks, columns = as_blocks(X), column_names(X)
         self._require_features(blocks)
         stack = compress(
             blocks,
@@ -120,7 +126,10 @@ class InductiveClusterer(
             "n_features_in_": sum(blocks.n_features),
             "approximation_error_": stack.approximation_error,
             "_view_widths": dict(zip(blocks.names, blocks.n_features, strict=True)),
+            "_columns": columns,
         }
+        if TABLE in columns:
+            learned["feature_names_in_"] = np.array(columns[TABLE], dtype=object)
         return stack
 
     def _require_features(self, blocks: Blocks) -> None:
@@ -129,15 +138,10 @@ class InductiveClusterer(
         if isinstance(self.approximation, Linear):
             columns, advice = sum(blocks.n_features), "pass approximation=Nystroem()"
         else:
-            count = getattr(self.approximation, "n_components", None)
-            # What other maps make of a view is known once they are fitted.
-            columns = m * int(count) if isinstance(count, int | np.integer) else 0
+            # Of a pipeline, what its last step makes; of other maps, known once they are fitted.
+            columns = m * next(reversed(n_components(self.approximation)), 0)
             advice = "pass a smaller n_components"
-        require_memory(
-            compressed_bytes(columns, m),
-            f"multiplying the {columns} features of {m} views with each other",
-            f"{advice}, or fewer views",
-        )
+        require_products(columns, m, advice)
         if not isinstance(blocks, DaskBlocks):
             # The partition and the rows of k-means, in single precision at least.
             require_memory(
