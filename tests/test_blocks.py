@@ -192,7 +192,7 @@ def test_objects_that_are_numbers_are_numbers(views):
         (np.full((N, 2), "x"), r"'c' has entries of type <U1, which are not real numbers"),
         (np.full((N, 2), "x", object), r"'c' holds objects that are not numbers"),
         (np.ones((N, 2), complex), r"'c' has entries of type complex128"),
-        (np.ones((N, 0)), r"'c' is empty, of shape \(500, 0\)"),
+        (np.ones((N, 0)), r"'c' has no columns; leave it out"),
         (np.ones(N), r"'c' has 1 dimensions.*reshape"),
         (np.ones((N - 1, 2)), r"different numbers of samples: 'a' 500, 'b' 500, 'c' 499"),
         (scipy.sparse.eye(N, 2, format="csr"), r"'c' is a sparse matrix.*toarray"),
@@ -242,3 +242,24 @@ def test_a_cluster_without_the_package_for_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r'pip install "mkclust\[dask\]"'), connect("tcp://a:1"):
         pass
+
+
+def test_a_view_that_gives_fewer_rows_than_it_has_is_an_error():
+    class Short:
+        shape, dtype = (300, 2), np.dtype(float)
+
+        def __getitem__(self, rows):
+            return np.ones((300, 2))[rows][:5]
+
+    blocks = as_blocks({"a": Short()}, block_rows=100)
+    for ask in (blocks.total, blocks.map):
+        with pytest.raises(OSError, match="'a'.*samples 0 to 99: there are 5 rows instead of 100"):
+            ask(lambda block, start: block["a"])
+    with pytest.raises(OSError, match="rows instead of"):
+        blocks.take(np.arange(0, 300, 7))
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, "a"])
+def test_blocks_of_no_rows_are_refused(wrong):
+    with pytest.raises(ValueError, match="block_rows"):
+        as_blocks(np.ones((4, 2)), block_rows=wrong)

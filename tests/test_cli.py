@@ -22,7 +22,7 @@ pytest.importorskip("typer")
 
 from typer.testing import CliRunner
 
-from mkclust import cli, metrics, plots
+from mkclust import blocks, cli, metrics, plots
 from mkclust.cli import approximation, inputs, outputs, printing, remote
 
 PYTHON = [sys.executable, "-m", "mkclust.cli"]
@@ -381,7 +381,7 @@ def test_landmarks_stand_for_the_kernels_where_they_are_asked_for(data):
     assert record["weights"] == model.weights_.tolist()
     assert (record["approximation"], record["landmarks"]) == ("nystroem", 20)
     assert record["approximation_error"] == model.approximation_error_.tolist()
-    assert "20 landmarks a view stand for the Gaussian kernels of 60 samples" in result.stdout
+    assert "20 landmarks stand for the Gaussian kernel, one a view, of 60 samples" in result.stdout
     assert "asked for by --approximation nystroem" in result.stdout
     assert "missed" in result.stdout
     assert f"{model.approximation_error_[1]:.4f}" in result.stdout
@@ -578,8 +578,8 @@ def scheduler():
 def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
     kind, data, scheduler, monkeypatch
 ):
-    monkeypatch.setattr(remote, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(remote, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(blocks.files, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(blocks.files, "CHUNK_BYTES", 8)
     # So that the picture shows a sample, of an embedding that is with the workers.
     monkeypatch.setattr(plots, "MAX_ROWS", 30)
     if kind == "parquet":
@@ -627,14 +627,14 @@ def test_kernels_in_a_file_are_not_taken_to_a_cluster(data, scheduler):
 
 
 def test_a_file_that_workers_do_not_have_is_named(data, scheduler, monkeypatch):
-    as_dask = remote.as_dask
+    as_dask = blocks.as_dask
 
     def elsewhere(views):
         for view in views.values():
             view.path = f"/elsewhere/{os.path.basename(view.path)}"
         return as_dask(views)
 
-    monkeypatch.setattr(remote, "as_dask", elsewhere)
+    monkeypatch.setattr(remote.blocks, "as_dask", elsewhere)
     files = save_parquet(data)
     message = fail("cluster", *files, "-k", 3, "--cluster", scheduler)
     assert "a worker cannot open a file" in message
@@ -647,9 +647,9 @@ def test_chunks_are_whole_row_groups(data, monkeypatch):
         name: mkclust.datasets.load(path).views[name]
         for name, path in zip(data["views"], files, strict=True)
     }
-    monkeypatch.setattr(remote, "CHUNK_BYTES", 8)
-    monkeypatch.setattr(remote, "FEWEST_ROWS", 20)
-    arrays = remote.as_dask(views)
+    monkeypatch.setattr(blocks.files, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(blocks.files, "FEWEST_ROWS", 20)
+    arrays = blocks.as_dask(views)
     assert all(array.chunks[0] == (24, 24, 12) for array in arrays.values())
     np.testing.assert_array_equal(arrays["right"].compute(), data["views"]["right"])
 
@@ -904,7 +904,7 @@ def test_the_module_runs_as_a_program(data):
 def test_the_version_and_the_help_are_shown():
     assert succeed("--version").stdout == f"mkclust {mkclust.__version__}\n"
     assert "demo" in succeed().stdout
-    assert "--kernels auto|precomputed" in succeed("cluster", "--help").stdout
+    assert "--kernels auto|on-the-fly|precomputed" in succeed("cluster", "--help").stdout
 
 
 def test_without_typer_the_program_says_what_to_install():

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from mkclust import SimpleMKKM
-from mkclust.blocks import as_blocks
+from mkclust import AverageKKM, SimpleMKKM
+from mkclust.blocks import LocalBlocks, as_blocks
 from mkclust.datasets import DatasetError, files, interpret, load, parquet
 from mkclust.datasets.on_disk import HDF5View, TableOnDisk
 from mkclust.datasets.parquet import ParquetView
@@ -385,3 +385,36 @@ def test_a_memory_map_of_whole_numbers_can_be_a_kernel(tmp_path, kernels):
     assert isinstance(data.kernels, np.memmap)
     expected = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(whole.astype(float))
     same_fit(SimpleMKKM(3, kernels="precomputed", random_state=0).fit(data.kernels), expected)
+
+
+def test_a_parquet_file_that_has_changed_is_not_misread(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "d.parquet"
+    pq.write_table(pa.table({"a": np.arange(9.0), "b": np.arange(9.0)}), path, row_group_size=4)
+    view = load(path).views["d"]
+    pq.write_table(pa.table({"a": np.zeros(12), "b": np.zeros(12)}), path, row_group_size=5)
+    with pytest.raises(OSError, match="has changed since its rows were counted"):
+        view[:9]
+
+
+def test_an_hdf5_file_that_became_shorter_gives_no_partial_results(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path, X = tmp_path / "b.h5", np.random.default_rng(0).normal(size=(120, 3))
+    for rows in (120, 90):
+        path.unlink(missing_ok=True)
+        with h5py.File(path, "w") as file:
+            file["X"] = X[:rows]
+        if rows == 120:
+            views = load(path, on_disk=True).views
+    with pytest.raises(OSError, match="'X'.*rows instead of"):
+        AverageKKM(3, approximation=Nystroem(20), random_state=0).fit(views)
+
+
+def test_tiles_of_an_hdf5_file_are_known(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file.create_dataset("X", data=np.ones((1200, 4)), chunks=(300, 4))
+        file.create_dataset("y", data=np.ones(1200, int))
+    view = load(tmp_path / "t.h5", on_disk=True).views["X"]
+    assert view.chunks == (300, 4)
+    assert LocalBlocks({"X": view})._height % 300 == 0

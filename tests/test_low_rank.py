@@ -9,10 +9,10 @@ from sklearn.ensemble import RandomTreesEmbedding
 from sklearn.kernel_approximation import Nystroem as KernelApproximation
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from conftest import blob_views
-from mkclust import METHODS, KernelBank, SimpleMKKM
+from mkclust import METHODS, AverageKKM, KernelBank, SimpleMKKM
 from mkclust.blocks import LocalBlocks, as_blocks
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.methods import solve_simple_mkkm
@@ -247,7 +247,7 @@ def test_new_samples_must_have_the_same_views(views):
     [
         ({"a": np.ones((4, 2)), "b": np.ones((5, 2))}, "'a' 4, 'b' 5"),
         ({"a": np.ones(4)}, "View 'a' has 1 dimensions"),
-        ({"a": np.ones((4, 0))}, "View 'a' is empty"),
+        ({"a": np.ones((4, 0))}, "View 'a' has no"),
         ([], "no views"),
     ],
 )
@@ -371,3 +371,56 @@ def test_landmarks_in_single_precision_approximate_from_below():
     assert F.dtype == np.float32
     K = KernelBank(widths=(4.0,), polynomials=(), linear=None).fit_transform(X.astype(float))[0]
     assert np.abs(F.astype(float) @ F.T.astype(float) - K).max() < 3e-4
+
+
+def test_square_symmetric_matrices_are_no_views_to_make_features_of(views):
+    K = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(views)
+    for X in (K, list(K), K[0]):
+        with pytest.raises(ValueError, match="X holds kernels.*approximation=None"):
+            SimpleMKKM(3, approximation=Nystroem(5)).fit(X)
+
+
+def test_as_many_directions_as_centered_clusters_span_are_enough():
+    y = np.arange(90) % 3
+    model = SimpleMKKM(3, approximation=Linear(), random_state=0).fit([np.eye(3)[y]] * 2)
+    assert adjusted_rand_index(y, model.labels_) == 1
+    line = AverageKKM(2, approximation=Linear(), random_state=0).fit(
+        10.0 * (y > 0)[:, None] + y[:, None]
+    )
+    assert adjusted_rand_index(y > 0, line.labels_) == 1
+
+
+def test_features_that_are_not_finite_are_told(views):
+    positive = {name: np.abs(view) for name, view in views.items()}
+    model = AverageKKM(3, approximation=FunctionTransformer(np.log), random_state=0).fit(positive)
+    positive["view 1"][5, 0] = 0
+    with np.errstate(divide="ignore"):
+        with pytest.raises(ValueError, match="not finite"):
+            model.predict(positive)
+        with pytest.raises(ValueError, match="'view 1'.*not finite"):
+            AverageKKM(3, approximation=FunctionTransformer(np.log)).fit(positive)
+    linear = AverageKKM(3, approximation=Linear(), random_state=0).fit(views)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="too large"):
+        linear.predict({name: 1e200 * view for name, view in views.items()})
+
+
+def test_what_is_not_finite_is_named_wherever_it_is_seen_first(monkeypatch):
+    monkeypatch.setattr("mkclust.stack.features.FIT_SAMPLES", 60)
+    monkeypatch.setattr("mkclust.stack.low_rank.ERROR_SAMPLES", 60)
+    view = np.random.default_rng(0).normal(size=(300, 2))
+    for sample in range(0, 300, 7):
+        wrong = view.copy()
+        wrong[sample, 1] = np.nan
+        with pytest.raises(ValueError, match=f"View 'b'.*first in sample {sample};"):
+            AverageKKM(2, approximation=Nystroem(5)).fit({"a": view, "b": wrong})
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e160])
+def test_distances_that_cannot_be_squared_are_told(views, scale):
+    with pytest.raises(ValueError, match="too (small|large) to square"):
+        AverageKKM(3, approximation=Nystroem(5)).fit(scale * views["view 0"])
+
+
+def test_the_embedding_does_not_keep_what_was_lifted_beside_it(views):
+    model = SimpleMKKM(3, approximation=Nystroem(20), random_state=0).fit(views)
+    assert model.embedding_.base is None

@@ -196,7 +196,7 @@ def test_an_estimate_prints_every_road_and_the_one_to_take(monkeypatch):
     text = str(estimate_memory(50_000, 12, n_views=1))
     for road in ("dense", "on-the-fly", "streamed", "features", "dask client", "dask worker"):
         assert road in text
-    assert "There are 16.0 GiB; take on-the-fly: kernels=KernelBank(on_the_fly=True)." in text
+    assert "There are 16.0 GiB; take on-the-fly: kernels='on-the-fly'." in text
     monkeypatch.setattr(roads, "available_bytes", lambda: 2**20)
     assert "none of these fits" in str(estimate_memory(50_000, 12))
 

@@ -358,3 +358,16 @@ def test_passes_of_a_fit_and_of_a_prediction_take_far_less_memory_than_one_kerne
     fitted, predicted = map(int, run.stdout.split())
     assert fitted < 6000**2 * 8 / 4
     assert predicted < 6000**2 * 8 / 4
+
+
+def test_the_default_kernels_can_be_had_on_the_fly_by_name():
+    views, _ = blob_views(np.random.default_rng(0), n=90, k=3, strengths=(2.0, 2.0))
+    for X in (views, views[0]):
+        held = SimpleMKKM(3, random_state=0).fit(X)
+        lazy = SimpleMKKM(3, kernels="on-the-fly", random_state=0).fit(X)
+        assert lazy.kernel_names_ == held.kernel_names_
+        assert lazy.bank_.on_the_fly
+        assert np.array_equal(lazy.labels_, held.labels_)
+        assert np.array_equal(lazy.predict(X), lazy.labels_)
+    with pytest.raises(ValueError, match="KernelBank makes kernels from views"):
+        SimpleMKKM(3, kernels="on-the-fly").fit(np.array([np.eye(9)] * 2))

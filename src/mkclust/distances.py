@@ -25,8 +25,8 @@ def mean_squared_norm(name: str, view: np.ndarray) -> float:
     """Return the scale of a view's inner products."""
     with np.errstate(over="ignore"):
         scale = float(squared_norms(view).mean())
-    if not 0 < scale < np.inf:
-        found = f"{'zero, or too small' if scale == 0 else 'too large'} to square and sum"
+    if not np.finfo(np.float64).tiny <= scale < np.inf:
+        found = f"{'zero, or too small' if scale < 1 else 'too large'} to square and sum"
         advice = "rescale the view, or leave it out"
         raise ValueError(f"The entries of view {name!r} are {found}; {advice}.")
     return scale
@@ -59,8 +59,9 @@ def median_distance(name: str, rows: np.ndarray, drawn: int | None = None) -> fl
     distances = _pair_distances(rows)  # in their order again
     if not distances.any():
         raise ValueError(
-            f"All {len(rows)} rows looked at in view {name!r} are identical, so it says nothing "
-            "about the clusters and its Gaussian kernels have no width; leave it out."
+            f"All {len(rows)} rows looked at{f' in view {name!r}' if name else ''} are identical, "
+            "so it says nothing about the clusters and its Gaussian kernels have no width; leave "
+            "it out."
         )
     return float(distances[distances > 0].mean())
 

@@ -6,10 +6,11 @@ from mkclust.blocks.base import Blocks
 from mkclust.blocks.checks import check_dask, check_tables, is_dask, sliceable
 from mkclust.blocks.cluster import connect
 from mkclust.blocks.distributed import DaskBlocks
+from mkclust.blocks.files import as_dask
 from mkclust.blocks.local import LocalBlocks
 from mkclust.views import named_views
 
-__all__ = ["Blocks", "DaskBlocks", "LocalBlocks", "as_blocks", "connect", "is_dask"]
+__all__ = ["Blocks", "DaskBlocks", "LocalBlocks", "as_blocks", "as_dask", "connect", "is_dask"]
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Blocks:

@@ -91,8 +91,10 @@ def check_tables(views: Mapping[str, Any]) -> None:
                 f"View {name!r} has {depth(view)} dimensions, but a view has 2, samples by "
                 "features; turn a single feature into a column with reshape(-1, 1)."
             )
-        if 0 in view.shape:
-            raise ValueError(f"View {name!r} is empty, of shape {view.shape}; leave it out.")
+        if view.shape[0] == 0:
+            raise ValueError(f"View {name!r} has no rows; pass at least one sample.")
+        if view.shape[1] == 0:
+            raise ValueError(f"View {name!r} has no columns; leave it out.")
         if hasattr(view, "dtype"):
             check_type(name, view.dtype)
     lengths = {name: int(view.shape[0]) for name, view in views.items()}

@@ -53,7 +53,7 @@ def connect(address: str, *, timeout: float = 10) -> Iterator[Any]:
         from distributed import Client
     except ImportError as error:
         raise ImportError(INSTALL) from error
-    if not timeout > 0:
+    if not isinstance(timeout, int | float) or not timeout > 0:
         raise ValueError(f"timeout={timeout!r}: pass a positive number of seconds")
     # A client by itself would wait forever for what listens and does not answer, and for workers.
     # In a thread, for a notebook has a loop of events running in this one.

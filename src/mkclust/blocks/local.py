@@ -3,6 +3,7 @@
 import mmap
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,10 @@ class LocalBlocks:
     """
 
     def __init__(self, views: Mapping[str, Any], block_rows: int | None = None):
+        if block_rows is not None and not (isinstance(block_rows, Integral) and block_rows > 0):
+            raise ValueError(f"block_rows={block_rows!r}: pass None or a positive whole number")
         self._views = dict(views)
+        self._n_samples = int(next(iter(self._views.values())).shape[0])
         self._maps = {name: _memory_map(view) for name, view in self._views.items()}
         self._height = block_rows or self._whole_tiles()
 
@@ -44,7 +48,7 @@ class LocalBlocks:
     @property
     def n_samples(self) -> int:
         """Number of samples, n."""
-        return int(next(iter(self._views.values())).shape[0])
+        return self._n_samples
 
     @property
     def n_features(self) -> tuple[int, ...]:
@@ -120,10 +124,15 @@ class LocalBlocks:
         view, owner = self._views[name], self._maps[name]
         try:
             if owner is None:
-                return as_floats(name, view[rows])
-            _check_length(owner)
-            # A copy, for otherwise the file would be read no sooner than it is looked at.
-            return as_floats(name, np.array(view[rows]))
+                found = as_floats(name, view[rows])
+            else:
+                _check_length(owner)
+                # A copy, for otherwise the file would be read no sooner than it is looked at.
+                found = as_floats(name, np.array(view[rows]))
+            expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+            if len(found) != expected:
+                raise OSError(f"there are {len(found)} rows instead of {expected}")
+            return found
         except (OSError, RuntimeError, KeyError, IndexError) as error:
             first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
             raise OSError(

@@ -28,6 +28,7 @@ from mkclust.cli.approximation import (
     CHOICES,
     check_approximation,
     choose_approximation,
+    compute_on_the_fly,
 )
 from mkclust.cli.failures import (
     CommandError,
@@ -174,7 +175,7 @@ def cluster(
 ) -> None:
     """Cluster samples from several views or kernels of them."""
     started = time.perf_counter()
-    _choose("--kernels", kernels, ("auto", "precomputed"))
+    _choose("--kernels", kernels, ("auto", "on-the-fly", "precomputed"))
     _choose("--approximation", approximation, CHOICES)
     precomputed, remote = kernels == "precomputed", address is not None
     options = {
@@ -191,7 +192,9 @@ def cluster(
         "validate": False if no_validate else None,
     }
     model = _build(method, options | parse_settings(settings or []))
-    check_approximation(approximation, landmarks, method, precomputed=precomputed, cluster=remote)
+    if kernels == "on-the-fly" and approximation == "auto":
+        approximation = "none"
+    check_approximation(approximation, landmarks, method, kernels=kernels, cluster=remote)
     if remote:
         check_readable(inputs)
     check_plot(plot)
@@ -206,6 +209,8 @@ def cluster(
         progress.phase("reading")
         data = read_inputs(inputs, precomputed, on_disk=remote or None)
         model.set_params(kernels=data.kernels)
+        if kernels == "on-the-fly":
+            compute_on_the_fly(model, data)
         chosen = choose_approximation(model, data, approximation, landmarks, cluster=remote)
         if anchor is None:
             choose_anchor(model, data)

@@ -18,7 +18,7 @@ LANDMARKS = 200
 MOST_EXACT_SAMPLES = 10_000
 COMFORTABLE_SHARE = 0.5
 NEEDS_VIEWS = (
-    "needs views, samples x features, to compare with landmarks, not kernels that are computed "
+    "needs views, samples x features, not kernels that are computed "
     "already; give the views, or leave the option out"
 )
 
@@ -33,13 +33,13 @@ class Approximation:
     def describe(self, n_samples: int) -> str:
         """Return both in a sentence."""
         return (
-            f"Approximation: {self.landmarks} landmarks a view stand for the Gaussian kernels of "
-            f"{n_samples} samples ({self.reason})."
+            f"Approximation: {self.landmarks} landmarks stand for the Gaussian kernel, one a view, "
+            f"of {n_samples} samples ({self.reason})."
         )
 
 
 def check_approximation(
-    choice: str, landmarks: int | None, method: str, *, precomputed: bool, cluster: bool
+    choice: str, landmarks: int | None, method: str, *, kernels: str, cluster: bool
 ) -> None:
     """Refuse what no data could make possible, before any is read."""
     asked = _asked(choice, landmarks, cluster)
@@ -61,8 +61,21 @@ def check_approximation(
             f"{asked}: {method} needs the entries of the kernels, which landmarks do not give; "
             f"leave the option out, or choose among {able}"
         )
-    if precomputed:
+    if kernels == "precomputed":
         raise CommandError(f"{asked} {NEEDS_VIEWS}")
+    if kernels == "on-the-fly":
+        raise CommandError(
+            f"{asked} stands for exact kernels, which --kernels on-the-fly asks for; leave one of "
+            "them out"
+        )
+
+
+def compute_on_the_fly(model: Any, data: Data) -> None:
+    """Have exact kernels of views computed whenever they are asked for."""
+    if data.precomputed:
+        raise CommandError(f"--kernels on-the-fly {NEEDS_VIEWS}")
+    bank = "on-the-fly" if data.bank is None else KernelBank(**data.bank, on_the_fly=True)
+    model.set_params(kernels=bank)
 
 
 def choose_approximation(

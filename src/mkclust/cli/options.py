@@ -23,8 +23,9 @@ Method = Annotated[str, typer.Option(help=f"One of: {', '.join(mkclust.METHODS)}
 Kernels = Annotated[
     str,
     typer.Option(
-        metavar="auto|precomputed",
-        help="auto: a 3-D array holds kernels, 2-D arrays are views; "
+        metavar="auto|on-the-fly|precomputed",
+        help="auto: a 3-D array holds kernels, 2-D arrays are views; on-the-fly: exact kernels of "
+        "views, computed whenever they are asked for and never held; "
         "precomputed: square 2-D arrays are kernels.",
     ),
 ]

@@ -76,7 +76,7 @@ class ParquetView(TableOnDisk):
         if self._first <= row < self._first + len(self._part):
             return
         if self._file is None:
-            self._file = open_parquet(self.path)
+            self._file = self._open()
         group = int(np.searchsorted(self._starts, row, side="right")) - 1
         if group != self._group or row < self._next:
             self._group, self._next = group, int(self._starts[group])
@@ -92,9 +92,19 @@ class ParquetView(TableOnDisk):
             # A file of other content may have taken its place: nothing of it is to be trusted.
             self._group = -1
             raise OSError(
-                f"{self.path}: row {row} cannot be read ({error or 'the file has changed'}); check "
+                f"{self.path}: row {row} cannot be read ({str(error) or 'there is none'}); check "
                 "that the file is complete and was not changed while in use"
             ) from error
+
+    def _open(self) -> Any:
+        """Open the file, if it is still the one whose rows were counted."""
+        file = open_parquet(self.path)
+        if row_groups(file.metadata) != self.row_groups:
+            file.close()
+            raise OSError(
+                f"{self.path}: the file has changed since its rows were counted; load it again"
+            )
+        return file
 
     def _as_array(self, batch: Any) -> np.ndarray:
         """Return a batch of columns as rows of floats, missing entries as NaN."""
@@ -116,6 +126,11 @@ def open_parquet(path: str | os.PathLike[str]) -> Any:
         advice = 'reading it needs pyarrow: pip install "mkclust[parquet]"'
         raise DatasetError(f"{path}: is a parquet file; {advice}") from error
     return pyarrow.parquet.ParquetFile(os.fspath(path), buffer_size=BUFFER_BYTES)
+
+
+def row_groups(metadata: Any) -> tuple[int, ...]:
+    """Return how many rows each row group of a file has."""
+    return tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
 
 
 def read_parquet(path: Path, selection: frozenset[str]) -> Content:
@@ -149,7 +164,7 @@ def read_parquet(path: Path, selection: frozenset[str]) -> Content:
     if not features:
         advice = "it should hold one row a sample, and features in columns of numbers"
         raise DatasetError(f"{path}: no feature in it, only {held or 'nothing'}; {advice}")
-    heights = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    heights = row_groups(metadata)
     single = all(str(kinds[name]) in ("float", "halffloat") for name in features)
     view = ParquetView(path, features, heights, np.float32 if single else np.float64)
     return Content({path.stem: view}, labels, [], False, tuple(aside))

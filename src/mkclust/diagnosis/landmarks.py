@@ -85,7 +85,10 @@ class LandmarkStability:
         more = "draw more features (raise n_components)"
         settled = "if that changes nothing, it is the clusters that are not clear"
         if self.mean >= STABLE:
-            said.append("High: the clusters hardly depend on what was drawn.")
+            said.append(
+                "High: the clusters hardly depend on what was drawn. That does not make them "
+                "right: heed a WeightsWarning, and ask mkclust.diagnose for noise."
+            )
         elif self.mean >= UNSTABLE:
             said.append(f"Middling: some samples change sides with the draw; {more}; {settled}.")
         else:

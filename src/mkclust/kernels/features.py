@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mkclust.distances import median_distance, squared_norms
 from mkclust.types import Float
 
-# Landmarks by k-means are learned on at most so many rows.
-KMEANS_ROWS = 20_000
+# Landmarks by k-means are learned on at most so many rows, or on so many for each.
+KMEANS_ROWS, SAMPLES_A_LANDMARK = 20_000, 10
 # The median distance of more than 5,000 rows is that of so many: it takes longer than the features.
 MEDIAN_ROWS = 1_000
 # Directions of the landmarks' kernel below this share of the largest are rounding; of features in
@@ -117,8 +117,8 @@ class Nystroem(_FeatureMap):
             chosen = X[np.sort(rng.choice(len(X), self.n_components, replace=False))]
         else:
             some = X
-            if len(X) > KMEANS_ROWS:
-                some = X[np.sort(rng.choice(len(X), KMEANS_ROWS, replace=False))]
+            if len(X) > (most := max(KMEANS_ROWS, SAMPLES_A_LANDMARK * self.n_components)):
+                some = X[np.sort(rng.choice(len(X), most, replace=False))]
             means = KMeans(self.n_components, n_init=1, random_state=rng).fit(some)
             chosen = means.cluster_centers_
         self.landmarks_, self.median_, self._origin = chosen, median, origin
@@ -261,7 +261,13 @@ class Linear(_FeatureMap):
 
 def _median(X: np.ndarray, origin: Float) -> float:
     """Return the median distance between two rows, of fewer pairs than exact kernels take."""
-    return median_distance("X", np.subtract(X, origin, dtype=np.float64), drawn=MEDIAN_ROWS)
+    moved = np.subtract(X, origin, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        longest = float(squared_norms(moved).max())
+    if moved.any() and not np.finfo(np.float64).tiny <= longest < np.inf:
+        size = "too small" if longest < 1 else "too large"
+        raise ValueError(f"distances between rows are {size} to square; rescale the view")
+    return median_distance("", moved, drawn=MEDIAN_ROWS)
 
 
 def _check_count(name: str, value: Any) -> None:

@@ -6,6 +6,7 @@ samples with kernels and from 20,000 to 1,000,000 with features.
 """
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,13 @@ PARTIAL_SUMS = 4
 # Work space of the linear algebra, blocks of small products, what was freed and not given back.
 OVERHEAD = 20 * 10**6
 
+# Every pass of exact kernels takes their square: of more samples than this, hours in all.
+MOST_ON_THE_FLY = 50_000
+
 # From exact to approximate: what happens to the kernels, and what to write.
 ROADS = {
-    "dense": ("kernels held", "kernels=KernelBank()"),
-    "on-the-fly": ("kernels computed when asked for", "kernels=KernelBank(on_the_fly=True)"),
+    "dense": ("kernels held", "kernels='auto'"),
+    "on-the-fly": ("kernels computed when asked for", "kernels='on-the-fly'"),
     "streamed": ("kernels read from files", "np.load('kernels.npy', mmap_mode='r') as the input"),
     "features": ("approximation, one process", "approximation=Nystroem(...)"),
     "dask client": ("approximation on a cluster", "approximation=Nystroem(...) and dask arrays"),
@@ -58,6 +62,8 @@ class MemoryEstimate:
     def road(self, available: int | None = None) -> str | None:
         """Return the first road that fits, from exact to approximate.
 
+        Beyond 50,000 samples, kernels on the fly or in files would take hours: features do not.
+
         Parameters
         ----------
         available : int or None, default=None
@@ -69,7 +75,8 @@ class MemoryEstimate:
             A name of ``n_bytes``; None where not even the client of a cluster fits.
         """
         there = self.available if available is None else available
-        steps = [name for name in self.n_bytes if name != "dask worker"]
+        slow = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()
+        steps = [name for name in self.n_bytes if name not in ("dask worker", *slow)]
         return next((n for n in steps if there is None or self.n_bytes[n] <= there), None)
 
     def __str__(self) -> str:
@@ -153,18 +160,20 @@ def estimate_memory(
         "n_workers": n_workers,
     }
     for name, value in counts.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        whole = isinstance(value, Real) and not isinstance(value, bool) and value == value // 1
+        if not whole or value < 1:
             raise ValueError(f"{name}={value!r}: pass a whole number of at least 1")
-    if np.dtype(dtype) not in (np.float32, np.float64):
+    if dtype not in ("float32", "float64", np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r}: kernels are computed in float32 or float64, pass one")
-    n, m, k, d = int(n_samples), int(n_kernels), int(n_clusters), int(n_features)
-    item, columns = np.dtype(dtype).itemsize, int(views * n_components)
+    n, m, k, d, n_components, views, chunk_rows, n_workers = map(int, counts.values())
+    item, columns = np.dtype(dtype).itemsize, views * n_components
     median = _median_bytes(min(n, MEDIAN_ROWS))
     few = _median_bytes(n if n <= MEDIAN_ROWS else FEATURE_MEDIAN_ROWS)
     # Row means, scales, diagonals and row sums of every kernel, and vectors over the samples.
     streamed = _basis_bytes(n, m, k) + 2 * _rows_bytes(n, m, item) + 8 * n * (5 * m + 8 * k)
-    lifted = n * (2 * k * item + 16)
-    learned_from = min(n, max(FIT_SAMPLES, SAMPLES_A_LANDMARK * int(n_components)))
+    # The partition, what k-means sees of it and of the baseline; the first is copied.
+    lifted = n * (4 * k * item + 16)
+    learned_from = min(n, max(FIT_SAMPLES, SAMPLES_A_LANDMARK * n_components))
     drawn, compared = item * d * learned_from, item * d * min(n, COMPARED_SAMPLES)
     # A view from its origin while its median is sought; then the small matrices.
     learning = max(drawn + 8 * learned_from * -(-d // views) + few, drawn + compared)

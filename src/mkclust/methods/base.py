@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from mkclust.blocks import is_dask
 from mkclust.discretize import discretize
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import to_host
@@ -22,6 +23,7 @@ from mkclust.methods.solution import Solution
 from mkclust.relaxation import relax
 from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Array, Float
+from mkclust.views import named_views
 
 # How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
 SHARE_TOLERANCE = 1e-3
@@ -166,7 +168,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         except ValueError as error:
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
         map_ = self.approximation
-        is_map = hasattr(map_, "transform") and not isinstance(map_, type)
+        is_map = hasattr(map_, "transform") and not isinstance(map_, type | KernelBank)
         if map_ is not None and not is_map:
             raise ValueError(
                 f"approximation={map_!r}: pass None, or a feature map such as "
@@ -209,6 +211,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         kind = kind_of_input(X, self.kernels)
         if kind == "kernels":
             return X, None
+        if any(map(is_dask, named_views(X).values())):
+            raise ValueError(
+                "X holds dask arrays, and exact kernels are computed in this process: pass an "
+                "approximation, such as mkclust.kernels.Nystroem(200), or NumPy arrays"
+            )
         # A probe takes the notes of scikit-learn's validation, so that a failing fit leaves none.
         probe = clone(self)
         views = self._views(X, probe, reset=True)
@@ -216,6 +223,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             bank = clone(self.kernels)
         else:
             bank = default_bank(several_views=kind == "views")
+            bank.set_params(on_the_fly=self.kernels == "on-the-fly")
         self._require_memory(bank, views)
         kernels = bank.fit_transform(views)
         if bank.on_the_fly and not hasattr(self, "predict"):
@@ -242,9 +250,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             require_memory(
                 needed,
                 f"holding {m} kernels of {n} samples and a mix of them",
-                "pass kernels=KernelBank(..., on_the_fly=True) to compute the same kernels when "
-                "they are asked for, or approximation=Nystroem(n_components=200) to do with "
-                "features of the views",
+                "pass kernels='on-the-fly' (of your own bank, on_the_fly=True) to compute the same "
+                "kernels when they are asked for, or approximation=Nystroem(n_components=200) to "
+                "do with features of the views",
             )
 
     def _views(self, X: Any, noted_by: Any, *, reset: bool) -> Any:
@@ -261,7 +269,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         rows, more = self._rows(stack, solution)
         embedding, rows, *further = stack.lift(H, rows, *self._further_rows(stack, solution))
         learned: dict[str, Any] = {
-            "embedding_": embedding,
+            # A copy, or what was lifted beside it would live as long as the model.
+            "embedding_": embedding if is_dask(embedding) else np.array(embedding),
             "_further": further,
             "weights_": solution.weights,
             "alignments_": self._alignments(stack, H),

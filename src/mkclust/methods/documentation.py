@@ -7,11 +7,12 @@ SECTIONS = {
     "inputs": """\
 n_clusters : int, default=8
     Number of clusters, k.
-kernels : {"auto", "precomputed"} or KernelBank, default="auto"
+kernels : {"auto", "on-the-fly", "precomputed"} or KernelBank, default="auto"
     How X is read. "auto" takes a 3-D array as kernels, a list or dict of views as one Gaussian
     kernel each, and one table as a bank of twelve kernels; a list of square matrices of one
-    size is refused as ambiguous. "precomputed" takes kernels only. A `KernelBank` says which
-    kernels to make of views or a table.
+    size is refused as ambiguous. "on-the-fly" makes the same kernels of views or a table, but
+    computes them anew whenever they are multiplied with, and never holds them. "precomputed"
+    takes kernels only. A `KernelBank` says which kernels to make of views or a table.
 center : bool, default=True
     Center every kernel in its feature space (on the fly; nothing is copied).
 normalize : bool, default=True
@@ -55,9 +56,9 @@ alignment_error_ : float
     methods without ``coefficients_`` or ``predict``, nor with an approximation.
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its
-    features miss, on some of the samples; NaN where the feature map does not tell. Random waves miss nothing on average however
-    few they are; ``mkclust.landmark_stability`` tells more. Certificates and objectives are those
-    of the approximated problem.
+    features miss, on some of the samples; NaN where the feature map does not tell. Random waves
+    miss nothing on average however few they are; ``mkclust.landmark_stability`` tells more.
+    Certificates and objectives are those of the approximated problem.
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 n_features_in_ : int

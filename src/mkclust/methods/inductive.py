@@ -7,21 +7,21 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.blocks import Blocks, DaskBlocks, as_blocks
+from mkclust.blocks import Blocks, DaskBlocks, as_blocks, is_dask
 from mkclust.blocks.base import check_finite
 from mkclust.discretize import assign
 from mkclust.generalize import Extension
-from mkclust.kernels import KernelBank, Linear
+from mkclust.kernels import Linear
 from mkclust.linalg import to_host
 from mkclust.memory import require_memory
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.inputs import kind_of_input
+from mkclust.methods.inputs import kind_of_input, looks_like_kernel
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack, as_numbers, row_sums
+from mkclust.stack import KernelStack, RowSource, as_numbers, row_sums
 from mkclust.stack.features import n_components
 from mkclust.stack.low_rank import LowRankStack, compress, require_products
 from mkclust.types import Array, Float
-from mkclust.views import TABLE, check_columns, column_names, named_views
+from mkclust.views import TABLE, check_columns, column_names, depth, named_views
 
 
 class InductiveClusterer(
@@ -78,8 +78,14 @@ class InductiveClusterer(
             if self_similarity is not None:
                 raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
             return self._embed_features(X)
+        if hasattr(self, "bank_") and any(map(is_dask, named_views(X).values())):
+            return as_blocks(X, keep=False).map(lambda block, _: self._embed_block(block))
         similarities = self._similarities(X, self_similarity)
         return self._extension.embed(*similarities)
+
+    def _embed_block(self, block: dict[str, np.ndarray]) -> Float:
+        """Embed some new samples of several views, or of one table."""
+        return self._embed(block.get(TABLE, block), None)
 
     def _embed_features(self, X: Any) -> Float:
         """Embed new samples by their features, in blocks; dask arrays are left lazy."""
@@ -112,12 +118,13 @@ class InductiveClusterer(
                 f"kernels={self.kernels!r} with an approximation: features stand for kernels of "
                 "views; pass views and kernels='auto', or approximation=None"
             )
-        kind_of_input(X, KernelBank())  # refuses kernels, which have no features
+        _refuse_kernels(X)
         blocks, columns = as_blocks(X), column_names(X)
         self._require_features(blocks)
         stack = compress(
             blocks,
             self.approximation,
+            n_clusters=self.n_clusters,
             center=self.center,
             normalize=self.normalize,
             random_state=self.random_state,
@@ -143,9 +150,9 @@ class InductiveClusterer(
             advice = "pass a smaller n_components"
         require_products(columns, m, advice)
         if not isinstance(blocks, DaskBlocks):
-            # The partition and the rows of k-means, in single precision at least.
+            # The partition and the rows of k-means, twice for a baseline, in single precision.
             require_memory(
-                8 * n * self.n_clusters,
+                16 * n * self.n_clusters,
                 f"holding the embedding of {n} samples in {self.n_clusters} clusters",
                 "pass dask arrays, whose results stay on the workers, or fit on some samples and "
                 "predict the others",
@@ -228,3 +235,13 @@ class InductiveClusterer(
                 )
             row_sums(K, name)  # refuses what is not finite
         return cross
+
+
+def _refuse_kernels(X: Any) -> None:
+    """Refuse kernels where features are to be made of views."""
+    views = [] if isinstance(X, RowSource) else list(named_views(X).values())
+    if all(depth(view) == 3 or looks_like_kernel(view) for view in views):
+        raise ValueError(
+            "X holds kernels, and an approximation makes features of views, samples x features: "
+            "pass the views, or approximation=None for kernels"
+        )

@@ -15,10 +15,13 @@ Kind = Literal["kernels", "views", "table"]
 
 def kind_of_input(X: Any, kernels: Any) -> Kind:
     """Return what X is, given the parameter ``kernels``, or refuse what could be two things."""
+    if isinstance(kernels, str) and kernels == "on-the-fly":
+        kernels = KernelBank(on_the_fly=True)
     named = isinstance(kernels, str) and kernels in ("auto", "precomputed")
     if not (named or isinstance(kernels, KernelBank)):
         raise ValueError(
-            f"kernels={kernels!r}: pass 'auto', 'precomputed' or a KernelBank instance"
+            f"kernels={kernels!r}: pass 'auto', 'on-the-fly', 'precomputed' or a KernelBank "
+            "instance"
         )
     if isinstance(X, RowSource):
         if named:

@@ -58,9 +58,15 @@ class Features:
 
     def project(self, block: dict[str, np.ndarray], matrix: Float) -> Float:
         """Multiply the standardized features of some samples, side by side, with a matrix."""
-        return np.concatenate(
+        found = np.concatenate(
             [_multiply(self.of(part), matrix) for part, _ in cut(block, 0, len(matrix))]
         )
+        if not np.isfinite(found).all():
+            raise ValueError(
+                "the feature maps make features of these samples that are not finite, or too large "
+                "to square; rescale the samples, or drop them"
+            )
+        return found
 
 
 def learn_maps(blocks: Blocks, approximation: Any, random_state: Any) -> tuple[list, list[int]]:
@@ -166,5 +172,6 @@ def _unit_rows(F: np.ndarray, floor: float) -> np.ndarray:
     """Return rows of unit length; what is at the very mean has no direction and becomes zero."""
     squared = np.einsum("ij,ij->i", F, F, dtype=np.float64)
     seen = squared > floor
-    scale = seen / np.sqrt(np.where(seen, squared, 1))
+    # What is too large to square must not seem to be nothing.
+    scale = np.where(np.isfinite(squared), seen / np.sqrt(np.where(seen, squared, 1)), np.nan)
     return F * scale.astype(F.dtype)[:, None]

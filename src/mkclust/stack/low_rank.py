@@ -93,6 +93,7 @@ def compress(
     blocks: Blocks,
     approximation: Any,
     *,
+    n_clusters: int = 1,
     center: bool,
     normalize: bool,
     random_state: Any = None,
@@ -105,6 +106,8 @@ def compress(
         The samples.
     approximation : transformer
         A feature map in scikit-learn's manner, cloned for each view.
+    n_clusters : int, default=1
+        How many clusters will be asked for.
     center, normalize : bool
         Center the kernels in their feature spaces; scale them to a unit diagonal.
     random_state : int or None
@@ -120,7 +123,9 @@ def compress(
     maps, widths = learn_maps(blocks, approximation, random_state)
     ends = np.cumsum([0, *widths])
     require_products(int(ends[-1]), len(names), "pass a feature map with fewer columns")
-    plain, known = Features(maps), blocks.take(draw(n, ERROR_SAMPLES, seed=1))
+    numbers = draw(n, ERROR_SAMPLES, seed=1)
+    plain, known = Features(maps), blocks.take(numbers)
+    check_finite(known, numbers)
     seen = plain.of(known)
     errors = [missed(*each) for each in zip(maps, known.values(), seen, strict=True)]
     # Sums of squares lose their digits far from the mean; this is near.
@@ -148,6 +153,12 @@ def compress(
         return total
 
     *totals, squares = blocks.total(sums)
+    for name, map_, square in zip(names, maps, squares, strict=True):
+        if not np.isfinite(square):
+            raise ValueError(
+                f"View {name!r}: {type(map_).__name__} makes features of it that are not finite, "
+                "or too large to square and sum; rescale the view, or take another feature map"
+            )
     apart = [total / n for total in totals]
     variances = [s / n - float(a @ a) for s, a in zip(squares, apart, strict=True)]
     means = [m.astype(F.dtype) + a for m, a, F in zip(near, apart, seen, strict=True)]
@@ -168,6 +179,10 @@ def compress(
         return total
 
     T, lifting = _factor(blocks.total(products), ends)
+    if len(T) == n_clusters - 1:
+        # As many as centered clusters span; the last direction is one that no kernel has.
+        T = np.pad(T, ((0, 1), (0, 0)))
+        lifting = np.pad(lifting, ((0, 0), (0, 1)))
     small = [_square(T[:, a:b]) for a, b in pairwise(ends)]
     standards = [Standard(np.diag(S).copy()) for S in small]
     return LowRankStack(
