@@ -424,3 +424,15 @@ def test_distances_that_cannot_be_squared_are_told(views, scale):
 def test_the_embedding_does_not_keep_what_was_lifted_beside_it(views):
     model = SimpleMKKM(3, approximation=Nystroem(20), random_state=0).fit(views)
     assert model.embedding_.base is None
+
+
+@pytest.mark.parametrize("copies", [False, True], ids=["full rank", "copies of views"])
+def test_rounding_does_not_choose_among_coordinates(views, copies):
+    several = views | ({"copy": views["view 0"], "half": views["view 1"] / 2} if copies else {})
+    weights = []
+    for height in (150, 60, 7):
+        blocks = as_blocks(several, block_rows=height)
+        stack = compress(blocks, Nystroem(20), center=True, normalize=True, random_state=0)
+        assert stack.n_samples <= 20 * len(several)
+        weights.append(solve_simple_mkkm(stack, 3).weights)
+    assert np.ptp(weights, axis=0).max() < 1e-6
