@@ -581,7 +581,7 @@ def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
     monkeypatch.setattr(blocks.files, "FEWEST_ROWS", 20)
     monkeypatch.setattr(blocks.files, "CHUNK_BYTES", 8)
     # So that the picture shows a sample, of an embedding that is with the workers.
-    monkeypatch.setattr(plots, "MAX_ROWS", 30)
+    monkeypatch.setattr(plots.embedding, "MAX_ROWS", 30)
     if kind == "parquet":
         files = save_parquet(data)
     elif kind == "h5":

@@ -1,4 +1,5 @@
 import gzip
+import io
 import json
 import re
 import subprocess
@@ -25,7 +26,8 @@ from mkclust.report import (
 )
 from mkclust.report.curves import Curve
 from mkclust.report.dots import Dot, Panel
-from mkclust.tables import PAPER_METHODS
+from mkclust.report.results import markup, objectives
+from mkclust.tables import PAPER_METHODS, score_tables
 from mkclust.tables.ranking import ranking
 
 METHODS = [*PAPER_METHODS[:9], "best-single-kernel", "concatenated-kmeans", "spectral"]
@@ -334,6 +336,22 @@ def quick(monkeypatch):
     monkeypatch.setattr(page, "rendered", said)
 
 
+def drawn_small(figure):
+    """A white dot in place of a figure's files: a picture for a browser, in no time."""
+    from PIL import Image
+
+    content = io.BytesIO()
+    Image.new("RGB", (1, 1), "white").save(content, format="PNG")
+    return dict.fromkeys(page.FORMATS, content.getvalue())
+
+
+def quick_report(folder, monkeypatch, rows, solves):
+    """The page of a benchmark, its embedded pictures but dots."""
+    monkeypatch.setattr(page, "rendered", drawn_small)
+    written = write_benchmark_report(write(folder / "run", rows, solves))
+    return next(path for path in written if path.name == "report.html")
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """The files of a report by their names; pictures are lines of text."""
@@ -566,3 +584,178 @@ def test_a_single_panel_has_room_for_its_notes():
     page.rendered(figure)
     [ax] = figure.axes
     assert ax.get_position().height * figure.get_figheight() > 0.5
+
+
+@pytest.fixture(scope="module")
+def one_page(report):
+    """The page of a benchmark without its scripts and style, which are not its own words."""
+    pytest.importorskip("plotly")
+    text = report["report.html"].read_text()
+    return re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S)
+
+
+def part(one_page, name):
+    """The section of a page by its name."""
+    return one_page[one_page.index(f'<section id="{name}"') :].split("</section>")[0]
+
+
+def plot_data(content, name):
+    """The traces of a plot by its name."""
+    spec = re.search(rf'<figure id="{name}">.*?<script[^>]*>(.*?)</script>', content, re.S)[1]
+    return json.loads(spec)["data"]
+
+
+def test_the_page_has_the_sections_and_words_of_the_readme_in_the_same_order(report, one_page):
+    readme = report["README.md"].read_text()
+    headings = re.findall(r"^## (.*)$", readme, re.M)
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", one_page) == headings
+    assert len(headings) == 12
+    for words in (
+        "on the paper's samples and views, or its kernels (Digit): of 12 figures,",
+        "No rows at all: Flo17 (substitute), kamm-a; PFold (truncated), kamm-a.",
+        "out of memory: needs 40 GiB, more than the | 16 GiB of this <machine> (1 of 1 setting)",
+        "Weights of different methods are not on one scale",
+    ):
+        assert words.replace("'", "&#x27;").replace("<", "&lt;").replace(">", "&gt;") in one_page
+
+
+def test_the_page_asks_nobody_for_anything(one_page):
+    assert not re.search(r'(src|href)="(?!data:|#)', one_page)
+    assert "http" not in one_page.replace("http-equiv", "")
+
+
+def test_what_the_true_classes_choose_is_in_the_oracle_s_section_of_the_page_only(one_page):
+    assert "best-single-kernel" in part(one_page, "scores-with-settings-chosen-by-the-true-classes")
+    for name in ("scores-with-default-settings", "scores-with-settings-chosen-by-stability"):
+        assert "simplemkkm" in part(one_page, name)
+        assert "best-single-kernel" not in part(one_page, name)
+
+
+def test_the_page_shades_what_print_sets_in_bold(report, one_page):
+    content = part(one_page, "scores-with-default-settings")
+    tables = score_tables(benchmark_rows(), "default")
+    bold = sum(cell.bold for table in tables for *_, cell in table.cells())
+    assert content.count("--share:1.000") == bold > 0
+    assert "Shaded: not significantly different" in content
+    assert not re.search(r"\bbold\b", one_page, re.I)
+    assert "Bold: " in report["README.md"].read_text()
+
+
+def test_the_plot_of_scores_has_the_means_and_deviations_of_the_table(one_page):
+    (table, *_) = score_tables(benchmark_rows(), "default")
+    expected = {
+        (block, row, column): (cell.mean, cell.std)
+        for block, row, column, cell in table.cells()
+        if cell.mean is not None
+    }
+    found = {}
+    for block in ("ACC", "NMI", "Purity"):
+        for trace in plot_data(one_page, f"scores-default-{block.lower()}-plot"):
+            if trace["name"] == "the paper's figures":
+                continue
+            deviations = trace.get("error_x", {}).get("array", [0] * len(trace["x"]))
+            dots = zip(trace["x"], deviations, trace["text"], strict=True)
+            for x, deviation, words in list(dots)[1:]:
+                found[block, words.split("<br>")[0], trace["name"]] = (x, deviation)
+    assert found.keys() == expected.keys()
+    for place, numbers in expected.items():
+        np.testing.assert_allclose(found[place], numbers, rtol=1e-3)
+
+
+def test_the_page_draws_weights_and_alignments_in_one_plot(one_page):
+    left, right = plot_data(one_page, "weights-digit-plot")
+    weights = np.array(left["customdata"])[:, :, 0]
+    alignments = np.array(right["customdata"])[:, :, 1]
+    np.testing.assert_allclose(weights[:, 1], [0.2, 0.3, 0.5])
+    np.testing.assert_allclose(alignments[:, 1], [0.9, 0.8, 0.7])
+    np.testing.assert_allclose(np.array(left["z"])[:, 1], [0.4, 0.6, 1.0])
+    np.testing.assert_allclose(np.array(right["z"])[:, 1], [0.9, 0.8, 0.7])
+
+
+def test_bars_of_ranks_meet_where_the_test_leaves_two_methods_together(one_page):
+    (dots,) = plot_data(one_page, "ranks-oracle-acc-plot")
+    rows = [each for each in benchmark_rows() if each["resample"] == 1]
+    found = ranking(rows, "acc", "oracle")
+    np.testing.assert_allclose(dots["x"], found.ranks, rtol=1e-3)
+    np.testing.assert_allclose(2 * dots["error_x"]["value"], found.critical_difference, rtol=1e-3)
+
+
+def test_the_page_of_certified_gaps_ends_at_the_gap_that_was_recorded(one_page):
+    digit, jaffe = plot_data(one_page, "objective-gap-plot")
+    assert (digit["name"], jaffe["name"]) == ("Digit", "jaffe")
+    # No bound at first, then 2 above 1, and at the end what the solver certified.
+    assert digit["y"] == [None, 0.5, 1e-5]
+
+
+def test_long_curves_are_thinned_and_the_page_says_so():
+    history = (1 + np.exp(-0.1 * np.arange(500.0))).tolist()
+    places = {"mkkm": 0, "avg-kkm": 1}
+    content = "".join(objectives.objective_parts([solve("digit", "mkkm", history=history)], places))
+    (line,) = plot_data(content, "objective-1-plot")
+    assert len(line["x"]) == objectives.MOST_VALUES
+    assert (line["x"][0], line["x"][-1]) == (0, 499)
+    said = f"Curves of more than {objectives.MOST_VALUES} values are drawn by"
+    assert said in content
+    short = "".join(objectives.objective_parts([solve("digit", "mkkm")], places))
+    assert said not in short
+    assert plot_data(short, "objective-1-plot")[0]["y"] == [1, 0.3333, None]
+
+
+def test_markdown_of_the_report_becomes_the_same_words_and_no_markup_of_the_data():
+    shown = markup.from_markdown("**With** a \\<b> \\*star\\* \\| bar\n\n- one\n- t\\_wo")
+    assert (
+        shown
+        == "<p><strong>With</strong> a &lt;b&gt; *star* | bar</p><ul><li>one</li><li>t_wo</li></ul>"
+    )
+    lines = ["| data set | samples |", "| :--- | ---: |", "| a \\| b | 1,360 |", "| 7 | - |"]
+    shown = markup.from_markdown("\n".join(lines))
+    assert '<th scope="row">a | b</th><td class="number" data-value="1360">1,360</td>' in shown
+    assert '<th scope="row">7</th><td class="number" data-value="">-</td>' in shown
+
+
+def test_names_of_data_sets_and_methods_are_never_markup(quick, tmp_path, monkeypatch):
+    monkeypatch.setattr(sections, "SELECTIONS", ("default",))
+    hostile = {"dataset": "</script><img src=x>", "method": "<i>&amp;"}
+    rows = [row("jaffe", "mkkm", repetition) | hostile for repetition in range(3)]
+    solves = [solve("jaffe", "mkkm", kernel_names=["<u>", "<u>", "b"]) | hostile]
+    written = write_benchmark_report(write(tmp_path / "run", rows, solves))
+    (path,) = (path for path in written if path.name == "report.html")
+    text = path.read_text()
+    assert not re.search(r"<img src=x|<i>&|<u>", text.split("<body>")[1].split("<script>")[0])
+
+
+def without_plotly(monkeypatch):
+    """Make the import of plotly fail."""
+    for name in ("plotly", "plotly.offline"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_without_plotly_all_else_is_written_and_the_readme_says_what_to_install(
+    quick, tmp_path, monkeypatch
+):
+    source = write(tmp_path / "run", [row("jaffe", "mkkm", 0)])
+    whole = {path.name for path in write_benchmark_report(source, tmp_path / "whole")}
+    without_plotly(monkeypatch)
+    written = {path.name: path for path in write_benchmark_report(source)}
+    assert whole - set(written) == {"report.html"}
+    assert 'needs plotly; install it with: pip install "mkclust\\[report\\]"' in (
+        written["README.md"].read_text()
+    )
+
+
+def test_the_command_names_the_page_or_what_it_lacks(quick, tmp_path, monkeypatch):
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from mkclust import cli
+
+    source = write(tmp_path / "run", [row("jaffe", "mkkm", 0)])
+    first = CliRunner().invoke(cli.app, ["report", str(source)])
+    assert f"As one page: {source / 'report' / 'report.html'}" in first.stdout
+    without_plotly(monkeypatch)
+    second = CliRunner().invoke(cli.app, ["report", str(source), "--out", str(tmp_path / "bare")])
+    assert second.exit_code == 0
+    assert (
+        'report.html was left out: it needs plotly; install it with: pip install "mkclust[report]"'
+        in (second.stdout)
+    )

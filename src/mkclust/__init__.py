@@ -3,6 +3,7 @@
 Mix several kernels, or several views of the same samples, and find the clusters.
 """
 
+from mkclust.choosing import NumberOfClusters, suggest_n_clusters
 from mkclust.diagnosis import Diagnosis, LandmarkStability, diagnose, landmark_stability
 from mkclust.kernels import KernelBank
 from mkclust.memory import estimate_memory
@@ -21,6 +22,13 @@ from mkclust.methods import (
     SimpleMKKM,
     WeightsWarning,
 )
+from mkclust.plots import (
+    ConvergenceDisplay,
+    EmbeddingDisplay,
+    KernelWeightsDisplay,
+    NumberOfClustersDisplay,
+    SortedKernelDisplay,
+)
 
 __version__ = "0.1.0"
 
@@ -35,14 +43,21 @@ __all__ = [
     "MKKMMM",
     "ONKC",
     "AverageKKM",
+    "ConvergenceDisplay",
     "Diagnosis",
+    "EmbeddingDisplay",
     "KernelBank",
+    "KernelWeightsDisplay",
     "LandmarkStability",
     "MKKMMiR",
+    "NumberOfClusters",
+    "NumberOfClustersDisplay",
     "SimpleMKKM",
+    "SortedKernelDisplay",
     "WeightsWarning",
     "__version__",
     "diagnose",
     "estimate_memory",
     "landmark_stability",
+    "suggest_n_clusters",
 ]

@@ -2,7 +2,7 @@
 
 Results go to standard output and to files; progress, warnings and errors go to standard error.
 Whatever goes wrong in an expected way is one line, exit code 2, and no file left behind; only
-the labels and the record of a finished fit stay where the picture of it fails.
+the labels and the record of a finished fit stay where the picture or the page of it fails.
 """
 
 import difflib
@@ -23,7 +23,8 @@ except ImportError:
 
 import mkclust
 from mkclust import datasets, plots
-from mkclust.cli import bench, report
+from mkclust.cli import bench
+from mkclust.cli import report as benchmark_report
 from mkclust.cli.approximation import (
     CHOICES,
     check_approximation,
@@ -57,6 +58,7 @@ from mkclust.cli.options import (
     NoValidate,
     PlotFile,
     Psd,
+    ReportFile,
     RunFile,
     Seed,
     Settings,
@@ -67,8 +69,10 @@ from mkclust.cli.outputs import (
     all_scores,
     check_outputs,
     check_plot,
+    check_report,
     draw_last,
     labels_csv,
+    report_last,
     run_record,
     strict_json,
     write_files,
@@ -163,6 +167,7 @@ def cluster(
     labels: LabelsFile = Path("labels.csv"),
     run: RunFile = Path("run.json"),
     plot: PlotFile = None,
+    report: ReportFile = None,
     seed: Seed = 0,
     n_init: NInit = 10,
     tol: Tol = None,
@@ -198,7 +203,8 @@ def cluster(
     if remote:
         check_readable(inputs)
     check_plot(plot)
-    outputs = [labels, run, *([] if plot is None else [plot])]
+    check_report(report)
+    outputs = [labels, run, *(path for path in (plot, report) if path is not None)]
     check_outputs(outputs, inputs)
     with (
         Progress() as progress,
@@ -234,6 +240,10 @@ def cluster(
         if plot is not None:
             progress.phase("drawing")
             draw_last(plot, model, data.y, written=f"{labels} and {run}")
+        if report is not None:
+            progress.phase("looking closer, for the report")
+            X, y = data.X if chosen is None else data.parts, data.y if scores else None
+            report_last(report, model, X, y, told, written=f"{labels} and {run}")
     show_warnings(log)
     for line in data.notes:
         typer.echo(line)
@@ -259,7 +269,7 @@ def cluster(
 
 
 app.command(name="bench")(bench.run)
-app.command(name="report")(report.run)
+app.command(name="report")(benchmark_report.run)
 
 
 def _choose(option: str, value: str, choices: Sequence[str]) -> None:

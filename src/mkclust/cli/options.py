@@ -65,6 +65,10 @@ Anchor = Annotated[
 LabelsFile = Annotated[Path, typer.Option(help="Where to write the labels.")]
 RunFile = Annotated[Path, typer.Option(help="Where to write the record of the run.")]
 PlotFile = Annotated[Path | None, typer.Option(help="Where to draw the fit (.png, .pdf, .svg).")]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(help="Where to write a page about the fit (.html), to be read in a browser."),
+]
 Folder = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the k-means step.")]
 NInit = Annotated[int, typer.Option(min=1, help="Restarts of the k-means step.")]

@@ -18,6 +18,8 @@ import mkclust
 from mkclust import metrics, plots
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import Data, input_path
+from mkclust.report import fit_report
+from mkclust.report.web import plotting_script
 
 
 def check_plot(path: Path | None) -> None:
@@ -33,6 +35,19 @@ def check_plot(path: Path | None) -> None:
     if path.suffix[1:].lower() not in known:
         found = f"unknown suffix {path.suffix!r}" if path.suffix else "no suffix"
         raise CommandError(f"{path}: {found} for a picture; choose from: {', '.join(known)}")
+
+
+def check_report(path: Path | None) -> None:
+    """Refuse a page that could not be written, before the work begins."""
+    if path is None:
+        return
+    if path.suffix.lower() not in (".html", ".htm"):
+        found = f"unknown suffix {path.suffix!r}" if path.suffix else "no suffix"
+        raise CommandError(f"{path}: {found} for a report, which is a page: name it .html")
+    try:
+        plotting_script()
+    except ImportError as error:
+        raise CommandError(f"writing {path}: {error}") from None
 
 
 def check_outputs(
@@ -96,6 +111,22 @@ def draw_last(path: Path, model: Any, y: Any, *, written: str) -> None:
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         raise CommandError(
             f"{path}: cannot be drawn ({reason}); the labels and the record were written: {written}"
+        ) from error
+
+
+def report_last(
+    path: Path, model: Any, X: Any, y: Any, told: Sequence[str], *, written: str
+) -> None:
+    """Write the page of a fit whose labels are written already, which a failure says."""
+    try:
+        page = fit_report(model, X, y=y, warned=told)
+        write_files({path: lambda draft: draft.write_text(page, encoding="utf-8")})
+    except Exception as error:
+        # As with pictures: no failure here takes back a finished fit.
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        raise CommandError(
+            f"{path}: cannot be written ({reason}); the labels and the record were written: "
+            f"{written}"
         ) from error
 
 

@@ -9,6 +9,8 @@ from mkclust.cli.failures import expected_failures
 from mkclust.cli.printing import count
 from mkclust.cli.progress import Progress
 from mkclust.report import write_benchmark_report
+from mkclust.report.benchmark import WITHOUT_PAGE
+from mkclust.report.results import PAGE
 
 Source = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of rows, as mkclust bench leaves it.")
@@ -25,3 +27,5 @@ def run(source: Source, out: Out = None) -> None:
         progress.phase("writing tables and drawing figures")
         files = write_benchmark_report(source, out)
     typer.echo(f"Wrote {count(len(files), 'file')}; begin with {files[0]}")
+    pages = [path for path in files if path.name == PAGE]
+    typer.echo(f"As one page: {pages[0]}" if pages else WITHOUT_PAGE)

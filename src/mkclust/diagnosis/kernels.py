@@ -1,6 +1,6 @@
 """The kernels of a fitted model, known by their entries or by products: what they answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,14 @@ from mkclust.diagnosis.noise import (
 )
 from mkclust.discretize import discretize
 from mkclust.generalize import inverse
-from mkclust.kernels.on_the_fly import CrossRows, KernelRows
+from mkclust.kernels.on_the_fly import KernelRows
 from mkclust.linalg import to_host
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.methods.inputs import kind_of_input
+from mkclust.methods.training import training_kernels
 from mkclust.relaxation import Relaxation, relax
-from mkclust.stack import DenseStack, RowSource, StreamedStack, as_stack
+from mkclust.stack import DenseStack, StreamedStack, as_stack
 from mkclust.stack.rows import only
-from mkclust.types import Array, Float
+from mkclust.types import Float
 
 
 class ExaminedKernels:
@@ -119,48 +119,9 @@ class ExaminedKernels:
 
 
 def _rebuilt(model: MultipleKernelClusterer, X: Any) -> Any:
-    """Return the kernels that the model was fitted on, neither centered nor scaled."""
-    names, n = model.kernel_names_, len(model.labels_)
-    if hasattr(model, "bank_"):
-        return _rebuilt_by_bank(model, X)
-    kind_of_input(X, "precomputed")  # refuses all that is not several matrices
-    rows = isinstance(X, RowSource)
-    count = X.n_kernels if rows else len(X)
-    if count != len(names):
-        raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
-    if isinstance(X, Mapping):
-        X = {str(name): kernel for name, kernel in X.items()}
-        if missing := [name for name in names if name not in X]:
-            raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
-        X = [X[name] for name in names]
-    if rows:
-        shapes = [(X.n_samples, X.n_samples)] * count
-    elif hasattr(X, "shape"):  # not to be taken apart: to do that to a file is to read it
-        shapes = [tuple(X.shape[1:])] * count
-    else:
-        shapes = [np.shape(K) for K in X]
-    for name, shape in zip(names, shapes, strict=True):
-        if shape != (n, n):
-            raise ValueError(
-                f"{name} has the shape {shape}, the model was fitted on {n} samples: pass "
-                f"the same {n} x {n} kernels"
-            )
-    return X
-
-
-def _rebuilt_by_bank(model: MultipleKernelClusterer, X: Any) -> Array | KernelRows:
-    """Return the kernels that the model's bank makes of the views it was fitted on."""
-    n = len(model.labels_)
-    kernels = model.bank_.transform(model._views(X, model, reset=False))
-    if kernels.shape[1] != n:
-        raise ValueError(f"X has {kernels.shape[1]} samples, the model was fitted on {n}")
-    if isinstance(kernels, CrossRows):
-        known = isinstance(kernels, KernelRows)
-    else:
-        # The bank's kernels are exactly symmetric where, and only where, it knows the samples.
-        known = all(np.array_equal(K, K.T) for K in kernels)
-    if not known:
-        raise ValueError("X holds other samples than the model was fitted on: pass the same")
-    if isinstance(kernels, KernelRows) and not hasattr(model, "predict"):
-        return kernels.entries(type(model).__name__)  # as in fit
+    """Return the kernels that the model was fitted on, neither centered nor scaled, as in fit."""
+    kernels = training_kernels(model, X)
+    if isinstance(kernels, KernelRows):
+        on_the_fly = model.bank_.on_the_fly and hasattr(model, "predict")
+        return kernels if on_the_fly else kernels.entries(type(model).__name__)
     return kernels

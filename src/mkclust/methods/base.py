@@ -1,5 +1,6 @@
 """What all methods share: from input to labels, and from new samples to labels."""
 
+import os
 import time
 import warnings
 from typing import Any, ClassVar, Literal
@@ -8,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mkclust.blocks import is_dask
 from mkclust.discretize import discretize
@@ -20,6 +21,7 @@ from mkclust.methods.documentation import fill
 from mkclust.methods.inputs import is_table, kind_of_input
 from mkclust.methods.parameters import Allowed, Count, Number, check_parameter
 from mkclust.methods.solution import Solution
+from mkclust.methods.training import check_samples, mixed_entries, training_stack
 from mkclust.relaxation import relax
 from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Array, Float
@@ -50,6 +52,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     GRID: ClassVar[dict[str, list]] = {}
     # What a method's own parameters may be; it may narrow or widen the common ones.
     ALLOWED: ClassVar[dict[str, Allowed]] = {}
+    # What `mixed_kernel` holds, in words.
+    SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -134,6 +138,64 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         for name, value in (learned | {"_learned_names": (*learned, "_learned_names")}).items():
             setattr(self, name, value)
         return self
+
+    def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
+        """Return the similarities by which the samples are clustered, all or among some.
+
+        For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and scaled as
+        in the fit. LMKKM mixes by the weights of both samples; ONKC has a kernel of its own near
+        the mix, found again by one eigendecomposition; LKAM counts the mix by the share of
+        neighborhoods that two samples have in common; LF-MVC mixes no kernels, and what it has are
+        the cosines between rows of its embedding. With an approximation the kernels are those of
+        the features. What draws SimpleMKKM's partition to an anchor is no part of it.
+
+        Nothing as large as the samples squared is made where few are asked for, except by ONKC and
+        LKAM, whose similarities of two samples depend on all others.
+
+        Parameters
+        ----------
+        X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+            What the model was fitted on.
+        samples : array-like of int of shape (s,), default=None
+            Numbers of the samples to look at, in any order; None looks at all.
+
+        Returns
+        -------
+        ndarray of shape (s, s)
+            In float64, exactly symmetric.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mkclust import SimpleMKKM
+        >>> from mkclust.datasets import load
+        >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+        >>> model = SimpleMKKM(n_clusters=10, random_state=0).fit(views)
+        >>> K = model.mixed_kernel(views, samples=[0, 10, 20])
+        >>> K.shape, bool(np.allclose(K.diagonal(), model.coefficients_.sum()))
+        ((3, 3), True)
+        """
+        check_is_fitted(self)
+        found = self._mixed_kernel(X, check_samples(samples, len(self.labels_)))
+        return (found + found.T) / 2
+
+    def describe_mixed_kernel(self) -> str:
+        """Return what :meth:`mixed_kernel` holds, in words that fit below a picture of it.
+
+        Returns
+        -------
+        str
+        """
+        done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
+        standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
+        said = f"{self.SIMILARITIES} (kernels {standard}"
+        if self.approximation is not None:
+            said += "; approximated by features"
+        return said + ("; without the anchor)" if getattr(self, "anchor_", 0) else ")")
+
+    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+        """Return the similarities among samples that exist, symmetric but for rounding."""
+        return mixed_entries(training_stack(self, X), self.coefficients_, samples)
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve the method's relaxed problem."""
@@ -313,3 +375,33 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
+
+    def report(
+        self, X: Any, path: str | os.PathLike[str] | None = None, *, y: Any = None, ids: Any = None
+    ) -> Any:
+        """Write a page about the fit: one HTML file that needs nothing but a browser.
+
+        `mkclust.report.fit_report` says what is on it, and takes more options.
+
+        Parameters
+        ----------
+        X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+            What the model was fitted on.
+        path : path, default=None
+            The file, such as ``"fit.html"``; None writes none.
+        y : array-like of shape (n,), default=None
+            Given classes; the page then compares the clusters with them.
+        ids : sequence of length n, default=None
+            Names of the samples; None takes the index of a data frame, or else their numbers.
+
+        Returns
+        -------
+        Path or str
+            The file, or the page as text where no path was given.
+        """
+        # Upward, from a method to what is written about it: only when asked for.
+        from mkclust.report import fit_report, write_fit_report
+
+        if path is None:
+            return fit_report(self, X, y=y, ids=ids)
+        return write_fit_report(self, X, path, y=y, ids=ids)

@@ -17,6 +17,7 @@ from mkclust.memory import require_memory
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.inputs import kind_of_input, looks_like_kernel
 from mkclust.methods.solution import Solution
+from mkclust.methods.training import training_features
 from mkclust.stack import KernelStack, RowSource, as_numbers, row_sums
 from mkclust.stack.features import n_components
 from mkclust.stack.low_rank import LowRankStack, compress, require_products
@@ -97,6 +98,16 @@ class InductiveClusterer(
             return features.project(block, matrix)
 
         return blocks.map(look)
+
+    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+        """Return the similarities among samples that exist, of features where there are any."""
+        if not hasattr(self, "_features"):
+            return super()._mixed_kernel(X, samples)
+        everyone = np.arange(len(self.labels_)) if samples is None else samples
+        found = np.zeros((len(everyone), len(everyone)))
+        for c, F in zip(self.coefficients_, training_features(self, X, everyone), strict=True):
+            found += c * (F @ F.T)
+        return found
 
     def _known_views(self, X: Any) -> dict[str, Any]:
         """Return views in the order of those that features were learned from, or refuse others."""

@@ -4,12 +4,14 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from mkclust.discretize import normalize_rows
 from mkclust.generalize import inverse
 from mkclust.linalg import polar_factor, to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
 from mkclust.methods.parameters import Allowed, Choice, Number
 from mkclust.methods.solution import Solution
+from mkclust.methods.training import training_blocks, training_kernels
 from mkclust.relaxation import Relaxation, relax
 from mkclust.stack import KernelStack
 from mkclust.types import Float
@@ -278,6 +280,7 @@ class LFMVC(InductiveClusterer):
         "init": Choice(("procrustes", "signs")),
         "accumulate": Choice((False, True)),
     }
+    SIMILARITIES: ClassVar[str] = "cosines between rows of the embedding; no kernels are mixed"
 
     def __init__(
         self,
@@ -325,3 +328,13 @@ class LFMVC(InductiveClusterer):
             tol=self.tol,
             max_iter=self.max_iter,
         )
+
+    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+        """Return cosines of the rows that k-means clusters; no kernel is mixed."""
+        if hasattr(self, "_features"):
+            training_blocks(self, X)
+        else:
+            training_kernels(self, X)
+        rows = self.embedding_ if samples is None else self.embedding_[samples]
+        rows = normalize_rows(to_host(rows))
+        return rows @ rows.T

@@ -8,6 +8,7 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.parameters import Allowed, Choice, Number
 from mkclust.methods.solution import Solution
+from mkclust.methods.training import mixed_entries, training_stack
 from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Array, Float
 
@@ -170,6 +171,7 @@ class LKAM(MultipleKernelClusterer):
         "neighbors": Number(0, 1, open_low=True),
         "weight_power": Choice((1, 2)),
     }
+    SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
 
     def __init__(
         self,
@@ -217,3 +219,11 @@ class LKAM(MultipleKernelClusterer):
             tol=self.tol,
             max_iter=self.max_iter,
         )
+
+    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+        """Return the mix among samples that exist, by the share of neighborhoods they share."""
+        stack = training_stack(self, X)
+        found = mixed_entries(stack, self.coefficients_, samples)
+        shared = shared_neighborhoods(stack, self.neighbors)
+        found *= (shared if samples is None else shared[np.ix_(samples, samples)]) / len(shared)
+        return found

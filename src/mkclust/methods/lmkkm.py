@@ -12,6 +12,7 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.parameters import Allowed, Number
 from mkclust.methods.solution import Solution
+from mkclust.methods.training import training_stack
 from mkclust.relaxation import Relaxation, relax
 from mkclust.row_simplex import RowMinimum, minimize_over_rows
 from mkclust.stack import KernelStack
@@ -267,6 +268,7 @@ class LMKKM(MultipleKernelClusterer):
     """
 
     ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
+    SIMILARITIES: ClassVar[str] = "the sum of the kernels by the weights of both samples"
 
     def __init__(
         self,
@@ -300,6 +302,11 @@ class LMKKM(MultipleKernelClusterer):
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve by block descent."""
         return solve_lmkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+
+    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+        """Return the similarities among samples that exist, mixed by the weights of both."""
+        T = self.sample_weights_.T if samples is None else self.sample_weights_[samples].T
+        return np.einsum("pi,pj,pij->ij", T, T, training_stack(self, X).entries(samples))
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

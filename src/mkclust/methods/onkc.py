@@ -10,6 +10,7 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.parameters import Allowed, Number
 from mkclust.methods.solution import Solution
+from mkclust.methods.training import training_stack
 from mkclust.relaxation import relax
 from mkclust.simplex import drop_small, minimize_quadratic
 from mkclust.stack import KernelStack
@@ -246,6 +247,7 @@ class ONKC(MultipleKernelClusterer):
         "reg": Number(0),
         "proximity": Number(0, open_low=True),
     }
+    SIMILARITIES: ClassVar[str] = "the kernel learned near the mix of the kernels"
 
     def __init__(
         self,
@@ -290,6 +292,12 @@ class ONKC(MultipleKernelClusterer):
             tol=self.tol,
             max_iter=self.max_iter,
         )
+
+    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+        """Return G among samples that exist, which partition and weights determine."""
+        stack, H = training_stack(self, X), self.embedding_
+        G = _neighbor(stack, self.weights_, H, self.proximity, self.kernel_rank_).kernel
+        return G if samples is None else G[np.ix_(samples, samples)]
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

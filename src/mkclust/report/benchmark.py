@@ -1,6 +1,5 @@
-"""The report of a benchmark: tables and pictures in files, and one page that shows them all."""
+"""The report of a benchmark: tables and pictures in files, and two pages that show them all."""
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from mkclust.report.opening import (
     say_missing,
     say_reproduction,
 )
+from mkclust.report.results import PAGE, benchmark_page
 from mkclust.report.sections import (
     Section,
     ablation_section,
@@ -21,6 +21,7 @@ from mkclust.report.sections import (
     settings_section,
 )
 from mkclust.report.solving import objective_section, time_section, weight_section
+from mkclust.report.web import plotting_script
 from mkclust.tables import (
     Row,
     Table,
@@ -37,14 +38,19 @@ from mkclust.tables.formats import plain
 
 RENDERINGS = {"md": to_markdown, "tex": to_latex, "csv": to_csv}
 KINDS = {"md": "Markdown", "tex": "LaTeX", "csv": "CSV"}
+WITHOUT_PAGE = (
+    f'{PAGE} was left out: it needs plotly; install it with: pip install "mkclust[report]"'
+)
 
 
 def write_benchmark_report(source: str | Path, out: str | Path | None = None) -> list[Path]:
-    """Write the report of a benchmark's rows: tables, pictures, and a page that shows them.
+    """Write the report of a benchmark's rows: tables, pictures, and pages that show them.
 
     Every table is written as Markdown, LaTeX and CSV, every picture as PNG and PDF; ``README.md``
-    shows all of them in reading order. The same rows always give the same bytes. Files appear
-    only after all of them are made: a failure leaves the folder as it was.
+    shows all of them in reading order. ``report.html`` says the same in one file that works
+    offline, with tables to sort and plots to point at; it is left out where plotly is missing. The
+    same rows always give the same bytes. Files appear only after all of them are made: a failure
+    leaves the folder as it was.
 
     Parameters
     ----------
@@ -57,7 +63,7 @@ def write_benchmark_report(source: str | Path, out: str | Path | None = None) ->
     Returns
     -------
     list of Path
-        The files written, ``README.md`` first.
+        The files written, ``README.md`` first, then ``report.html``.
 
     Raises
     ------
@@ -94,29 +100,44 @@ def report_files(rows: Sequence[Row], solves: Sequence[Row]) -> dict[str, bytes]
     Returns
     -------
     dict of str to bytes
-        From name to content, ``README.md`` first.
+        From name to content, ``README.md`` first, then ``report.html``.
     """
-    files: dict[str, bytes] = {"README.md": b""}
-    text = ["# Benchmark", say_circumstances(rows)]
-    contents, body = [], []
-    for section in _sections(rows, solves):
-        anchor = re.sub(r"[^a-z0-9 -]", "", section.heading.lower()).replace(" ", "-")
-        contents.append(f"- [{section.heading}](#{anchor})")
+    circumstances, sections = say_circumstances(rows), list(_sections(rows, solves))
+    body: list[str] = []
+    files: dict[str, bytes] = {}
+    pictures: dict[str, bytes] = {}
+    for section in sections:
         body += [f"## {section.heading}", *section.words]
-        for table in (*section.shown, *section.linked):
+        for table in section.tables:
             files |= {f"{table.name}.{kind}": f(table).encode() for kind, f in RENDERINGS.items()}
         for table in section.shown:
             body += [to_markdown(table).strip(), _links(table)]
         for picture in section.pictures:
             drawn = page.rendered(picture.figure)
+            pictures[picture.name] = drawn["png"]
             files |= {f"{picture.name}.{kind}": content for kind, content in drawn.items()}
             body.append(f"![{plain(picture.alt)}]({picture.name}.png)\n\n[PDF]({picture.name}.pdf)")
         if section.linked:
             lines = [f"- {plain(table.title)}: {_links(table)}" for table in section.linked]
             body.append("\n".join(["Tables:", "", *lines]))
-    text += ["\n".join(contents), *body]
-    files["README.md"] = ("\n\n".join(text) + "\n").encode()
-    return files
+    whole, beside = {}, f"{plain(WITHOUT_PAGE)}."
+    if _can_plot():
+        whole[PAGE] = benchmark_page(rows, solves, circumstances, sections, pictures).encode()
+        beside = (
+            f"The same as one page, with tables to sort and plots to point at: [{PAGE}]({PAGE})"
+        )
+    contents = "\n".join(f"- [{section.heading}](#{section.name})" for section in sections)
+    text = "\n\n".join(["# Benchmark", circumstances, beside, contents, *body])
+    return {"README.md": f"{text}\n".encode()} | whole | files
+
+
+def _can_plot() -> bool:
+    """Return whether a page can have plots."""
+    try:
+        plotting_script()
+    except ImportError:
+        return False
+    return True
 
 
 def _sections(rows: Sequence[Row], solves: Sequence[Row]) -> Iterator[Section]:

@@ -16,6 +16,7 @@ from mkclust.tables import (
     PAPER_METHODS,
     SCORES,
     SELECTIONS,
+    Ranking,
     Row,
     Table,
     ablation_table,
@@ -52,11 +53,14 @@ class Picture:
     alt : str
         What the picture shows, for those who cannot see it.
     figure : matplotlib.figure.Figure
+    ranking : Ranking or None
+        The ranks that it draws, where it does.
     """
 
     name: str
     alt: str
     figure: Figure
+    ranking: Ranking | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,16 @@ class Section:
     shown: tuple[Table, ...] = ()
     linked: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its place in a page, for links."""
+        return re.sub(r"[^a-z0-9 -]", "", self.heading.lower()).replace(" ", "-")
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All of its tables."""
+        return (*self.shown, *self.linked)
 
 
 def comparison_pictures(rows: Sequence[Row]) -> tuple[Picture, ...]:
@@ -164,7 +178,7 @@ def rank_section(rows: Sequence[Row]) -> Section:
                     figure = draw_ranks(found.methods, found.ranks.tolist(), found.cliques,
                                         found.critical_difference, title=table.title,
                                         notes=kept)  # fmt: skip
-                    pictures.append(Picture(table.name, table.title, figure))
+                    pictures.append(Picture(table.name, table.title, figure, found))
     words = []
     if missing:
         what = f" for: {'; '.join(missing)}" if tables else ""

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf as potrf
 from scipy.linalg.lapack import dpstrf as pstrf
 from sklearn.preprocessing import FunctionTransformer
 
@@ -212,20 +211,14 @@ def _factor(gram: Float, ends: np.ndarray) -> tuple[Float, Float]:
     """Return T with ``gram = T^T T``, and what takes features to coordinates, ``T^-1``.
 
     Each view is measured in its own unit, or the columns of a small one would drown. Columns that
-    depend on others are left out of the inverse: with pivoting, their part of T says how. Without
-    any, columns keep their order, so that rounding cannot choose among coordinates.
+    depend on others are left out of the inverse: with pivoting, their part of T says how.
     """
-    largest = [gram.diagonal()[a:b].max() for a, b in pairwise(ends)]
-    units = np.sqrt(np.repeat(largest, np.diff(ends)))
-    scaled = gram / units / units[:, None]
-    upper, failed = potrf(scaled)
-    if not failed and upper.diagonal().min() ** 2 > RANK_TOLERANCE:
-        order, rank = np.arange(len(gram)), len(gram)
-    else:
-        # The largest columns of the views are equally large: the first view's is to come first.
-        units *= np.repeat(1 + 0.01 * np.arange(len(largest)), np.diff(ends))
-        upper, order, rank, _ = pstrf(gram / units / units[:, None], tol=RANK_TOLERANCE)
-        order, upper = order - 1, np.triu(upper[:rank])
+    largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])
+    # Now the largest columns of all views are equal, and rounding must not choose among them.
+    apart = np.sqrt(largest) * (1 + 0.01 * np.arange(len(largest)))
+    units = np.repeat(apart, np.diff(ends))
+    upper, order, rank, _ = pstrf(gram / units / units[:, None], tol=RANK_TOLERANCE)
+    order, upper = order - 1, np.triu(upper[:rank])
     T, lifting = np.empty_like(upper), np.zeros((len(gram), rank))
     T[:, order] = upper
     lifting[order[:rank]] = solve_triangular(upper[:, :rank], np.eye(rank))

@@ -1,0 +1,187 @@
+"""A suggested number of clusters, what speaks for it, and its reading in words."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mkclust.types import Float
+
+# How often resamples must name the same number for a word.
+STRONG, MODERATE = 0.9, 0.6
+
+
+class Strength(NamedTuple):
+    """How far a suggestion is to be relied on: a word, and the number behind it.
+
+    Attributes
+    ----------
+    word : {"strong", "moderate", "weak", "none"}
+        "strong" from a share of 0.9 on, "moderate" from 0.6 on; "none" without evidence of
+        clusters.
+    share : float
+        Of the resamples, the share that names the same number of clusters; zero for "none".
+    """
+
+    word: str
+    share: float
+
+    @classmethod
+    def of(cls, share: float) -> "Strength":
+        """Return the strength that a share of the resamples gives."""
+        word = "strong" if share >= STRONG else "moderate" if share >= MODERATE else "weak"
+        return cls(word, share)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberOfClusters:
+    """How many clusters there seem to be, and what speaks for each number; ``print`` it.
+
+    Attributes
+    ----------
+    n_clusters : int
+        The suggestion; 1 where there is no evidence of clusters.
+    strength : Strength
+        A word, and the share of the resamples that name the same number.
+    k_values : ndarray of int of shape (s,)
+        The numbers that were tried, rising; what follows is in that order, too.
+    eigengaps : ndarray of shape (s,)
+        Relative gap between eigenvalues k - 1 and k of the mixed kernel, centered.
+    silhouettes : ndarray of shape (s,)
+        Mean silhouette of the k clusters in the k - 1 leading eigenvectors, by distances to the
+        centers.
+    stabilities : ndarray of shape (s,)
+        Mean adjusted Rand index of the clusters of a resample with those of all samples; NaN for
+        more clusters than a resample has samples.
+    expected_silhouettes : ndarray of shape (s,)
+        Mean silhouette of samples without clusters, of the same covariance: one cloud.
+    null_silhouettes : ndarray of shape (2, s)
+        What 95 % of such clouds lie between.
+    null_eigengaps : ndarray of shape (2, s)
+        The same for the eigengaps: where there are several views, with the samples of each
+        shuffled for themselves.
+    p_cloud : float
+        How likely one cloud without clusters is to show as clear clusters.
+    p_shuffled : float
+        How likely views that share nothing are to show as clear clusters; NaN for one view.
+    level : float
+        Both have to be as low as this to speak of clusters.
+    n_samples : int
+        How many samples there are.
+    n_used, n_tested : int
+        How many of them the criteria and the tests were computed on.
+    """
+
+    n_clusters: int
+    strength: Strength
+    k_values: np.ndarray
+    eigengaps: Float
+    silhouettes: Float
+    stabilities: Float
+    expected_silhouettes: Float
+    null_silhouettes: Float
+    null_eigengaps: Float
+    p_cloud: float
+    p_shuffled: float
+    level: float
+    n_samples: int
+    n_used: int
+    n_tested: int
+
+    @property
+    def excess(self) -> Float:
+        """How much higher silhouettes are than without clusters, which decides, (s,)."""
+        return self.silhouettes - self.expected_silhouettes
+
+    def report(self) -> str:
+        """Return the table of all numbers of clusters, and the reading in sentences.
+
+        Returns
+        -------
+        str
+        """
+        return "\n".join([self._title(), "", *self._table(), "", *self._sentences()])
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def _title(self) -> str:
+        """Return the suggestion in one line."""
+        if self.n_clusters == 1:
+            return "No evidence of clusters"
+        word, share = self.strength
+        return f"{self.n_clusters} clusters ({word}: {share:.0%} of the resamples say the same)"
+
+    def _table(self) -> list[str]:
+        """Return the table, a line for each number of clusters."""
+        lines = ["  k  eigengap  silhouette  without clusters  excess  stability"]
+        columns = zip(
+            self.eigengaps,
+            self.silhouettes,
+            self.expected_silhouettes,
+            self.excess,
+            self.stabilities,
+            strict=True,
+        )
+        for k, (gap, own, expected, excess, stability) in zip(self.k_values, columns, strict=True):
+            mark = "  <-" if k == self.n_clusters else ""
+            stable = "-" if np.isnan(stability) else f"{stability:.2f}"
+            lines.append(
+                f"{k:3}  {gap:8.2f}  {own:10.2f}  {expected:16.2f}  {excess:6.2f}  {stable:>9}"
+                f"{mark}"
+            )
+        return lines
+
+    def _sentences(self) -> list[str]:
+        """Return the reading, a sentence each."""
+        said = [
+            f"Eigengap: the share by which the spectrum of the mixed kernel drops where k clusters "
+            f"end; largest for {self._best(self.eigengaps)}.",
+            "Silhouette: how much nearer samples are to their own cluster than to the next; its "
+            "excess over one cloud of the same covariance is largest for "
+            f"{self._best(self.excess)}, and decides.",
+            "Stability: how far the clusters stay the same when a fifth of the samples is left out "
+            f"(1: all of them do); highest for {self._best(self.stabilities)}. It favors few "
+            "clusters.",
+            self._say_evidence(),
+        ]
+        # Two is where numbers of clusters begin: nothing lies beyond.
+        if self.n_clusters > 2 and self.n_clusters in (self.k_values[0], self.k_values[-1]):
+            end = "largest" if self.n_clusters == self.k_values[-1] else "smallest"
+            said.append(
+                f"It is the {end} number that was tried: pass a wider range to see what lies "
+                "beyond."
+            )
+        if self.n_used < self.n_samples:
+            said.append(
+                f"Computed on {self.n_used} of {self.n_samples} samples, the tests on "
+                f"{self.n_tested}."
+            )
+        return said
+
+    def _best(self, values: Float) -> str:
+        """Return the number of clusters at which a criterion is largest."""
+        return "none" if np.isnan(values).all() else f"k = {self.k_values[np.nanargmax(values)]}"
+
+    def _say_evidence(self) -> str:
+        """Say whether there are clusters at all, and why."""
+        cloud = f"p = {self.p_cloud:.2g}"
+        shared = f"p = {self.p_shuffled:.2g}"
+        several = not np.isnan(self.p_shuffled)
+        if self.n_clusters > 1:
+            also = f", and than in views that share nothing ({shared})" if several else ""
+            return (
+                f"Clusters are clearer than in one cloud of the same covariance ({cloud}){also}: "
+                f"there is more than one. Level {self.level:g}."
+            )
+        if self.p_cloud > self.level:
+            return (
+                "No number of clusters is clearer than in one cloud of the same covariance "
+                f"({cloud}, level {self.level:g}). What views share may still be a gradual change: "
+                "that is no cluster."
+            )
+        return (
+            f"Some clusters are clearer than in one cloud ({cloud}), but not clearer than in views "
+            f"that share nothing ({shared}, level {self.level:g}): if there are clusters, the "
+            "views do not share them. Ask about each view by itself."
+        )

@@ -1,0 +1,216 @@
+"""What a model was fitted on, looked at again: nothing of it was kept, so it is passed once more.
+
+What is passed must be what it was fitted on. Numbers of samples, names and shapes always tell; what
+a model remembers of its samples tells more, and is compared where it is there.
+"""
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from mkclust.blocks import Blocks, as_blocks
+from mkclust.blocks.base import check_finite
+from mkclust.discretize import assign
+from mkclust.kernels.on_the_fly import KernelRows
+from mkclust.linalg import to_host
+from mkclust.memory import require_memory
+from mkclust.methods.inputs import kind_of_input
+from mkclust.stack import DenseStack, KernelStack, RowSource, StreamedStack, as_stack
+from mkclust.types import Float
+
+# What differs by less than this share of the largest self-similarity is rounding.
+ROUNDING = 1e-6
+# Rounding may move single samples that are between two clusters, and no more than these.
+MOST_MOVED = 0.02
+
+
+def training_stack(model: Any, X: Any) -> KernelStack:
+    """Return the kernels that a model was fitted on, centered and scaled as in the fit.
+
+    Kernels of views are computed when their rows are asked for, whatever the fit did: nothing of
+    their size is made here.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        Fitted, without an approximation.
+    X : array, list, dict or source of rows
+        What it was fitted on.
+
+    Returns
+    -------
+    KernelStack
+    """
+    kernels, names = training_kernels(model, X), model.kernel_names_
+    known = model._extension.standards if hasattr(model, "_extension") else None
+    if known is not None and hasattr(model, "bank_"):
+        return StreamedStack(kernels, names, known)  # spares the pass that learns the means
+    stack = as_stack(
+        kernels,
+        center=model.center,
+        normalize=model.normalize,
+        psd=model.psd,
+        # What was checked in fit need not be checked again, but what was repaired must be.
+        validate=model.psd != "error" and model.validate and not hasattr(model, "bank_"),
+        names=names,
+    )
+    for name, new, old in zip(names, stack.standards, known or stack.standards, strict=True):
+        apart = [np.abs(new.diagonal - old.diagonal).max()]
+        if new.row_means is not None and old.row_means is not None:
+            apart.append(np.abs(new.row_means - old.row_means).max())
+        if max(apart) > ROUNDING * np.abs(old.diagonal).max():
+            raise ValueError(
+                f"{name} is not the kernel that the model was fitted on: its means over the "
+                "samples, or its diagonal, differ; pass the same kernels, samples in the same order"
+            )
+    return stack
+
+
+def training_kernels(model: Any, X: Any) -> Any:
+    """Return the kernels that a model was fitted on, neither centered nor scaled.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        Fitted, without an approximation.
+    X : array, list, dict or source of rows
+        What it was fitted on.
+
+    Returns
+    -------
+    KernelRows, RowSource, array or list of matrices
+        Of views the rows of their kernels; precomputed kernels as they are, in the order of the
+        fit.
+    """
+    names, n = model.kernel_names_, len(model.labels_)
+    if hasattr(model, "bank_"):
+        bank = copy(model.bank_).set_params(on_the_fly=True)
+        kernels = bank.transform(model._views(X, model, reset=False))
+        if kernels.shape[1] != n:
+            raise ValueError(f"X has {kernels.shape[1]} samples, the model was fitted on {n}")
+        if not isinstance(kernels, KernelRows):
+            raise ValueError("X holds other samples than the model was fitted on: pass the same")
+        return kernels
+    kind_of_input(X, "precomputed")  # refuses all that is not several matrices
+    rows = isinstance(X, RowSource)
+    count = X.n_kernels if rows else len(X)
+    if count != len(names):
+        raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
+    if isinstance(X, Mapping):
+        X = {str(name): kernel for name, kernel in X.items()}
+        if missing := [name for name in names if name not in X]:
+            raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
+        X = [X[name] for name in names]
+    if rows:
+        shapes = [(X.n_samples, X.n_samples)] * count
+    elif hasattr(X, "shape"):  # not to be taken apart: to do that to a file is to read it
+        shapes = [tuple(X.shape[1:])] * count
+    else:
+        shapes = [np.shape(K) for K in X]
+    for name, shape in zip(names, shapes, strict=True):
+        if shape != (n, n):
+            raise ValueError(
+                f"{name} has the shape {shape}, the model was fitted on {n} samples: pass "
+                f"the same {n} x {n} kernels"
+            )
+    return X
+
+
+def training_blocks(model: Any, X: Any) -> Blocks:
+    """Return the views that a model with an approximation was fitted on, in the order of the fit.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        Fitted, with an approximation.
+    X : list or dict of views, or table of shape (n, d)
+        What it was fitted on: arrays, files read by rows, or dask arrays.
+
+    Returns
+    -------
+    Blocks
+    """
+    blocks, n = as_blocks(model._known_views(X)), len(model.labels_)
+    if blocks.n_samples != n:
+        raise ValueError(f"X has {blocks.n_samples} samples, the model was fitted on {n}")
+    return blocks
+
+
+def training_features(model: Any, X: Any, samples: np.ndarray) -> list[Float]:
+    """Return the standardized features of some samples that a model was fitted on, view by view.
+
+    Parameters
+    ----------
+    model : InductiveClusterer
+        Fitted, with an approximation.
+    X : list or dict of views, or table of shape (n, d)
+        What it was fitted on.
+    samples : ndarray of int of shape (s,)
+        Their numbers.
+
+    Returns
+    -------
+    list of m ndarrays of shape (s, n_columns)
+    """
+    rising, places = np.unique(samples, return_inverse=True)
+    block = training_blocks(model, X).take(rising)
+    check_finite(block, rising)
+    features, matrix = model._features
+    if len(rising):
+        moved = assign(features.project(block, matrix), model._centers)
+        if np.mean(moved != np.asarray(model.labels_[rising])) > MOST_MOVED:
+            raise ValueError("X holds other samples than the model was fitted on: pass the same")
+    return [to_host(F)[places] for F in features.of(block)]
+
+
+def mixed_entries(stack: KernelStack, coefficients: Float, samples: np.ndarray | None) -> Float:
+    """Return ``sum_p c_p K_p`` among some samples.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    coefficients : ndarray of shape (m,)
+        What each of them is multiplied with.
+    samples : ndarray of int of shape (s,) or None
+        Their numbers; None for all.
+
+    Returns
+    -------
+    ndarray of shape (s, s)
+    """
+    if samples is None:
+        return stack.combine(coefficients).dense()
+    if not isinstance(stack, DenseStack):  # one pass for all kernels
+        return np.tensordot(coefficients, stack.entries(samples), 1)
+    found = np.zeros((len(samples), len(samples)))
+    for p in np.flatnonzero(coefficients).tolist():
+        found += coefficients[p] * stack.kernel(p).block(samples, samples)
+    return found
+
+
+def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
+    """Return the numbers of some samples, None for all, or say why there are no such samples."""
+    found = None if samples is None else np.asarray(samples)
+    if found is not None:
+        if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+            raise ValueError(
+                f"samples is an array of shape {found.shape} and type {found.dtype}: pass the "
+                "numbers of the samples in a list, or np.flatnonzero(mask) for a mask"
+            )
+        found = found.astype(np.intp)
+        outside = found[(found < 0) | (found >= n_samples)]
+        if len(outside):
+            raise ValueError(
+                f"samples names the sample {outside[0]}, the model was fitted on {n_samples}: pass "
+                f"numbers from 0 to {n_samples - 1}"
+            )
+    count = n_samples if found is None else len(found)
+    require_memory(
+        3 * 8 * count**2,
+        f"writing out the similarities of {count} samples",
+        "pass samples, the numbers of some of them",
+    )
+    return found

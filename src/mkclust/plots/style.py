@@ -1,0 +1,49 @@
+"""What all pictures share: colors, limits on what is drawn, titles and names that fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Two hues that stay apart for every common color vision deficiency, and in gray.
+BLUE, ORANGE = "#2b6ca3", "#d98324"
+INK, FAINT = "#222222", "#8a8a8a"
+# The orange of words: dark enough to be read on white.
+ORANGE_INK = "#9c5700"
+# Ten colors, told apart under deuteranopia and protanopia; more clusters reuse them.
+PALETTE: tuple[str, ...] = ("#332288", "#DDAA33", "#44AA99", "#CC6677", "#88CCEE")
+PALETTE += ("#117733", "#AA4499", "#999933", "#6F4E37", "#9A9A9A")
+MAX_TICKS = 25  # beyond this many clusters or classes not all of them are named
+
+
+def written(value: float) -> str:
+    """Return a value with three decimals, or with two digits where that would read zero."""
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.1e}"
+
+
+def shortened(name: Any, limit: int = 26) -> str:
+    """Return a name, its middle left out where it is too long for a tick label."""
+    name, half = str(name), (limit - 1) // 2
+    return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
+
+
+def set_titles(ax: Axes, text: str, x: str = "", y: str = "", pad: float = 8) -> None:
+    """Set a panel's title, and the names of its axes."""
+    ax.set_title(text, fontsize=11.5, fontweight="bold", loc="left", color=INK, pad=pad)
+    ax.set_xlabel(x, fontsize=10)
+    ax.set_ylabel(y, fontsize=10)
+
+
+def count_steps(ax: Axes, steps: int) -> None:
+    """Frame a curve over steps: whole numbers as ticks, and no more lines than its two scales."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["bottom", "left"]].set_color(FAINT)
+    margin = 0.04 * (steps - 1) or 0.5
+    ax.set_xlim(-margin, steps - 1 + margin)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if steps == 1:
+        ax.set_xticks([0])
