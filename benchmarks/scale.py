@@ -36,7 +36,8 @@ from mkclust.metrics import adjusted_rand_index, clustering_accuracy
 
 K = 20
 DIMENSIONS = (20, 35, 50)
-STRENGTHS = (0.8, 0.7, 0.0)
+# How far the clusters of each view are apart; the last view is noise.
+STRENGTHS = (1.2, 1.0, 0.0)
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
