@@ -1,11 +1,20 @@
 """The relaxed k-means problem of one kernel: its leading eigenvectors, by thin products alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import inner, orthonormalize, to_device, to_host, top_eigenpairs
+from mkclust.linalg import (
+    empty,
+    namespace,
+    noise,
+    orthonormalize,
+    to_device,
+    to_host,
+    top_eigenpairs,
+    zeros,
+)
 from mkclust.types import Array, Float
 
 # Iterations without progress after which rounding is taken to have set a limit.
@@ -54,6 +63,10 @@ class Relaxation:
         """Relative gap between eigenvalues k - 1 and k, where k centered clusters show."""
         return self._gap(self.n_clusters - 1)
 
+    def residuals(self) -> Array:
+        """Return by how much the vectors miss being eigenvectors, (n, b)."""
+        return self.products - self.vectors * to_device(self.eigenvalues, self.vectors)
+
     def gap_above(self, lower_bound: float) -> float:
         """Return how far, relatively, the value may lie above a lower bound of its minimum.
 
@@ -86,17 +99,17 @@ class Anchor:
     vectors: Array
     strength: float
 
-    def overlap(self, vectors: Array) -> Float:
+    def overlap(self, vectors: Array) -> Array:
         """Return ``H_0^T V``, (k, b)."""
-        return inner(self.vectors, vectors)
+        return self.vectors.T @ vectors
 
     def products(self, vectors: Array) -> Array:
         """Return what the anchor adds to the kernel's products with V, (n, b)."""
-        return self.vectors @ to_device(self.strength * self.overlap(vectors), vectors)
+        return self.vectors @ (self.strength * self.overlap(vectors))
 
     def offset(self, vectors: Array) -> float:
         """Return what the anchor adds to the alignment with orthonormal vectors."""
-        return self.strength * float((self.overlap(vectors) ** 2).sum())
+        return self.strength * sum_of_squares(self.overlap(vectors))
 
 
 @dataclass(frozen=True)
@@ -111,13 +124,18 @@ class Anchored:
         """Number of rows and columns."""
         return self.operator.shape
 
+    @property
+    def like(self) -> Array:
+        """An array that says where the vectors live."""
+        return self.anchor.vectors
+
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         return self.operator @ X + self.anchor.products(X)
 
-    def dense(self) -> Float:
+    def dense(self) -> Array:
         """Write the entries out, (n, n)."""
-        H = to_host(self.anchor.vectors)
+        H = self.anchor.vectors
         return self.operator.dense() + self.anchor.strength * (H @ H.T)
 
 
@@ -156,7 +174,7 @@ def relax(
     found = improve(operator, vectors, operator @ vectors, n_clusters, tol)
     while thorough and (missed := strays(operator, found, tol)) is not None:
         # They may lean on the guard vectors, which are among those found.
-        vectors = np.hstack([found.vectors, orthonormalize(missed, found.vectors)])
+        vectors = side_by_side(found.vectors, orthonormalize(missed, found.vectors))
         known, found = found, improve(operator, vectors, operator @ vectors, n_clusters, tol)
         if found.value <= known.value + tol * abs(known.value):
             break  # what was found is rounding: in single precision it never ends
@@ -191,19 +209,19 @@ def _complete(operator: Any, start: Array | None, width: int) -> Array:
     """Return orthonormal vectors to start from, as many as wanted."""
     known = 0 if start is None else start.shape[1]
     if known < width:
-        noise = np.random.default_rng(0).standard_normal((operator.shape[0], width - known))
+        drawn = noise((operator.shape[0], width - known), 0, getattr(operator, "like", operator))
         # Images of random vectors lean towards the leading eigenvectors; where the matrix has too
         # low a rank for that, the random vectors themselves fill up.
-        for fresh in (operator @ noise, noise):
+        for fresh in (operator @ drawn, drawn):
             new = orthonormalize(fresh, start)
-            start = new if start is None else np.hstack([start, new])
+            start = new if start is None else side_by_side(start, new)
     assert start is not None
     return start[:, :width]
 
 
-def relax_whole(M: Float, n_clusters: int) -> Relaxation:
+def relax_whole(M: Array, n_clusters: int) -> Relaxation:
     """Solve one kernel by a dense eigendecomposition."""
-    values, vectors = top_eigenpairs(M, min(n_clusters + 1, len(M)))
+    values, vectors = top_eigenpairs(M, min(n_clusters + 1, M.shape[0]))
     return Relaxation(n_clusters, vectors, M @ vectors, values)
 
 
@@ -213,29 +231,29 @@ def improve(
     """Improve leading eigenvectors by block Krylov steps with one matrix (thick restarts)."""
     n, width = vectors.shape
     capacity = 4 * width
-    rows, images = np.empty((capacity, n)), np.empty((capacity, n))
-    T = np.zeros((capacity, capacity))
+    rows, images = empty((capacity, n), vectors), empty((capacity, n), vectors)
+    T = zeros((capacity, capacity), vectors)
     size, progress = width, Progress()
-    rows[:width], images[:width] = vectors.T, products.T
-    T[:width, :width] = inner(vectors, products)
+    rows[:width, :], images[:width, :] = vectors.T, products.T
+    T[:width, :width] = vectors.T @ products
     while True:
         values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width)
-        vectors, products = (S.T @ rows[:size]).T, (S.T @ images[:size]).T
+        vectors, products = (S.T @ rows[:size, :]).T, (S.T @ images[:size, :]).T
         current = judged(vectors, products, values, n_clusters)
         progress.note(current.error)
         if current.error <= tol * current.value or progress.stalled:
             return current
         if size + width > capacity:
-            rows[:width], images[:width] = vectors.T, products.T
-            T[:width, :width] = np.diag(values)
+            rows[:width, :], images[:width, :] = vectors.T, products.T
+            T[:width, :width] = to_device(np.diag(values), T)
             size = width
-        new = orthonormalize(products - vectors * values, rows[:size].T)
+        new = orthonormalize(current.residuals(), rows[:size, :].T)
         if not new.shape[1]:
             return current  # an invariant subspace: the residuals are rounding
         fresh = operator @ new
         end = size + new.shape[1]
-        rows[size:end], images[size:end] = new.T, fresh.T
-        T[:end, size:end] = inner(rows[:end].T, fresh)
+        rows[size:end, :], images[size:end, :] = new.T, fresh.T
+        T[:end, size:end] = rows[:end, :] @ fresh
         T[size:end, :size] = T[:size, size:end].T
         size = end
 
@@ -263,40 +281,53 @@ def strays(operator: Any, found: Relaxation, tol: float) -> Array | None:
         Orthonormal vectors to take in, None where there is nothing to find.
     """
     n, k = operator.shape[0], found.n_clusters
+    xp, like = namespace(found.vectors), found.vectors
     level = found.eigenvalues[k - 1] + tol * found.value / k
-    scouts = operator @ np.random.default_rng(1).standard_normal((n, N_SCOUTS))
-    new = orthonormalize(np.hstack([found.vectors[:, k:], scouts]), found.vectors[:, :k])
-    rows = np.empty((k + new.shape[1] * MAX_SCOUT_STEPS, n))
-    images = np.empty((len(rows) - k, n))
-    rows[:k], size = found.vectors[:, :k].T, k
+    scouts = operator @ noise((n, N_SCOUTS), 1, like)
+    new = orthonormalize(side_by_side(found.vectors[:, k:], scouts), found.vectors[:, :k])
+    rows = empty((k + new.shape[1] * MAX_SCOUT_STEPS, n), like)
+    images = empty((rows.shape[0] - k, n), like)
+    rows[:k, :], size = found.vectors[:, :k].T, k
     for step in range(MAX_SCOUT_STEPS):
         if not new.shape[1]:
             break  # no other direction can be reached
         image = operator @ new
         end = size + new.shape[1]
-        rows[size:end], images[size - k : end - k] = new.T, image.T
+        rows[size:end, :], images[size - k : end - k, :] = new.T, image.T
         size = end
-        T = inner(rows[k:size].T, images[: size - k].T)
+        T = rows[k:size, :] @ images[: size - k, :].T
         values, S = top_eigenpairs((T + T.T) / 2, min(N_SCOUTS, size - k))
         if values[0] > level:
-            return (S[:, values > level].T @ rows[k:size]).T
-        leading = S[:, 0] @ images[: size - k]
-        leading -= (rows[:size] @ leading) @ rows[:size]
-        clear = values[0] + np.linalg.norm(leading) < level
+            above = int(np.sum(values > level))
+            return (S[:, :above].T @ rows[k:size, :]).T
+        leading = S[:, 0] @ images[: size - k, :]
+        leading = leading - (rows[:size, :] @ leading) @ rows[:size, :]
+        clear = values[0] + float(xp.linalg.vector_norm(leading)) < level
         if clear and step + 1 >= MIN_SCOUT_STEPS:
             break
-        new = orthonormalize(image, rows[:size].T)
+        new = orthonormalize(image, rows[:size, :].T)
     return None
 
 
 def judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:
     """Return a relaxation with the error that its residuals leave open."""
-    residuals = products - vectors * values
-    lengths = np.sqrt(to_host((residuals**2).sum(axis=0)))
+    found = Relaxation(n_clusters, vectors, products, values)
+    residuals = found.residuals()
+    lengths = np.sqrt(to_host(namespace(residuals).sum(residuals**2, axis=0)))
     # An eigenvalue lies within the residual, and within its square over the distance to the part
     # of the spectrum that the block does not hold, which begins about where the block ends.
     outside = values[-1] + lengths[-1]
     lengths = lengths[:n_clusters]
     distance = np.maximum(values[:n_clusters] - outside, lengths)
     distance[distance == 0] = 1
-    return Relaxation(n_clusters, vectors, products, values, float((lengths**2 / distance).sum()))
+    return replace(found, error=float((lengths**2 / distance).sum()))
+
+
+def side_by_side(*blocks: Array) -> Array:
+    """Return the columns of several thin matrices as one."""
+    return namespace(*blocks).concat(blocks, axis=1)
+
+
+def sum_of_squares(array: Array) -> float:
+    """Return the sum of the squares of all entries."""
+    return float(namespace(array).sum(array * array))

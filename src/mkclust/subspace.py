@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import inner, orthonormalize, to_host, top_eigenpairs
+from mkclust.linalg import (
+    empty,
+    namespace,
+    noise,
+    orthonormalize,
+    to_device,
+    to_host,
+    top_eigenpairs,
+    zeros,
+)
 from mkclust.relaxation import (
     Anchor,
     Anchored,
@@ -22,6 +31,7 @@ from mkclust.relaxation import (
     relax,
     relax_whole,
     strays,
+    sum_of_squares,
 )
 from mkclust.surfaces import CuttingSurfaces, Evaluation
 from mkclust.types import Array, Float
@@ -177,6 +187,7 @@ class Watched:
 
     def __init__(self, operator: Any):
         self._operator, self.shape, self.n_products = operator, operator.shape, 0
+        self.like = getattr(operator, "like", operator)
 
     def __matmul__(self, X: Array) -> Array:
         self.n_products += 1
@@ -190,7 +201,7 @@ def _start(
     if known is not None:
         basis.expand(known.vectors, weights)
         return known
-    basis.expand(np.random.default_rng(0).standard_normal((basis.n_samples, basis.width)), weights)
+    basis.expand(noise((basis.n_samples, basis.width), 0, basis.like), weights)
     progress = Progress()
     while True:
         found = basis.lift(weights, basis.evaluate(weights, n_clusters), n_clusters)
@@ -239,26 +250,28 @@ class Basis:
         self.capacity = max(3 * width, min(6 * width, n // 24))
         self.width, self.keep = width, 2 * width
         self.size, self.n_samples, self.n_passes = 0, n, 0
+        self.like = stack.like
         self._stack = stack
-        self._rows = np.empty((self.capacity, n))
-        self._images = np.empty((m, self.capacity, n))
-        self._G = np.empty((m, self.capacity, self.capacity))
+        self._rows = empty((self.capacity, n), self.like)
+        self._images = empty((m, self.capacity, n), self.like)
+        self._G = empty((m, self.capacity, self.capacity), self.like)
         self._anchor: Anchor | None = None
 
     def draw_to(self, anchor: Anchor | None) -> None:
         """Add an anchor to every combination, where there is one."""
         self._anchor = anchor
         if anchor is not None:
-            self._overlap = np.empty((anchor.vectors.shape[1], self.capacity))  # H_0^T V
+            # H_0^T V
+            self._overlap = empty((anchor.vectors.shape[1], self.capacity), self.like)
             self._overlap[:, : self.size] = anchor.overlap(self.vectors)
 
     @property
     def vectors(self) -> Array:
         """The basis, (n, r)."""
-        return self._rows[: self.size].T
+        return self._rows[: self.size, :].T
 
     @property
-    def G(self) -> Float:
+    def G(self) -> Array:
         """Every kernel seen from the basis, (m, r, r)."""
         return self._G[:, : self.size, : self.size]
 
@@ -270,29 +283,31 @@ class Basis:
         old, self.size = self.size, self.size + new.shape[1]
         images = self._stack.apply(new)
         self.n_passes += 1
-        self._rows[old : self.size] = new.T
+        self._rows[old : self.size, :] = new.T
         if self._anchor is not None:
             self._overlap[:, old : self.size] = self._anchor.overlap(new)
-        for G, image, stored in zip(self._G, images, self._images, strict=True):
-            stored[old : self.size] = image.T
-            block = inner(self.vectors, image)
-            block[old:] = (block[old:] + block[old:].T) / 2
-            G[: self.size, old : self.size] = block
-            G[old : self.size, : self.size] = block.T
+        for p in range(self._stack.n_kernels):
+            image = images[p, :, :]
+            self._images[p, old : self.size, :] = image.T
+            block = self.vectors.T @ image
+            block[old:, :] = (block[old:, :] + block[old:, :].T) / 2
+            self._G[p, : self.size, old : self.size] = block
+            self._G[p, old : self.size, : self.size] = block.T
 
     def evaluate(self, weights: Float, n_clusters: int) -> Evaluation:
         """Return the value and the alignments at some weights as seen from the basis."""
-        G, offset = self.G, 0.0
+        offset = 0.0
         values, S = top_eigenpairs(self._combined(weights), min(self.width, self.size))
         if self._anchor is not None:
             seen = self._overlap[:, : self.size] @ S[:, :n_clusters]
-            offset = self._anchor.strength * float((seen**2).sum())
+            offset = self._anchor.strength * sum_of_squares(seen)
         value = float(values[:n_clusters].sum())
-        return Evaluation(value, _alignments(S, G, n_clusters), (values, S), offset)
+        return Evaluation(value, _alignments(S, self.G, n_clusters), (values, S), offset)
 
-    def _combined(self, weights: Float) -> Float:
+    def _combined(self, weights: Float) -> Array:
         """Return a combination, anchor included, as seen from the basis, (r, r)."""
-        combined = np.tensordot(weights**2, self.G, 1)
+        G = self.G
+        combined = namespace(G).tensordot(to_device(weights**2, G), G, axes=1)
         if self._anchor is None:
             return combined
         Z = self._overlap[:, : self.size]
@@ -301,28 +316,27 @@ class Basis:
     def lift(self, weights: Float, evaluation: Evaluation, n_clusters: int) -> Relaxation:
         """Return the eigenvectors found in the basis as vectors over the samples."""
         values, S = evaluation.state
-        vectors = (S.T @ self._rows[: self.size]).T
-        products = np.zeros_like(vectors.T)
-        for c, images in zip(weights**2, self._images[:, : self.size], strict=True):
-            products += (c * S.T) @ images
+        vectors = (S.T @ self._rows[: self.size, :]).T
+        products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
+        for p, c in enumerate(weights**2):
+            products += (float(c) * S.T) @ self._images[p, : self.size, :]
         found = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
         return judged(vectors, found, values, n_clusters)
 
     def residuals(self, found: Relaxation) -> Array:
         """Return where the eigenvectors found in the basis still miss, orthonormal, (n, b)."""
-        missing = found.products - found.vectors * found.eigenvalues
-        return orthonormalize(missing, self.vectors)
+        return orthonormalize(found.residuals(), self.vectors)
 
     def _restrict(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""
         _, S = top_eigenpairs(self._combined(weights), self.keep)
-        self._rows[: self.keep] = S.T @ self._rows[: self.size]
+        old, self.size = self.size, self.keep
+        self._rows[: self.keep, :] = S.T @ self._rows[:old, :]
         if self._anchor is not None:
-            self._overlap[:, : self.keep] = self._overlap[:, : self.size] @ S
-        for G, stored in zip(self._G, self._images, strict=True):
-            stored[: self.keep] = S.T @ stored[: self.size]
-            G[: self.keep, : self.keep] = S.T @ G[: self.size, : self.size] @ S
-        self.size = self.keep
+            self._overlap[:, : self.keep] = self._overlap[:, :old] @ S
+        for p in range(self._stack.n_kernels):
+            self._images[p, : self.keep, :] = S.T @ self._images[p, :old, :]
+            self._G[p, : self.keep, : self.keep] = S.T @ self._G[p, :old, :old] @ S
 
 
 def _search_whole(
@@ -344,7 +358,7 @@ def _search_whole(
         target = _with_anchor(stack.combine(gamma**2), anchored)
         found = relax_whole(target.dense(), n_clusters)
         H = found.vectors[:, :n_clusters]
-        alignments = to_host((stack.apply(H) * H).sum(axis=(1, 2)))
+        alignments = to_host(namespace(H).sum(stack.apply(H) * H, axis=(1, 2)))
         offset = 0.0 if anchored is None else anchored.offset(H)
         return Evaluation(found.value, alignments, found, offset)
 
@@ -361,16 +375,17 @@ def _coarse_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float
     if m == 1 or 4 * size > n:
         return np.full(m, 1 / m)
     samples = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
-    G = to_host(stack.entries(samples))
+    G = stack.entries(samples)
     if anchor is not None:
         # Eigenvalues of a part of a kernel are about as much smaller as it has fewer samples.
-        H = orthonormalize(to_host(anchor.vectors)[samples])
+        H = namespace(anchor.vectors).take(anchor.vectors, to_device(samples, G), axis=0)
+        H = orthonormalize(H)
         anchor = Anchor(H, anchor.strength * size / n)
 
     def evaluate(gamma: Float) -> Evaluation:
-        combined = np.tensordot(gamma**2, G, 1)
+        combined = namespace(G).tensordot(to_device(gamma**2, G), G, axes=1)
         if anchor is not None:
-            combined += anchor.strength * (anchor.vectors @ anchor.vectors.T)
+            combined = combined + anchor.strength * (anchor.vectors @ anchor.vectors.T)
         values, S = top_eigenpairs(combined, n_clusters)
         offset = 0.0 if anchor is None else anchor.offset(S)
         return Evaluation(float(values.sum()), _alignments(S, G, n_clusters), None, offset)
@@ -378,7 +393,7 @@ def _coarse_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float
     return CuttingSurfaces(m).minimize(evaluate, FIRST_TOLERANCE)[0]
 
 
-def _alignments(S: Float, G: Float, n_clusters: int) -> Float:
+def _alignments(S: Array, G: Array, n_clusters: int) -> Float:
     """Return ``Tr(S_k^T G_p S_k)`` for every kernel."""
     S = S[:, :n_clusters]
-    return np.array([np.vdot(S, G_p @ S) for G_p in G])
+    return to_host(namespace(G).sum((G @ S) * S, axis=(1, 2)))

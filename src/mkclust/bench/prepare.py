@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.linalg import to_host
+from mkclust.linalg import captured
 from mkclust.methods.base import SHARE_TOLERANCE
 from mkclust.relaxation import relax
 from mkclust.stack import KernelStack, as_stack
@@ -113,8 +113,7 @@ class Prepared:
 
     def alignments(self, H: Float) -> Float:
         """Return the share of each kernel's own leading structure that a partition captures."""
-        captured = to_host((self.stack.apply(H) * H).sum(axis=(1, 2)))
-        return np.clip(captured / self.own_sums, 0, 1)
+        return np.clip(captured(self.stack.apply(H), H) / self.own_sums, 0, 1)
 
     def input(self, kind: str) -> Any:
         """Return what a clusterer is fitted on; it cannot change what the next one gets."""

@@ -16,7 +16,7 @@ from mkclust.diagnosis.noise import (
 from mkclust.discretize import discretize
 from mkclust.generalize import inverse
 from mkclust.kernels.on_the_fly import KernelRows
-from mkclust.linalg import to_host
+from mkclust.linalg import captured, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import training_kernels
 from mkclust.relaxation import Relaxation, relax
@@ -61,8 +61,8 @@ class ExaminedKernels:
 
     def captured(self) -> Float:
         """Return what the model's partition captures of each kernel, ``Tr(H^T K_p H)``."""
-        H = self._model.embedding_
-        return to_host((self._stack.apply(H) * H).sum(axis=(1, 2)))
+        H = to_device(self._model.embedding_, self._stack.like)
+        return captured(self._stack.apply(H), H)
 
     def structure(self) -> tuple[Sequence[Relaxation], Float]:
         """Return what each kernel shows, centered in any case, and the traces."""
@@ -77,7 +77,7 @@ class ExaminedKernels:
         found, k = self.own[p], self._model.n_clusters
         # As in fit: where the kernel has a rank below k, the coordinate is zero.
         scale = inverse(found.eigenvalues[:k], self.n_samples, self._stack.precision)
-        rows = to_host(found.products[:, :k] * scale)
+        rows = found.products[:, :k] * to_device(scale, found.products)
         return discretize(rows, k, n_init=self._model.n_init, random_state=self._seed)[0]
 
     def labels_without(self, p: int) -> np.ndarray | None:

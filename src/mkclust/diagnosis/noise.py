@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import gammaincc, ndtr
 from sklearn.cluster import KMeans
 
-from mkclust.linalg import to_host
+from mkclust.linalg import to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.stack import DenseStack, Operator, StreamedStack
 from mkclust.types import Array, Float
@@ -121,10 +121,10 @@ def centered_products(stack: DenseStack | StreamedStack) -> tuple[Float, WholeDi
     """Return ``<K_p, K_q>``, (m, m), and the diagonals of kernels exactly centered."""
     n = stack.n_samples
     # Scaling comes after centering and moves the center, so it takes both once more.
-    sums = to_host(stack.apply(np.ones((n, 1))))[:, :, 0]
+    sums = to_host(stack.apply(to_device(np.ones((n, 1)), stack.like)))[:, :, 0]
     totals = sums.sum(axis=1)
     gram = stack.gram() - 2 / n * sums @ sums.T + np.outer(totals, totals) / n**2
-    diagonals = np.array([kernel.diagonal() for kernel in stack.kernels])
+    diagonals = np.array([to_host(kernel.diagonal()) for kernel in stack.kernels])
     return gram, WholeDiagonals(diagonals - 2 / n * sums + totals[:, None] / n**2)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.linalg import namespace, to_host
 from mkclust.types import Array, Float
 
 
@@ -44,7 +45,8 @@ def alignment_errors(model: Any, X: Any, self_similarity: Array | None = None) -
     _check_mixes(model)
     similarities = model._similarities(X, self_similarity)
     alignments = model._extension.toward_centroids(model.coefficients_, model.labels_)
-    return 1 - alignments.embed(*similarities).max(axis=1)
+    found = alignments.embed(*similarities)
+    return to_host(1 - namespace(found).max(found, axis=1))
 
 
 def alignment_error(model: Any, X: Any, self_similarity: Array | None = None) -> float:

@@ -6,6 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.linalg import (
+    empty,
+    is_foreign,
+    namespace,
+    on_host,
+    precision_of,
+    to_device,
+    to_host,
+    zeros,
+)
 from mkclust.types import Array, Float
 
 
@@ -30,22 +40,27 @@ class Extension:
         How each kernel was centered and scaled.
     names : sequence of str
         Names of the kernels.
-    projections : sequence of m ndarrays of shape (n_samples, k)
+    projections : sequence of m arrays of shape (n_samples, k)
         What the similarities by each kernel are multiplied with.
     """
 
     standards: Sequence[Any]
     names: Sequence[str]
-    projections: Sequence[Float]
+    projections: Sequence[Array]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored of it: arrays of the host."""
+        return {name: on_host(value) for name, value in vars(self).items()}
 
     @classmethod
-    def of(cls, stack: Any, coefficients: Float, H: Float, eigenvalues: Float) -> "Extension":
+    def of(cls, stack: Any, coefficients: Float, H: Array, eigenvalues: Float) -> "Extension":
         """Return the extension of a partition H with the given eigenvalues.
 
         Where an eigenvalue is zero (the combined kernel has rank below k) the coordinate is zero.
         """
-        projection = H * inverse(eigenvalues, len(H), stack.precision)
-        return cls(stack.standards, stack.names, [c * projection for c in coefficients])
+        projection = H * to_device(inverse(eigenvalues, H.shape[0], stack.precision), H)
+        parts = [float(c) * projection for c in coefficients]
+        return cls(stack.standards, stack.names, parts)
 
     def toward_centroids(self, coefficients: Float, labels: np.ndarray) -> "Extension":
         """Return the alignments with the clusters' centroids, as such a function.
@@ -57,25 +72,26 @@ class Extension:
         means = members / members.sum(axis=0)
         return Extension(self.standards, self.names, [c * means for c in coefficients])
 
-    def embed_training(self, stack: Any) -> Float:
+    def embed_training(self, stack: Any) -> Array:
         """Embed the training samples by the same road as new ones, (n_samples, k).
 
         Their embedding is H itself but for rounding, for what a tolerance left open, and for what
         was repaired in a kernel and cannot be repaired in a new sample.
         """
-        own = np.stack([standard.diagonal for standard in self.standards])
+        diagonals = [standard.diagonal for standard in self.standards]
+        own = namespace(*diagonals).stack(diagonals)
         if not hasattr(stack, "sweep"):
             return self.embed(stack.given, own)
         # Kernels that are read or computed some rows at a time: all in one pass.
-        found = np.empty((stack.n_samples, self.projections[0].shape[1]))
+        found = empty((stack.n_samples, self.projections[0].shape[1]), stack.like)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            found[rows] = self.embed(blocks, own[:, rows])
+            found[rows, :] = self.embed(blocks, own[:, rows])
 
         stack.sweep(take)
         return found
 
-    def embed(self, cross: Sequence[Array], self_similarity: Float | None = None) -> Float:
+    def embed(self, cross: Sequence[Array], self_similarity: Array | None = None) -> Array:
         """Embed new samples.
 
         Parameters
@@ -83,12 +99,13 @@ class Extension:
         cross : m matrices of shape (n_new, n_samples)
             Similarities of the new samples to the training samples; or something with
             ``blocks()``, which gives some rows of all kernels at a time, with their place.
-        self_similarity : ndarray of shape (m, n_new), default=None
+        self_similarity : array of shape (m, n_new), default=None
             Similarities of the new samples to themselves. None serves where they are known.
 
         Returns
         -------
-        ndarray of shape (n_new, k)
+        array of shape (n_new, k)
+            Where the similarities live.
         """
         if hasattr(cross, "blocks"):
             own = self_similarity
@@ -96,26 +113,29 @@ class Extension:
                 self.embed(block, None if own is None else own[:, rows])
                 for rows, block in cross.blocks()
             ]
-            return np.concatenate(parts)
-        rows = np.zeros((cross[0].shape[0], self.projections[0].shape[1]))
+            return namespace(*parts).concat(parts)
+        rows = zeros((cross[0].shape[0], self.projections[0].shape[1]), cross[0])
         for p, (P, standard) in enumerate(zip(self.projections, self.standards, strict=True)):
-            given = None if self_similarity is None else self_similarity[p]
+            given = None if self_similarity is None else self_similarity[p, :]
             if standard.scale is not None and given is None:
                 given = self._known_self_similarity(p, cross[p])
             rows += standard.project(cross[p], P, given)
         return rows
 
-    def _known_self_similarity(self, index: int, cross: Array) -> Float:
+    def _known_self_similarity(self, index: int, cross: Array) -> Array:
         """Return the self-similarities of new samples where they follow from what is there."""
         standard = self.standards[index]
         n_new, n = cross.shape
         if n_new == n:
-            diagonal = np.asarray(cross.diagonal(), dtype=np.float64)
-            if np.allclose(diagonal, standard.diagonal, rtol=1e-6, atol=0) and _symmetric(cross):
+            xp, known = namespace(cross), to_device(standard.diagonal, cross)
+            diagonal = cross.diagonal() if not is_foreign(cross) else xp.linalg.diagonal(cross)
+            diagonal = xp.astype(diagonal, xp.float64)
+            same = bool(xp.all(xp.abs(diagonal - known) <= 1e-6 * xp.abs(known)))
+            if same and _symmetric(cross):
                 return diagonal
         constant = standard.constant_self_similarity()
         if constant is not None:
-            return np.full(n_new, constant)
+            return zeros((n_new,), cross) + constant
         raise ValueError(
             f"{self.names[index]}: scaling new samples needs their similarity to themselves, and "
             "it is not constant for this kernel; pass self_similarity, an array of shape "
@@ -125,6 +145,7 @@ class Extension:
 
 def _symmetric(matrix: Array) -> bool:
     """Return whether a matrix equals its transpose but for rounding, judged by one product."""
-    probe = np.random.default_rng(0).standard_normal(matrix.shape[0])
-    left, right = matrix @ probe, matrix.T @ probe
+    probe = np.random.default_rng(0).standard_normal((matrix.shape[0], 1))
+    thin = to_device(probe, matrix, precision_of(matrix))
+    left, right = to_host(matrix @ thin), to_host(matrix.T @ thin)
     return bool(np.abs(left - right).max() <= 1e-3 * np.abs(left).max())

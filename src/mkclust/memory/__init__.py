@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-def require_memory(n_bytes: int, purpose: str, advice: str) -> None:
+def require_memory(n_bytes: int, purpose: str, advice: str, *, there: int | None = None) -> None:
     """Refuse to start what cannot fit into memory.
 
     Parameters
@@ -29,15 +29,18 @@ def require_memory(n_bytes: int, purpose: str, advice: str) -> None:
         What it is needed for, as the subject of a sentence.
     advice : str
         What to do about it.
+    there : int, default=None
+        What is available on the device that it is needed on; None asks for the host's memory.
 
     Raises
     ------
     MemoryError
         Where less than that is available. Where nothing is known, nothing is refused.
     """
-    there = available_bytes()
+    memory = "memory" if there is None else "the device's memory"
+    there = available_bytes() if there is None else there
     if there is not None and n_bytes > there:
         raise MemoryError(
-            f"{purpose} takes {in_units(n_bytes)} of memory, and {in_units(there)} are there: "
+            f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(there)} are there: "
             f"{advice}"
         )

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mkclust.blocks import is_dask
 from mkclust.discretize import discretize
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.linalg import to_host
+from mkclust.linalg import captured, copied, free_bytes, is_foreign, on_host, to_host
 from mkclust.memory import kernel_bytes, require_memory
 from mkclust.methods.distinct import count_distinct
 from mkclust.methods.documentation import fill
@@ -176,7 +176,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         ((3, 3), True)
         """
         check_is_fitted(self)
-        found = self._mixed_kernel(X, check_samples(samples, len(self.labels_)))
+        found = to_host(self._mixed_kernel(X, check_samples(samples, len(self.labels_))))
         return (found + found.T) / 2
 
     def describe_mixed_kernel(self) -> str:
@@ -299,7 +299,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     def _require_memory(self, bank: KernelBank, views: Any) -> None:
         """Refuse kernels of views that do not fit into memory, before any is computed."""
         m, n, dtype = bank.announce(views)
-        needed = kernel_bytes(n, m, dtype.itemsize)
+        needed, there = (
+            kernel_bytes(n, m, dtype.itemsize),
+            free_bytes(next(iter(named_views(views).values()))),
+        )
         if not hasattr(self, "predict"):
             name = type(self).__name__
             require_memory(
@@ -307,6 +310,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 f"{name} needs the entries of the kernels, and writing out {m} kernels of {n} "
                 "samples and a mix of them",
                 "use fewer samples, or a method that needs products only, such as SimpleMKKM",
+                there=there,
             )
         elif not bank.on_the_fly:
             require_memory(
@@ -315,11 +319,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 "pass kernels='on-the-fly' (of your own bank, on_the_fly=True) to compute the same "
                 "kernels when they are asked for, or approximation=Nystroem(n_components=200) to "
                 "do with features of the views",
+                there=there,
             )
 
     def _views(self, X: Any, noted_by: Any, *, reset: bool) -> Any:
         """Return what the bank takes; a plain table goes through scikit-learn's validation."""
-        if is_table(X):
+        if is_table(X) and not is_foreign(X):
             types = [np.float64, np.float32]
             least = 2 if reset else 1
             return validate_data(noted_by, X, reset=reset, dtype=types, ensure_min_samples=least)
@@ -327,12 +332,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     def _common_attributes(self, stack: KernelStack, solution: Solution) -> dict[str, Any]:
         """Return what every method learns, labels included."""
-        H = to_host(solution.partition)
+        H = solution.partition
         rows, more = self._rows(stack, solution)
         embedding, rows, *further = stack.lift(H, rows, *self._further_rows(stack, solution))
         learned: dict[str, Any] = {
             # A copy, or what was lifted beside it would live as long as the model.
-            "embedding_": embedding if is_dask(embedding) else np.array(embedding),
+            "embedding_": embedding if is_dask(embedding) else copied(embedding),
             "_further": further,
             "weights_": solution.weights,
             "alignments_": self._alignments(stack, H),
@@ -347,26 +352,31 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         learned["labels_"], learned["_centers"] = self._discretize(rows)
         return learned | more
 
-    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Float]:
+    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
         return []
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Float, dict[str, Any]]:
+    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, dict[str, Any]]:
         """Return the rows that k-means clusters, and what they make known."""
-        return to_host(solution.partition), {}
+        return solution.partition, {}
 
     def _discretize(self, rows: Array) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings."""
         return discretize(rows, self.n_clusters, n_init=self.n_init, random_state=self.random_state)
 
-    def _alignments(self, stack: KernelStack, H: Float) -> Float:
+    def _alignments(self, stack: KernelStack, H: Array) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that H captures."""
-        captured = to_host((stack.apply(H) * H).sum(axis=(1, 2)))
+        shared = captured(stack.apply(H), H)
         own = [
             relax(stack.kernel(p), self.n_clusters, tol=SHARE_TOLERANCE, start=H).value
             for p in range(stack.n_kernels)
         ]
-        return np.clip(captured / np.array(own), 0, 1)
+        return np.clip(shared / np.array(own), 0, 1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored of a model: arrays of the host, that load wherever they may."""
+        state = super().__getstate__()
+        return {name: on_host(value) for name, value in state.items()}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "labels_")

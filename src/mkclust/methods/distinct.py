@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mkclust.linalg import to_host
+from mkclust.linalg import to_device, to_host
 from mkclust.stack import KernelStack
 
 
@@ -16,12 +16,13 @@ def count_distinct(stack: KernelStack) -> int:
     mix = np.random.default_rng(1).standard_normal(stack.n_kernels)
     bounds = np.zeros((stack.n_samples, 1))
     for p, standard in enumerate(stack.standards):
-        size = np.sqrt(np.abs(standard.diagonal))
+        size = np.sqrt(np.abs(to_host(standard.diagonal)))
         mix[p] /= (standard.scale is None and size.max() ** 2) or 1.0
-        size = size if standard.scale is None else size * standard.scale
+        size = size if standard.scale is None else size * to_host(standard.scale)
         # By Cauchy and Schwarz no sum of terms is larger, nor its rounding than a share of it.
         bounds[:, 0] += abs(mix[p]) * size * (size @ np.abs(probe).max(axis=1))
-    prints = np.tensordot(mix, to_host(stack.apply(probe)), 1)
+    images = to_host(stack.apply(to_device(probe, stack.like)))
+    prints = np.tensordot(mix, images, 1)
     order = np.argsort(prints[:, 0])
     apart = np.abs(np.diff(prints[order], axis=0))
     rounding = stack.precision * (bounds[order][1:] + bounds[order][:-1])

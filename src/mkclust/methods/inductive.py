@@ -12,7 +12,7 @@ from mkclust.blocks.base import check_finite
 from mkclust.discretize import assign
 from mkclust.generalize import Extension
 from mkclust.kernels import Linear
-from mkclust.linalg import to_host
+from mkclust.linalg import check_one_place, namespace, to_host
 from mkclust.memory import require_memory
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.inputs import kind_of_input, looks_like_kernel
@@ -181,7 +181,7 @@ class InductiveClusterer(
             return self.bank_.transform(views), self.bank_.self_similarity(views)
         cross = self._cross_kernels(X)
         if self_similarity is not None:
-            self_similarity = np.asarray(self_similarity, dtype=np.float64)
+            self_similarity = to_host(self_similarity)
             expected = (len(cross), cross[0].shape[0])
             if self_similarity.shape != expected:
                 raise ValueError(
@@ -200,11 +200,12 @@ class InductiveClusterer(
         if solution.coefficients is not None and not stack.compressed:
             extension: Extension = learned["_extension"]
             alignments = extension.toward_centroids(solution.coefficients, learned["labels_"])
-            best = alignments.embed_training(stack).max(axis=1)
-            learned["alignment_error_"] = float((1 - best).mean())
+            found = alignments.embed_training(stack)
+            xp = namespace(found)
+            learned["alignment_error_"] = float(xp.mean(1 - xp.max(found, axis=1)))
         return learned
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Float, dict[str, Any]]:
+    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, dict[str, Any]]:
         """Embed the training samples by the same road as new ones, so that labels agree."""
         extension = self._extend(stack, solution)
         rows = extension.embed_training(stack)
@@ -223,8 +224,7 @@ class InductiveClusterer(
         assert solution.relaxation is not None
         assert solution.coefficients is not None
         values = solution.relaxation.eigenvalues[: self.n_clusters]
-        H = to_host(solution.partition)
-        return Extension.of(stack, solution.coefficients, H, values)
+        return Extension.of(stack, solution.coefficients, solution.partition, values)
 
     def _cross_kernels(self, X: Any) -> list[Array]:
         """Return the similarities of new samples to the training samples, checked."""
@@ -237,7 +237,9 @@ class InductiveClusterer(
             if missing := [name for name in names if name not in X]:
                 raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
             X = [X[name] for name in names]
+        X = [X[p] for p in range(len(X))]
         cross = [as_numbers(K, name) for name, K in zip(names, X, strict=True)]
+        check_one_place(cross, names)
         for name, K in zip(names, cross, strict=True):
             if K.ndim != 2 or K.shape[1] != n or K.shape[0] != cross[0].shape[0]:
                 raise ValueError(

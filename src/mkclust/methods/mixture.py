@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import to_host
+from mkclust.linalg import captured
 from mkclust.methods.solution import Solution
 from mkclust.relaxation import Relaxation, relax
 from mkclust.stack import KernelStack
@@ -71,7 +71,7 @@ class Mixture:
         """Return ``Tr(H^T K_p H)`` for every kernel."""
         self.n_passes += 1
         H = partition.vectors[:, : self.n_clusters]
-        return to_host((self.stack.apply(H) * H).sum(axis=(1, 2)))
+        return captured(self.stack.apply(H), H)
 
     def unexplained(self, partition: Relaxation) -> Float:
         """Return ``Tr(K_p (I - H H^T))`` for every kernel."""

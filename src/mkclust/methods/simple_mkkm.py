@@ -10,17 +10,17 @@ from sklearn.metrics import adjusted_rand_score
 from mkclust.blocks.distributed import contingency, is_dask
 from mkclust.discretize import discretize
 from mkclust.generalize import inverse
-from mkclust.linalg import inner, to_host
+from mkclust.linalg import to_device
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.parameters import Allowed, Choice, Either, Number
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.metrics import adjusted_rand_of_table
-from mkclust.relaxation import Relaxation, relax
+from mkclust.relaxation import Relaxation, relax, sum_of_squares
 from mkclust.stack import KernelStack
 from mkclust.subspace import ANCHOR_TOLERANCE, Search, search
 from mkclust.surfaces import CuttingSurfaces
-from mkclust.types import Array, Float
+from mkclust.types import Array
 
 # The learned weights suppress structure where the partition keeps less than this share of the
 # average kernel's leading directions, and agrees with its clusters to less than this.
@@ -115,18 +115,19 @@ def solve_simple_mkkm(
     )
 
 
-def _projections(stack: KernelStack, found: Search) -> list[Float] | None:
+def _projections(stack: KernelStack, found: Search) -> list[Array] | None:
     """Return an anchored partition as a function of similarities; others follow from their mix."""
     if found.anchor is None:
         return None
     k, m, baseline = found.relaxation.n_clusters, stack.n_kernels, found.baseline
-    H = to_host(found.relaxation.vectors[:, :k])
-    H = H * inverse(found.relaxation.eigenvalues[:k], stack.n_samples, stack.precision)
+    H = found.relaxation.vectors[:, :k]
+    values = found.relaxation.eigenvalues[:k]
+    H = H * to_device(inverse(values, stack.n_samples, stack.precision), H)
     # H_0 is a function of the average kernel, which the anchor adds to the mix: H_0 = K H_0 / L_0.
-    H_0 = to_host(found.anchor.vectors)
+    H_0 = found.anchor.vectors
     scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
-    shared = (H_0 * scale) @ (found.anchor.strength * (H_0.T @ H)) / m**2
-    return [c * H + shared for c in found.weights**2]
+    shared = (H_0 * to_device(scale, H_0)) @ (found.anchor.strength * (H_0.T @ H)) / m**2
+    return [float(c) * H + shared for c in found.weights**2]
 
 
 def _agreement(first: Array, second: Array, n_clusters: int) -> float:
@@ -143,7 +144,7 @@ def structure_kept(partition: Array, baseline: Relaxation) -> float:
     need not be kept.
     """
     leading = max(baseline.n_clusters - 1, 1)
-    return float((inner(baseline.vectors[:, :leading], partition) ** 2).sum()) / leading
+    return sum_of_squares(baseline.vectors[:, :leading].T @ partition) / leading
 
 
 class SimpleMKKM(InductiveClusterer):
@@ -350,7 +351,7 @@ class SimpleMKKM(InductiveClusterer):
 
     def _clusters(self, stack: KernelStack, partition: Array) -> np.ndarray:
         """Return clusters to compare; always of one seed, so that the anchor hangs on none."""
-        rows = to_host(stack.lift_some(partition))
+        rows = stack.lift_some(partition)
         return discretize(rows, self.n_clusters, n_init=self.n_init, random_state=0)[0]
 
     def _explain_stop(self, solution: Solution) -> str:
@@ -366,12 +367,13 @@ class SimpleMKKM(InductiveClusterer):
             f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
         )
 
-    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Float]:
+    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return the rows of the average kernel's partition."""
         baseline, k = solution.baseline, self.n_clusters
         assert baseline is not None
         scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
-        return [to_host(baseline.products[:, :k] * scale)]
+        products = baseline.products[:, :k]
+        return [products * to_device(scale, products)]
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

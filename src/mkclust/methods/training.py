@@ -57,10 +57,10 @@ def training_stack(model: Any, X: Any) -> KernelStack:
         names=names,
     )
     for name, new, old in zip(names, stack.standards, known or stack.standards, strict=True):
-        apart = [np.abs(new.diagonal - old.diagonal).max()]
+        apart = [np.abs(to_host(new.diagonal) - to_host(old.diagonal)).max()]
         if new.row_means is not None and old.row_means is not None:
-            apart.append(np.abs(new.row_means - old.row_means).max())
-        if max(apart) > ROUNDING * np.abs(old.diagonal).max():
+            apart.append(np.abs(to_host(new.row_means) - to_host(old.row_means)).max())
+        if max(apart) > ROUNDING * np.abs(to_host(old.diagonal)).max():
             raise ValueError(
                 f"{name} is not the kernel that the model was fitted on: its means over the "
                 "samples, or its diagonal, differ; pass the same kernels, samples in the same order"
@@ -182,12 +182,12 @@ def mixed_entries(stack: KernelStack, coefficients: Float, samples: np.ndarray |
     ndarray of shape (s, s)
     """
     if samples is None:
-        return stack.combine(coefficients).dense()
+        return to_host(stack.combine(coefficients).dense())
     if not isinstance(stack, DenseStack):  # one pass for all kernels
-        return np.tensordot(coefficients, stack.entries(samples), 1)
+        return np.tensordot(coefficients, to_host(stack.entries(samples)), 1)
     found = np.zeros((len(samples), len(samples)))
     for p in np.flatnonzero(coefficients).tolist():
-        found += coefficients[p] * stack.kernel(p).block(samples, samples)
+        found += coefficients[p] * to_host(stack.kernel(p).block(samples, samples))
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from mkclust.linalg import check_one_place, free_bytes, namespace, rounding_of
 from mkclust.memory import available_bytes, require_memory
 from mkclust.stack.base import KernelStack, Operator, Standard
 from mkclust.stack.checks import (
@@ -27,7 +28,6 @@ from mkclust.stack.checks import (
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.rows import MatrixRows, RowSource, Slab
 from mkclust.stack.streamed import StreamedStack, first_look
-from mkclust.types import Float
 
 __all__ = [
     "DenseStack",
@@ -126,6 +126,7 @@ def as_stack(
     who = [describe(index, name) for index, name in enumerate(names)]
     matrices = [as_numbers(matrix, label) for matrix, label in zip(slices, who, strict=True)]
     _check_sizes(matrices, who)
+    check_one_place(matrices, who)
     stacked, standards = [], []
     for matrix, label in zip(matrices, who, strict=True):
         kernel = given = StandardizedKernel(matrix, learn_centering(matrix, label, center))
@@ -213,12 +214,13 @@ def _stream(
         standard = learn_centering(matrix, label, center)
         lengths = standard.centered_diagonal()
         if validate:
-            rounding = np.sqrt(np.finfo(matrix.dtype).eps) * entry
+            rounding, xp = np.sqrt(rounding_of(matrix)) * entry, namespace(lengths)
+            least, most = float(xp.min(lengths)), float(xp.max(lengths))
             # No entry of a positive semidefinite matrix exceeds its diagonal.
-            if lengths.min() < -rounding or (not center and entry > lengths.max() + rounding):
+            if least < -rounding or (not center and entry > most + rounding):
                 raise ValueError(
                     f"{label} is indefinite: its self-similarities{' after centering' * center} "
-                    f"are {lengths.min():.3g} to {lengths.max():.3g}, its largest entry is "
+                    f"are {least:.3g} to {most:.3g}, its largest entry is "
                     f"{entry:.3g}; pass a kernel, not distances, or validate=False to skip this "
                     "check"
                 )
@@ -264,7 +266,7 @@ def _collect(
         kernels = kernels[()] if _is_dataset(kernels) else kernels
         if not lazily and isinstance(kernels, np.ndarray) and kernels.flags.c_contiguous:
             kernels = whole = np.asarray(kernels)
-        matrices = list(kernels)
+        matrices = [kernels[p, :, :] for p in range(kernels.shape[0])]
     else:
         raise TypeError(
             f"kernels of type {type(kernels).__name__}: pass an array of shape (m, n, n), or a "
@@ -298,8 +300,9 @@ def _named(count: int, names: Sequence[str] | None) -> list[str]:
 def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKernel:
     """Return the kernel if it looks positive semidefinite, else refuse or repair it."""
     smallest, largest = smallest_eigenvalue_seen(kernel)
-    smallest = min(smallest, float(kernel.diagonal().min()))
-    if smallest >= -np.sqrt(np.finfo(kernel.matrix.dtype).eps) * largest:
+    diagonal = kernel.diagonal()
+    smallest = min(smallest, float(namespace(diagonal).min(diagonal)))
+    if smallest >= -np.sqrt(rounding_of(kernel.matrix)) * largest:
         return kernel
     if psd == "error":
         raise ValueError(
@@ -315,8 +318,11 @@ def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKer
         5 * 8 * n**2,
         f"{who} is indefinite, and dropping the negative part of a kernel of {n} samples",
         "pass psd='shift', which takes no copy, or use fewer samples",
+        there=free_bytes(kernel.like),
     )
-    values, vectors = np.linalg.eigh(kernel.dense())
-    clipped: Float = (vectors * np.maximum(values, 0)) @ vectors.T
+    whole = kernel.dense()
+    xp = namespace(whole)
+    values, vectors = xp.linalg.eigh(whole)
+    clipped = (vectors * xp.where(values > 0, values, 0.0)) @ vectors.T
     clipped = (clipped + clipped.T) / 2
-    return StandardizedKernel(clipped, Standard(np.diag(clipped).copy()))
+    return StandardizedKernel(clipped, Standard(xp.linalg.diagonal(clipped) + 0.0))

@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse
 
+from mkclust.linalg import astype, empty, is_foreign, namespace, on_host, ranges, to_device, zeros
 from mkclust.types import Array, Float
+
+# Rows of similarities that are projected at a time, on a host and on a device.
+PROJECTED_ROWS, PROJECTED_ROWS_ON_DEVICE = 256, 4096
 
 
 class Operator(Protocol):
@@ -16,10 +21,14 @@ class Operator(Protocol):
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
 
+    @property
+    def like(self) -> Array:
+        """An array that says where the vectors live that this can be multiplied with."""
+
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
 
-    def dense(self) -> Float:
+    def dense(self) -> Array:
         """Write the entries out, (n, n)."""
 
 
@@ -29,6 +38,10 @@ class KernelStack(Protocol):
     What is as long as the samples stays with the array library of the kernels; what is as long
     as the number of kernels comes out as NumPy float64.
     """
+
+    @property
+    def like(self) -> Array:
+        """An array that says where vectors over the samples live: beside it, in float64."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,24 +105,38 @@ class Standard:
 
     Attributes
     ----------
-    diagonal : ndarray of shape (n_samples,)
+    diagonal : array of shape (n_samples,)
         Self-similarities before any centering or scaling.
-    row_means : ndarray of shape (n_samples,) or None
+    row_means : array of shape (n_samples,) or None
         None where the kernel is not centered.
-    scale : ndarray of shape (n_samples,) or None
+    scale : array of shape (n_samples,) or None
         None where the kernel is not scaled.
     """
 
-    diagonal: Float
-    row_means: Float | None = None
-    scale: Float | None = None
+    diagonal: Array
+    row_means: Array | None = None
+    scale: Array | None = None
+
+    def beside(self, like: Array) -> "Standard":
+        """Return the same with its arrays where another array lives."""
+
+        def moved(array: Array | None) -> Array | None:
+            return None if array is None else to_device(array, like)
+
+        return Standard(moved(self.diagonal), moved(self.row_means), moved(self.scale))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored of it: arrays of the host."""
+        return {name: on_host(value) for name, value in vars(self).items()}
 
     @property
     def mean(self) -> float:
         """Mean of all entries of the kernel."""
-        return 0.0 if self.row_means is None else float(self.row_means.mean())
+        return (
+            0.0 if self.row_means is None else float(namespace(self.row_means).mean(self.row_means))
+        )
 
-    def centered_diagonal(self) -> Float:
+    def centered_diagonal(self) -> Array:
         """Return the self-similarities after centering, before scaling, (n_samples,)."""
         if self.row_means is None:
             return self.diagonal
@@ -117,45 +144,64 @@ class Standard:
 
     def constant_self_similarity(self) -> float | None:
         """Return the self-similarity all training samples share, or None where they differ."""
-        first = self.diagonal[0]
+        xp, first = namespace(self.diagonal), float(self.diagonal[0])
         # A float32 kernel computes its unit diagonal to about 1e-6.
-        shared = np.all(np.abs(self.diagonal - first) <= 1e-6 * abs(first))
-        return float(first) if shared else None
+        shared = xp.all(xp.abs(self.diagonal - first) <= 1e-6 * abs(first))
+        return first if shared else None
 
-    def project(self, cross: Array, P: Float, self_similarity: Float | None) -> Float:
+    def project(self, cross: Array, P: Array, self_similarity: Array | None) -> Array:
         """Multiply the standardized similarities of new samples to the training ones with P.
 
         Parameters
         ----------
         cross : array of shape (n_new, n_samples)
-            Similarities as they come, neither centered nor scaled.
-        P : ndarray of shape (n_samples, b)
+            Similarities as they come, neither centered nor scaled. What else is given is brought
+            to where they live.
+        P : array of shape (n_samples, b)
             What to multiply with.
-        self_similarity : ndarray of shape (n_new,) or None
+        self_similarity : array of shape (n_new,) or None
             The new samples' similarities to themselves; needed only to scale.
 
         Returns
         -------
-        ndarray of shape (n_new, b)
+        array of shape (n_new, b)
         """
-        if self.scale is not None:
-            P = P * self.scale[:, None]
-        if self.row_means is not None:
-            P = P - P.mean(axis=0)  # cancels the new samples' own means exactly
-        rows, means = np.empty((cross.shape[0], P.shape[1])), np.zeros(cross.shape[0])
+        here, P, xp = self.beside(cross), to_device(P, cross), namespace(cross)
+        if here.scale is not None:
+            P = P * here.scale[:, None]
+        if here.row_means is not None:
+            P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
+        n_new = cross.shape[0]
+        rows, means = empty((n_new, P.shape[1]), cross), zeros((n_new,), cross)
         # In float64 whatever the similarities are, some rows at a time to spare the memory.
-        for start in range(0, len(rows), 256):
-            block = cross[start : start + 256].astype(np.float64, copy=False)
-            rows[start : start + 256] = block @ P
-            if self.row_means is not None:
-                means[start : start + 256] = np.asarray(block.mean(axis=1)).reshape(-1)
-        if self.row_means is not None:
-            rows -= self.row_means @ P
-        if self.scale is None:
+        for some in ranges(
+            n_new, PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
+        ):
+            block = _as_float64(cross[some, :])
+            rows[some, :] = block @ P
+            if here.row_means is not None:
+                means[some] = _row_means(block)
+        if here.row_means is not None:
+            rows -= here.row_means @ P
+        if here.scale is None:
             return rows
         if self_similarity is None:
             raise ValueError("scaling needs the self-similarity of the new samples")
-        lengths = self_similarity - 2 * means + self.mean
+        lengths = to_device(self_similarity, cross) - 2 * means + here.mean
         # A new sample at the very mean of the training samples has no direction: leave it at zero.
-        seen = lengths > 1e-10 * np.abs(self.centered_diagonal()).mean()
-        return rows * (seen / np.sqrt(np.where(seen, lengths, 1)))[:, None]
+        seen = lengths > 1e-10 * float(xp.mean(xp.abs(here.centered_diagonal())))
+        return rows * xp.where(seen, 1 / xp.sqrt(xp.where(seen, lengths, 1.0)), 0.0)[:, None]
+
+
+def _as_float64(block: Array) -> Array:
+    """Return a block of similarities, dense or sparse, in double precision."""
+    if scipy.sparse.issparse(block):
+        return block.astype(np.float64, copy=False)
+    return astype(block, "float64")
+
+
+def _row_means(block: Array) -> Array:
+    """Return the mean of every row of a dense or sparse block."""
+    if scipy.sparse.issparse(block):
+        return np.asarray(block.mean(axis=1)).reshape(-1)
+    return namespace(block).mean(block, axis=1)

@@ -6,11 +6,25 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
+from mkclust.linalg import (
+    as_floats,
+    astype,
+    is_foreign,
+    namespace,
+    noise,
+    precision_of,
+    ranges,
+    rounding_of,
+    to_device,
+    to_host,
+)
 from mkclust.stack.base import Operator, Standard
 from mkclust.types import Array, Float
 
 # Lanczos steps spent on each kernel in search of negative eigenvalues.
 LANCZOS_STEPS = 10
+# Rows and columns of the tiles that are held against their mirror images, on a host and a device.
+TILE, TILE_ON_DEVICE = 512, 4096
 
 
 def describe(index: int, name: str) -> str:
@@ -20,6 +34,8 @@ def describe(index: int, name: str) -> str:
 
 def as_numbers(matrix: Array, who: str) -> Array:
     """Return a matrix of floats, or say why it is none; float32 and float64 are not copied."""
+    if is_foreign(matrix):
+        return as_floats(matrix, who)
     if scipy.sparse.issparse(matrix):
         matrix = matrix.tocsr()
         if not matrix.has_canonical_format:
@@ -59,13 +75,20 @@ def check_square(matrix: Array, who: str) -> None:
         raise ValueError(f"{who} is empty, it has no samples: pass at least two")
 
 
-def row_sums(matrix: Array, who: str) -> Float:
+def row_sums(matrix: Array, who: str) -> Array:
     """Return the row sums in float64, having made sure that every entry is finite."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = np.asarray(matrix.sum(axis=1, dtype=np.float64)).reshape(-1)
-    if not np.all(np.isfinite(sums)):
-        n_nan = sum(int(np.isnan(part).sum()) for part in _row_blocks(matrix))
-        n_inf = sum(int(np.isinf(part).sum()) for part in _row_blocks(matrix))
+    if is_foreign(matrix):
+        xp = namespace(matrix)
+        parts = _row_blocks(matrix)
+        sums = xp.concat([xp.sum(part, axis=1, dtype=xp.float64) for part in parts])
+        finite = bool(xp.all(xp.isfinite(sums)))
+    else:
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = np.asarray(matrix.sum(axis=1, dtype=np.float64)).reshape(-1)
+        finite = bool(np.all(np.isfinite(sums)))
+    if not finite:
+        n_nan = sum(int(count(part, "isnan")) for part in _row_blocks(matrix))
+        n_inf = sum(int(count(part, "isinf")) for part in _row_blocks(matrix))
         if n_nan + n_inf == 0:
             raise ValueError(f"{who} has entries so large that sums overflow: rescale it")
         raise ValueError(
@@ -81,50 +104,66 @@ def check_symmetry(matrix: Array, who: str) -> None:
         largest = abs(matrix).max()
         apart = abs(matrix - matrix.T).max()
     else:
-        largest, apart = 0.0, 0.0
+        xp, largest, apart = namespace(matrix), 0.0, 0.0
         # Tile against mirrored tile, so that nothing of the kernel's size is allocated.
-        tiles = [slice(i, i + 512) for i in range(0, len(matrix), 512)]
+        n, side = matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE
+        tiles = list(ranges(n, side))
         for i, rows in enumerate(tiles):
             for columns in tiles[i:]:
                 tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
-                largest = max(largest, float(np.abs(tile).max()))
-                apart = max(apart, float(np.abs(tile - mirrored).max()))
-    if apart > np.sqrt(np.finfo(matrix.dtype).eps) * largest:
+                largest = max(largest, float(xp.max(xp.abs(tile))))
+                apart = max(apart, float(xp.max(xp.abs(tile - mirrored))))
+    if apart > np.sqrt(rounding_of(matrix)) * largest:
         raise ValueError(
             f"{who} is not symmetric: entries mirrored at the diagonal differ by up to {apart:.3g} "
             f"(largest entry {largest:.3g}); if that is meant, pass (K + K.T) / 2"
         )
 
 
+def diagonal_of(matrix: Array) -> Array:
+    """Return the diagonal of any kind of matrix in float64, (n,)."""
+    if is_foreign(matrix):
+        return astype(namespace(matrix).linalg.diagonal(matrix), "float64")
+    found = matrix.diagonal()
+    return astype(found if is_foreign(found) else np.asarray(found), "float64")
+
+
 def learn_centering(matrix: Array, who: str, center: bool) -> Standard:
     """Learn how to center one kernel, having made sure that something is left of it."""
     row_means = row_sums(matrix, who) / matrix.shape[0]
-    diagonal = np.asarray(matrix.diagonal(), dtype=np.float64)
+    diagonal = diagonal_of(matrix)
     standard = Standard(diagonal, row_means if center else None)
-    rounding = 1e3 * np.finfo(matrix.dtype).eps
-    if np.abs(standard.centered_diagonal()).mean() <= rounding * np.abs(diagonal).mean():
+    xp, rounding = namespace(diagonal), 1e3 * rounding_of(matrix)
+
+    def mean_size(vector: Array) -> float:
+        return float(xp.mean(xp.abs(vector)))
+
+    if mean_size(standard.centered_diagonal()) <= rounding * mean_size(diagonal):
         # An indefinite kernel may have a zero diagonal and something beside it.
-        probe = np.random.default_rng(0).standard_normal(matrix.shape[0])
-        image = matrix @ (probe - probe.mean() if center else probe)
+        probe = np.random.default_rng(0).standard_normal((matrix.shape[0], 1))
+        thin = to_device(probe - probe.mean() if center else probe, diagonal)
+        image = to_host(matrix @ astype(thin, precision_of(matrix)))
         rest = np.abs(image - image.mean() if center else image).max()
-        if rest <= rounding * np.abs(probe).sum() * np.abs(diagonal).mean():
-            constant = center and diagonal.any()
+        if rest <= rounding * np.abs(probe).sum() * mean_size(diagonal):
+            constant = center and bool(xp.any(diagonal != 0))
             state = "constant: nothing is left of it after centering" if constant else "zero"
             raise ValueError(f"{who} is {state}; leave it out")
     return standard
 
 
-def learn_scale(lengths: Float, matrix: Array, who: str) -> Float:
+def learn_scale(lengths: Array, matrix: Array, who: str) -> Array:
     """Return the scale that makes a diagonal one, or say which samples forbid it."""
-    rounding = 10 * np.finfo(matrix.dtype).eps * np.abs(matrix.diagonal()).mean()
-    empty = np.flatnonzero(lengths <= max(1e-10 * lengths.mean(), rounding))
-    if len(empty):
+    xp = namespace(lengths)
+    rounding = 10 * rounding_of(matrix) * float(xp.mean(xp.abs(diagonal_of(matrix))))
+    is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
+    if bool(xp.any(is_empty)):
+        empty = np.flatnonzero(to_host(is_empty, None))
         raise ValueError(
             f"{who}: {_listing(empty)} zero self-similarity (after centering: at the very mean of "
             "all samples) and cannot be scaled to a unit diagonal; drop those samples, leave the "
             "kernel out, or pass normalize=False"
         )
-    return 1 / np.sqrt(lengths)
+    return 1 / xp.sqrt(lengths)
 
 
 def smallest_eigenvalue_seen(kernel: Operator, seed: int = 0) -> tuple[float, float]:
@@ -134,21 +173,24 @@ def smallest_eigenvalue_seen(kernel: Operator, seed: int = 0) -> tuple[float, fl
     finding none is evidence, not proof.
     """
     n = kernel.shape[0]
-    v = np.random.default_rng(seed).standard_normal((n, 1))
-    basis, alphas, betas, unit = [v / np.linalg.norm(v)], [], [], 0.0
+    v = noise((n, 1), seed, getattr(kernel, "like", kernel))
+    xp = namespace(v)
+    basis, unit = v / xp.linalg.vector_norm(v), 0.0
+    alphas: list[float] = []
+    betas: list[float] = []
     for _ in range(min(LANCZOS_STEPS, n)):
-        image = np.asarray(kernel @ basis[-1])
-        unit = unit or float(np.abs(image).max()) or 1.0  # so that no square over- or underflows
+        last = basis[:, -1:]
+        image = kernel @ last
+        unit = unit or float(xp.max(xp.abs(image))) or 1.0  # so that no square over- or underflows
         image = image / unit
-        alphas.append(float((basis[-1] * image).sum()))
-        B = np.hstack(basis)
+        alphas.append(float(xp.sum(last * image)))
         for _ in range(2):  # full reorthogonalization keeps the few steps honest
-            image = image - B @ (B.T @ image)
-        length = float(np.linalg.norm(image))
+            image = image - basis @ (basis.T @ image)
+        length = float(xp.linalg.vector_norm(image))
         if length <= 1e-12 * max(map(abs, alphas)):
             break
         betas.append(length)
-        basis.append(image / length)
+        basis = xp.concat([basis, image / length], axis=1)
     T = np.diag(alphas)
     steps = np.arange(len(alphas) - 1)
     T[steps, steps + 1] = T[steps + 1, steps] = betas[: len(steps)]
@@ -158,12 +200,14 @@ def smallest_eigenvalue_seen(kernel: Operator, seed: int = 0) -> tuple[float, fl
 
 def smallest_eigenvalue(kernel: Operator) -> float:
     """Return the smallest eigenvalue, converged."""
-    n = kernel.shape[0]
+    n, like = kernel.shape[0], kernel.like
     if n <= 200:
-        return float(np.linalg.eigvalsh(kernel.dense())[0])
-    operator = scipy.sparse.linalg.LinearOperator(
-        (n, n), matvec=lambda v: np.asarray(kernel @ v.reshape(-1, 1)).reshape(-1), dtype=np.float64
-    )
+        return float(np.linalg.eigvalsh(to_host(kernel.dense()))[0])
+
+    def product(v: Float) -> Float:
+        return to_host(kernel @ to_device(v.reshape(-1, 1), like)).reshape(-1)
+
+    operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=product, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(n)
     return float(
         scipy.sparse.linalg.eigsh(operator, 1, which="SA", v0=start, return_eigenvectors=False)[0]
@@ -171,10 +215,17 @@ def smallest_eigenvalue(kernel: Operator) -> float:
 
 
 def _row_blocks(matrix: Array) -> Iterator[Array]:
-    """Yield the rows of a matrix in blocks of a few megabytes."""
-    for start in range(0, matrix.shape[0], 256):
-        block = matrix[start : start + 256]
+    """Yield the rows of a matrix in blocks of a few megabytes; on a device, of some hundred."""
+    height = max(1, 2**24 // matrix.shape[0]) if is_foreign(matrix) else 256
+    for rows in ranges(matrix.shape[0], height):
+        block = matrix[rows, :]
         yield block.data if scipy.sparse.issparse(block) else block
+
+
+def count(part: Array, what: str) -> int:
+    """Return how many entries satisfy a function of their library, such as "isnan"."""
+    xp = namespace(part)
+    return int(xp.sum(xp.astype(getattr(xp, what)(part), xp.int64)))
 
 
 def _listing(samples: Array) -> str:

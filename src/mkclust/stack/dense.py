@@ -1,21 +1,33 @@
-"""Kernels held as matrices: NumPy arrays, memory maps and SciPy sparse matrices."""
+"""Kernels held as matrices: arrays of any library, memory maps and SciPy sparse matrices."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from mkclust.linalg import (
+    astype,
+    empty,
+    free_bytes,
+    is_foreign,
+    namespace,
+    pick,
+    precision_of,
+    ranges,
+    rounding_of,
+    to_device,
+    to_host,
+    zeros,
+)
 from mkclust.memory import require_memory
 from mkclust.stack.base import Operator, Standard
+from mkclust.stack.sums import combined
 from mkclust.types import Array, Float
 
-# Entries combined at a time: few enough to stay in a core's own cache, many enough that threads
-# seldom wait for each other.
-BLOCK_ENTRIES = 2**17
+# Rows of all kernels that are written out at a time, on a host and on a device.
+GRAM_ROWS, GRAM_ROWS_ON_DEVICE = 64, 1024
 
 
 def _product(matrix: Array, X: Array) -> Array:
@@ -23,8 +35,8 @@ def _product(matrix: Array, X: Array) -> Array:
     if scipy.sparse.issparse(matrix):
         return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=np.float64)
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
-    thin = np.asarray(X.T, dtype=matrix.dtype)
-    return np.asarray(thin @ matrix, dtype=np.float64).T
+    thin = astype(X.T, precision_of(matrix))
+    return astype(thin @ matrix, "float64").T
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class StandardizedKernel:
 
     Attributes
     ----------
-    matrix : ndarray, memmap or sparse matrix of shape (n, n)
+    matrix : array of any library, memmap or sparse matrix of shape (n, n)
         The kernel as given.
     standard : Standard
         How it is centered and scaled.
@@ -46,52 +58,57 @@ class StandardizedKernel:
     shift: float = 0.0
 
     @property
-    def diagonal_shift(self) -> Float:
+    def diagonal_shift(self) -> Array:
         """What the shift adds to the diagonal in the end, (n,)."""
-        scale = self.standard.scale
-        return self.shift * (np.ones(self.shape[0]) if scale is None else scale**2)
+        return self.shift * _scale_of(self) ** 2
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
         return self.matrix.shape
 
+    @property
+    def like(self) -> Array:
+        """An array that says where the vectors live."""
+        return getattr(self.matrix, "like", self.matrix)
+
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         scale, centered = self.standard.scale, self.standard.row_means is not None
+        xp = namespace(X)
         Y = X if scale is None else X * scale[:, None]
         if centered:
-            Y = Y - Y.mean(axis=0)
+            Y = Y - xp.mean(Y, axis=0)
         Y = _product(self.matrix, Y)
         if centered:
-            Y = Y - Y.mean(axis=0)
+            Y = Y - xp.mean(Y, axis=0)
         if scale is not None:
             Y = Y * scale[:, None]
         return Y + self.diagonal_shift[:, None] * X if self.shift else Y
 
-    def dense(self) -> Float:
+    def dense(self) -> Array:
         """Write the entries out, (n, n)."""
         return self.block(slice(None), slice(None))
 
-    def block(self, rows: Array | slice, columns: Array | slice) -> Float:
+    def block(self, rows: Array | slice, columns: Array | slice) -> Array:
         """Return the entries of some rows and columns."""
-        part = self.matrix[rows][:, columns]
+        part = pick(pick(self.matrix, rows), columns, axis=1)
         part = part.toarray() if scipy.sparse.issparse(part) else part
-        part = np.array(part, dtype=np.float64)
+        part = namespace(part).astype(part, namespace(part).float64)  # a copy in any case
         standard = self.standard
         if standard.row_means is not None:
-            part -= standard.row_means[rows][:, None]
-            part -= standard.row_means[columns] - standard.mean
+            part -= pick(standard.row_means, rows)[:, None]
+            part -= pick(standard.row_means, columns) - standard.mean
         if standard.scale is not None:
-            part *= standard.scale[rows][:, None]
-            part *= standard.scale[columns]
+            part *= pick(standard.scale, rows)[:, None]
+            part *= pick(standard.scale, columns)
         if self.shift:
             everyone = np.arange(self.shape[0])
-            same = np.equal.outer(everyone[rows], everyone[columns])
-            part += same * self.diagonal_shift[columns]
+            same = np.equal.outer(everyone[rows], everyone[columns]).astype(np.float64)
+            part += to_device(same, part) * pick(self.diagonal_shift, columns)
         return part
 
-    def diagonal(self) -> Float:
+    def diagonal(self) -> Array:
         """Return the diagonal, (n,)."""
         lengths = self.standard.centered_diagonal() + self.shift
         return lengths if self.standard.scale is None else lengths * self.standard.scale**2
@@ -105,14 +122,19 @@ class Combination:
     """
 
     matrix: Any
-    left: Float
-    right: Float
-    shift: Float | None
+    left: Array
+    right: Array
+    shift: Array | None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
         return self.matrix.shape
+
+    @property
+    def like(self) -> Array:
+        """An array that says where the vectors live."""
+        return getattr(self.matrix, "like", self.matrix)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
@@ -121,14 +143,17 @@ class Combination:
             Y = Y - self.left @ (self.right.T @ X) - self.right @ (self.left.T @ X)
         return Y if self.shift is None else Y + self.shift[:, None] * X
 
-    def dense(self) -> Float:
+    def dense(self) -> Array:
         """Write the entries out, (n, n)."""
         matrix = self.matrix
-        M = np.array(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, np.float64)
+        matrix = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+        xp = namespace(matrix)
+        M = xp.astype(matrix, xp.float64)
         outer = self.left @ self.right.T
         M -= outer + outer.T
         if self.shift is not None:
-            M[np.diag_indices_from(M)] += self.shift
+            everyone = to_device(np.eye(self.shape[0]), M)
+            M += everyone * self.shift
         return M
 
 
@@ -166,7 +191,12 @@ class DenseStack:
     @property
     def precision(self) -> float:
         """Relative rounding of the entries."""
-        return max(float(np.finfo(matrix.dtype).eps) for matrix in self.given)
+        return max(map(rounding_of, self.given))
+
+    @property
+    def like(self) -> Array:
+        """An array that says where vectors over the samples live."""
+        return self.kernels[0].like
 
     @property
     def n_kernels(self) -> int:
@@ -197,89 +227,60 @@ class DenseStack:
 
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
-        products = np.empty((self.n_kernels, V.shape[1], self.n_samples))
-        for row, kernel in zip(products, self.kernels, strict=True):
-            row[...] = (kernel @ V).T
-        return products.transpose(0, 2, 1)
+        products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
+        for p, kernel in enumerate(self.kernels):
+            products[p, :, :] = (kernel @ V).T
+        return namespace(V).permute_dims(products, (0, 2, 1))
 
     def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
         if self.n_kernels == 1 and coefficients[0] == 1:
             return self.kernels[0]  # nothing to add up, so nothing to copy
         left, right, shift = [], [], None
-        for c, kernel in zip(coefficients, self.kernels, strict=True):
+        for c, kernel in zip(map(float, coefficients), self.kernels, strict=True):
             standard = kernel.standard
             if standard.row_means is not None:
-                scale = np.ones(self.n_samples) if standard.scale is None else standard.scale
+                scale = _scale_of(kernel)
                 right.append(scale)
                 left.append(c * scale * (standard.row_means - standard.mean / 2))
             if kernel.shift:
-                shift = c * kernel.diagonal_shift + (0 if shift is None else shift)
-        thin = np.empty((0, self.n_samples))
+                shift = c * kernel.diagonal_shift + (0.0 if shift is None else shift)
         return Combination(
-            self._sum(coefficients, out.matrix if isinstance(out, Combination) else None),
-            np.array(left).T if left else thin.T,
-            np.array(right).T if right else thin.T,
+            combined(
+                coefficients,
+                [kernel.matrix for kernel in self.kernels],
+                [kernel.standard.scale for kernel in self.kernels],
+                whole=self.whole,
+                out=out.matrix if isinstance(out, Combination) else None,
+            ),
+            self._columns(left),
+            self._columns(right),
             shift,
         )
 
-    def _sum(self, coefficients: Float, out: Array | None) -> Array:
-        """Return the sum of the scaled, uncentered matrices."""
-        matrices = [kernel.matrix for kernel in self.kernels]
-        scales = [kernel.standard.scale for kernel in self.kernels]
-        if all(scipy.sparse.issparse(matrix) for matrix in matrices):
-            return sum(
-                _scaled(matrix, c, scale)
-                for c, matrix, scale in zip(coefficients, matrices, scales, strict=True)
-            ).tocsr()
-        n = self.n_samples
-        if out is None:
-            out = np.empty((n, n), np.result_type(*(matrix.dtype for matrix in matrices)))
-        if self.whole is not None and all(scale is None for scale in scales):
-            flat = self.whole.reshape(len(matrices), -1)
-            np.dot(coefficients.astype(flat.dtype), flat, out=out.reshape(-1))
-            return out
-
-        columns = np.array([np.ones(n) if scale is None else scale for scale in scales], out.dtype)
-        rows = (coefficients[:, None] * columns).astype(out.dtype)
-        height = max(1, BLOCK_ENTRIES // n)
-
-        def fill(start: int) -> None:
-            block = slice(start, start + height)
-            if self.whole is not None:
-                parts = rows[:, block], columns, self.whole[:, block]
-                np.einsum("pi,pj,pij->ij", *parts, out=out[block])
-                return
-            out[block] = 0
-            scratch = np.empty_like(out[block])
-            for row, column, matrix in zip(rows, columns, matrices, strict=True):
-                part = matrix[block]
-                np.multiply.outer(row[block], column, out=scratch)
-                scratch *= part.toarray() if scipy.sparse.issparse(part) else part
-                out[block] += scratch
-
-        # NumPy lets go of the interpreter lock inside these loops, and every block is computed
-        # alike on whichever thread, so the result does not depend on their number.
-        starts = range(0, n, height)
-        with ThreadPoolExecutor(_n_threads() if len(starts) > 1 else 1) as pool:
-            list(pool.map(fill, starts))
-        return out
+    def _columns(self, vectors: Sequence[Array]) -> Array:
+        """Return vectors over the samples as the columns of a matrix."""
+        if not vectors:
+            return zeros((self.n_samples, 0), self.like)
+        return namespace(*vectors).stack(vectors, axis=0).T
 
     def traces(self) -> Float:
         """Return the m traces."""
-        return np.array([kernel.diagonal().sum() for kernel in self.kernels])
+        diagonals = [kernel.diagonal() for kernel in self.kernels]
+        return np.array([float(namespace(d).sum(d)) for d in diagonals])
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
-        total = np.zeros((self.n_kernels, self.n_kernels))
-        for start in range(0, self.n_samples, 64):
-            rows = slice(start, start + 64)
-            parts = [kernel.block(rows, slice(None)).reshape(-1) for kernel in self.kernels]
-            blocks = np.stack(parts)
+        m, xp = self.n_kernels, namespace(self.like)
+        total = zeros((m, m), self.like)
+        height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else GRAM_ROWS
+        for rows in ranges(self.n_samples, height):
+            parts = [kernel.block(rows, slice(None)) for kernel in self.kernels]
+            blocks = xp.stack([xp.reshape(part, (-1,)) for part in parts])
             total += blocks @ blocks.T
-        return total
+        return to_host(total)
 
-    def entries(self, samples: Array | None = None) -> Float:
+    def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
         count = self.n_samples if samples is None else len(samples)
         size = self.n_kernels * count**2 * 8
@@ -287,32 +288,16 @@ class DenseStack:
             size,
             f"writing out {self.n_kernels} kernels of {count} samples",
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
+            there=free_bytes(self.like),
         )
         part: Array | slice = slice(None) if samples is None else samples
-        out = np.empty((self.n_kernels, count, count))
-        for matrix, kernel in zip(out, self.kernels, strict=True):
-            matrix[...] = kernel.block(part, part)
+        out = empty((self.n_kernels, count, count), self.like)
+        for p, kernel in enumerate(self.kernels):
+            out[p, :, :] = kernel.block(part, part)
         return out
 
 
-def _scaled(matrix: Array, c: float, scale: Float | None) -> Array:
-    """Return a sparse matrix times a number, and times the scale of its rows and columns."""
-    one = matrix.dtype.type
-    if scale is None:
-        return matrix * one(c)
-    diagonal = scipy.sparse.diags_array(scale.astype(matrix.dtype))
-    return diagonal @ matrix @ (diagonal * one(c))
-
-
-@cache
-def _thread_pools() -> Any:
-    """Return the handles of the linear algebra's threads; finding them takes milliseconds."""
-    from threadpoolctl import ThreadpoolController  # comes with scikit-learn
-
-    return ThreadpoolController().select(user_api="blas")
-
-
-def _n_threads() -> int:
-    """Return how many threads the user lets the linear algebra have."""
-    limits = [pool["num_threads"] for pool in _thread_pools().info()]
-    return min(limits, default=1)
+def _scale_of(kernel: StandardizedKernel) -> Array:
+    """Return what the rows and columns of a kernel are multiplied with, ones where nothing."""
+    scale = kernel.standard.scale
+    return zeros((kernel.shape[0],), kernel.like) + 1.0 if scale is None else scale
