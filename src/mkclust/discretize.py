@@ -9,6 +9,17 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from mkclust.blocks.distributed import DaskBlocks, is_dask, persist, reduce_blocks
+from mkclust.linalg import (
+    astype,
+    free_bytes,
+    is_foreign,
+    namespace,
+    pick,
+    precision_of,
+    ranges,
+    to_device,
+    to_host,
+)
 from mkclust.types import Array, Float
 
 # Two centers are equally near where their squared distances differ by less than this; unit rows
@@ -17,13 +28,16 @@ TIE = 1e-9
 # Up to so many rows, k-means learns from all of them, wherever they are; beyond, from a sample, and
 # gives the others to the nearest center some at a time.
 ALL_ROWS, SAMPLE_ROWS, BLOCK_ROWS = 100_000, 50_000, 1 << 16
+# On a device, as many at a time as have so many distances to the centers.
+DEVICE_DISTANCES = 1 << 24
 
 
-def normalize_rows(rows: Float) -> Float:
+def normalize_rows(rows: Array) -> Array:
     """Return the rows scaled to unit length; a zero row has no direction and becomes zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    xp = namespace(rows)
+    lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
     # Rows of an orthonormal matrix are of the order sqrt(k / n); far below that is rounding.
-    return np.where(lengths > 1e-15, rows, 0) / np.where(lengths > 1e-15, lengths, 1)
+    return xp.where(lengths > 1e-15, rows, 0.0) / xp.where(lengths > 1e-15, lengths, 1.0)
 
 
 def discretize(
@@ -37,11 +51,12 @@ def discretize(
     """Cluster the row-normalized embedding by k-means.
 
     Of more than 100,000 rows the centers are learned on a sample of 50,000, the same however the
-    rows are cut into chunks, and all rows are given to the nearest.
+    rows are cut into chunks, and all rows are given to the nearest. Rows on a device stay there,
+    but for those that centers are learned on, which scikit-learn does on the host.
 
     Parameters
     ----------
-    rows : ndarray or dask array of shape (n_samples, n_columns)
+    rows : array of any library, or dask array, of shape (n_samples, n_columns)
         The embedding, one sample a row.
     n_clusters : int
         Number of clusters, k.
@@ -87,7 +102,7 @@ def assign(rows: Array, centers: Float) -> Array:
 
     Parameters
     ----------
-    rows : ndarray or dask array of shape (n_samples, n_columns)
+    rows : array of any library, or dask array, of shape (n_samples, n_columns)
         Rows of any length.
     centers : ndarray of shape (n_clusters, n_columns)
         The centers that :func:`discretize` found.
@@ -101,38 +116,53 @@ def assign(rows: Array, centers: Float) -> Array:
         return rows.rechunk({1: -1}).map_blocks(
             _assign_block, centers, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp)
         )
-    if len(rows) <= ALL_ROWS:
-        return _assign_block(rows, centers)
-    return np.concatenate([_assign_block(block, centers) for _, block in _cut(rows)])
+    cut = _cut(rows, len(centers))
+    return np.concatenate([_assign_block(block, centers) for _, block in cut])
 
 
-def nearest_center(rows: Float, centers: Float) -> np.ndarray:
-    """Return the number of the center nearest to each row, the first of those that tie."""
-    distances = (centers**2).sum(axis=1) - 2 * rows @ centers.T
-    return np.argmax(distances <= distances.min(axis=1, keepdims=True) + TIE, axis=1)
+def nearest_center(rows: Array, centers: Float) -> Array:
+    """Return the number of the center nearest to each row, the first of those that tie.
+
+    Parameters
+    ----------
+    rows : array of shape (n_samples, n_columns)
+        Rows of unit length.
+    centers : ndarray of shape (n_clusters, n_columns)
+        The centers.
+
+    Returns
+    -------
+    array of shape (n_samples,)
+        Where the rows live.
+    """
+    xp, foreign = namespace(rows), is_foreign(rows)
+    centers = to_device(centers, rows, precision_of(rows)) if foreign else centers
+    distances = xp.sum(centers**2, axis=1) - 2 * rows @ centers.T
+    near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
+    # The standard knows no largest of truth values.
+    return xp.argmax(astype(near, "uint8") if foreign else near, axis=1)
 
 
-def _assign_block(rows: Float, centers: Float) -> np.ndarray:
-    """Assign the rows of one block."""
-    return nearest_center(normalize_rows(rows), centers)
+def _assign_block(rows: Array, centers: Float) -> np.ndarray:
+    """Assign the rows of one block; labels come to the host."""
+    return to_host(nearest_center(normalize_rows(rows), centers), np.intp)
 
 
 def _census(rows: Array, centers: Float) -> tuple[np.ndarray, np.ndarray]:
     """Return how many rows are nearest to each center, and the first of them."""
     n_clusters = len(centers)
 
-    def count(block: Float, start: int) -> tuple[np.ndarray, np.ndarray]:
+    def count(block: Array, start: int) -> tuple[np.ndarray, np.ndarray]:
         labels = _assign_block(block, centers)
         first = np.full(n_clusters, np.iinfo(np.int64).max)
         np.minimum.at(first, labels, start + np.arange(len(labels)))
         return np.bincount(labels, minlength=n_clusters), first
 
     if is_dask(rows):
-        cut = rows.rechunk({1: -1})
-        return reduce_blocks([cut], lambda blocks, start: count(blocks[0], start), _join)
-    if len(rows) <= ALL_ROWS:
-        return count(rows, 0)
-    return functools.reduce(_join, (count(block, start) for start, block in _cut(rows)))
+        lazy = rows.rechunk({1: -1})
+        return reduce_blocks([lazy], lambda blocks, start: count(blocks[0], start), _join)
+    cut = _cut(rows, n_clusters)
+    return functools.reduce(_join, (count(block, start) for start, block in cut))
 
 
 def _join(one: tuple, other: tuple) -> tuple[np.ndarray, np.ndarray]:
@@ -140,14 +170,19 @@ def _join(one: tuple, other: tuple) -> tuple[np.ndarray, np.ndarray]:
     return one[0] + other[0], np.minimum(one[1], other[1])
 
 
-def _cut(rows: Float) -> Iterator[tuple[int, Float]]:
+def _cut(rows: Array, n_clusters: int) -> Iterator[tuple[int, Array]]:
     """Yield blocks of rows, with the number of their first row."""
-    for start in range(0, len(rows), BLOCK_ROWS):
-        yield start, rows[start : start + BLOCK_ROWS]
+    n, height = rows.shape[0], BLOCK_ROWS
+    if free_bytes(rows) is not None:
+        height = max(1, DEVICE_DISTANCES // max(n_clusters, rows.shape[1]))
+    elif n <= ALL_ROWS:
+        height = n
+    for some in ranges(n, height) if n else [slice(0, 0)]:
+        yield some.start, rows[some, :]
 
 
 def _sample(rows: Array, random_state: Any) -> Float:
-    """Return the rows to learn from, in memory: all, or some drawn by their numbers alone."""
+    """Return the rows to learn from, on the host: all, or some drawn by their numbers alone."""
     n = rows.shape[0]
     if n > ALL_ROWS:
         # A generator's choice needs no list of all n, unlike that of a RandomState.
@@ -156,5 +191,7 @@ def _sample(rows: Array, random_state: Any) -> Float:
     elif is_dask(rows):
         numbers = np.arange(n)
     else:
-        return rows
-    return DaskBlocks({"rows": rows}).take(numbers)["rows"] if is_dask(rows) else rows[numbers]
+        return to_host(rows, None)
+    if is_dask(rows):
+        return DaskBlocks({"rows": rows}).take(numbers)["rows"]
+    return to_host(pick(rows, numbers), None)

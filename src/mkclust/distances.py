@@ -2,29 +2,40 @@
 
 import numpy as np
 
+from mkclust.linalg import astype, free_bytes, is_foreign, namespace, pick, ranges, to_host
+from mkclust.types import Array, Float
+
 # The median distance of longer views is that of some rows; so many, if nobody says otherwise.
 MEDIAN_ROWS = 5_000
 BLOCK_ROWS = 256
+# Entries of a view that are brought to float64 at a time on a device.
+BLOCK_ENTRIES = 2**24
 # Squared distances come from inner products; below this share of the squared norms their
 # difference is rounding, and the two rows count as identical.
 RESOLUTION = 1e-13
 
 
-def squared_norms(view: np.ndarray) -> np.ndarray:
+def squared_norms(view: Array) -> Array:
     """Return the squared norm of every row, in float64."""
-    return np.einsum("ij,ij->i", view, view, dtype=np.float64)
+    if not is_foreign(view):
+        return np.einsum("ij,ij->i", view, view, dtype=np.float64)
+    xp = namespace(view)
+    blocks = ranges(view.shape[0], max(1, BLOCK_ENTRIES // max(view.shape[1], 1)))
+    wide = (astype(view[rows, :], "float64") for rows in blocks)
+    return xp.concat([xp.sum(part * part, axis=1) for part in wide])
 
 
-def safe_norms(view: np.ndarray) -> np.ndarray:
+def safe_norms(view: Array) -> Array:
     """Return the norm of every row to divide by, with 1 for rows of zeros."""
-    norms = np.sqrt(squared_norms(view))
-    return np.where(norms > 0, norms, 1)
+    xp = namespace(view)
+    norms = xp.sqrt(squared_norms(view))
+    return xp.where(norms > 0, norms, 1.0)
 
 
-def mean_squared_norm(name: str, view: np.ndarray) -> float:
+def mean_squared_norm(name: str, view: Array) -> float:
     """Return the scale of a view's inner products."""
     with np.errstate(over="ignore"):
-        scale = float(squared_norms(view).mean())
+        scale = float(namespace(view).mean(squared_norms(view)))
     if not np.finfo(np.float64).tiny <= scale < np.inf:
         found = f"{'zero, or too small' if scale < 1 else 'too large'} to square and sum"
         advice = "rescale the view, or leave it out"
@@ -32,41 +43,72 @@ def mean_squared_norm(name: str, view: np.ndarray) -> float:
     return scale
 
 
-def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return squared distances between rows, exactly zero where rows are identical."""
+def squared_distances(A: Array, B: Array) -> Array:
+    """Return squared distances between rows in float64, exactly zero where rows are identical."""
     norms = squared_norms(A)[:, None] + squared_norms(B)
     squared = A @ B.T
     squared *= -2
     squared += norms
     norms *= RESOLUTION
+    if is_foreign(squared):
+        return namespace(squared).where(squared <= norms, 0.0, squared)
     squared[squared <= norms] = 0
     return squared
 
 
-def median_distance(name: str, rows: np.ndarray, drawn: int | None = None) -> float:
-    """Return the median distance between two rows, or a stand-in where it is zero.
+def drawn_rows(view: Array, drawn: int | None = None) -> Array:
+    """Return the rows that the median distance is that of.
+
+    Of more than 5,000 rows these are 5,000, or as many as are to be drawn, with a fixed seed.
+    """
+    if view.shape[0] <= MEDIAN_ROWS:
+        return view
+    rng = np.random.default_rng(0)
+    chosen = rng.choice(view.shape[0], drawn or MEDIAN_ROWS, replace=False)
+    return pick(view, np.sort(chosen))
+
+
+def middle(view: Array) -> Array:
+    """Return the median of every column, (n_features,); on a device that of drawn rows."""
+    if not is_foreign(view):
+        return np.median(view, axis=0)
+    rows = namespace(view).sort(astype(drawn_rows(view), "float64"), axis=0)
+    n = rows.shape[0]
+    return (rows[(n - 1) // 2, :] + rows[n // 2, :]) / 2
+
+
+def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
+    """Return the median distance between two rows of float64, or a stand-in where it is zero.
 
     Of more than 5,000 rows it is that of 5,000, or of as many as are to be drawn, with a fixed
     seed.
     """
-    if len(rows) > MEDIAN_ROWS:
-        chosen = np.random.default_rng(0).choice(len(rows), drawn or MEDIAN_ROWS, replace=False)
-        rows = rows[np.sort(chosen)]
+    rows = drawn_rows(rows, drawn)
+    # Where there is no memory but the host's, its own road is the faster one.
+    far = free_bytes(rows) is not None
+    median, mean = _on_device(rows) if far else _on_host(to_host(rows))
+    if median > 0:
+        return median
+    if not mean > 0:
+        raise ValueError(
+            f"All {rows.shape[0]} rows looked at{f' in view {name!r}' if name else ''} are "
+            "identical, so it says nothing about the clusters and its Gaussian kernels have no "
+            "width; leave it out."
+        )
+    return mean
+
+
+def _on_host(rows: np.ndarray) -> tuple[float, float]:
+    """Return the median distance between two rows; if it is zero the mean of those that are not."""
     # In place, for all pairs of 5,000 rows are 100 MB and a copy of them would be as much again.
     median = float(np.median(_pair_distances(rows), overwrite_input=True))
     if median > 0:
-        return median
+        return median, median
     distances = _pair_distances(rows)  # in their order again
-    if not distances.any():
-        raise ValueError(
-            f"All {len(rows)} rows looked at{f' in view {name!r}' if name else ''} are identical, "
-            "so it says nothing about the clusters and its Gaussian kernels have no width; leave "
-            "it out."
-        )
-    return float(distances[distances > 0].mean())
+    return 0.0, float(distances[distances > 0].mean()) if distances.any() else 0.0
 
 
-def _pair_distances(rows: np.ndarray) -> np.ndarray:
+def _pair_distances(rows: np.ndarray) -> Float:
     """Return the distance between every two rows, each pair once."""
     n = len(rows)
     found, filled = np.empty(n * (n - 1) // 2), 0
@@ -76,3 +118,18 @@ def _pair_distances(rows: np.ndarray) -> np.ndarray:
             found[filled : filled + n - start - i] = row[i:]
             filled += n - start - i
     return np.sqrt(found, out=found)
+
+
+def _on_device(rows: Array) -> tuple[float, float]:
+    """Return the same of an array that is no NumPy array, from every pair twice."""
+    xp, n = namespace(rows), rows.shape[0]
+    rows = astype(rows, "float64")
+    squared = xp.sort(xp.reshape(squared_distances(rows, rows), (-1,)))
+    # Every row with itself comes first; in the rest, each pair stands beside its mirror image.
+    half = n + n * (n - 1) // 2
+    median = float(xp.mean(xp.sqrt(squared[half - 1 : half + 1])))
+    if median > 0:
+        return median, median
+    distances = xp.sqrt(squared)
+    count = int(xp.sum(xp.astype(distances > 0, xp.int64)))
+    return 0.0, float(xp.sum(distances)) / max(count, 1)

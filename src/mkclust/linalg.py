@@ -24,8 +24,12 @@ WELL_CONDITIONED = 1e-3
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
 # from about a quarter on it is slower, several times in the end.
 FEW_POSITIVE = 0.125
+# From this size on, eigenvalues of a matrix of the host come sooner by way of an accelerator.
+FASTER_ON_ACCELERATOR = 150
 # Entries of a sum of matrices that are written at a time on a device.
 SUM_ENTRIES = 2**26
+# Rows of the squares along a diagonal that are written at a time on a device.
+DIAGONAL_ROWS = 1024
 # A cosine between two subspaces below this is zero but for rounding.
 NULL_TOLERANCE = 1e-10
 
@@ -56,6 +60,11 @@ def namespace(*arrays: Any) -> Any:
 def device(array: Any) -> Any:
     """Return the device that an array lives on, as its library names it; None on the host."""
     return array_api_compat.device(array) if is_foreign(array) else None
+
+
+def is_on_accelerator(array: Any) -> bool:
+    """Return whether an array lives on a device that is not the host's processor."""
+    return is_cupy_array(array) or (is_torch_array(array) and array.device.type != "cpu")
 
 
 def place(array: Any) -> str:
@@ -164,10 +173,10 @@ def ranges(n: int, height: int) -> Iterator[slice]:
 
 def pick(array: Array, where: Any, axis: int = 0) -> Array:
     """Return some rows or columns: those of a slice, or those with the numbers in an array."""
-    if isinstance(where, slice):
-        return array[(slice(None),) * axis + (where,)]
     if not is_foreign(array):
         return array[(slice(None),) * axis + (where,)]
+    if isinstance(where, slice):
+        return array[(slice(None),) * axis + (where, ...)]
     return namespace(array).take(array, to_device(np.asarray(where), array), axis=axis)
 
 
@@ -224,14 +233,35 @@ def as_floats(array: Array, who: str) -> Array:
     return xp.astype(array, xp.float32) if narrow else array
 
 
-def top_eigenpairs(M: Array, count: int) -> tuple[Float, Array]:
-    """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors."""
+def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array]:
+    """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors.
+
+    Parameters
+    ----------
+    M : array of shape (b, b)
+        The matrix.
+    count : int
+        How many.
+    like : array, default=None
+        What M was computed from. A larger matrix of the host is decomposed on the accelerator that
+        this lives on, where that is faster in spite of the way there and back.
+
+    Returns
+    -------
+    values : ndarray of shape (count,)
+    vectors : array of shape (b, count)
+        Where M lives.
+    """
     # NumPy's full solver rather than SciPy's selective one: the two bring their own BLAS threads,
     # which stand in each other's way when calls alternate.
-    xp = namespace(M)
-    values, vectors = xp.linalg.eigh(M)
-    start = values.shape[0] - count
-    return to_host(values[max(start, 0) :])[::-1], xp.flip(vectors[:, max(start, 0) :], axis=1)
+    xp, first = namespace(M), max(M.shape[0] - count, 0)
+    if not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like):
+        values, vectors = namespace(like).linalg.eigh(to_device(M, like))
+        values, vectors = to_host(values), to_host(vectors[:, first:])
+    else:
+        values, vectors = xp.linalg.eigh(M)
+        values, vectors = to_host(values), vectors[:, first:]
+    return values[first:][::-1], xp.flip(vectors, axis=1)
 
 
 def scaled_sum(
@@ -252,42 +282,52 @@ def scaled_sum(
 
 
 def psd_part(
-    M: Float, *, count: int = 0, likely_rank: int | None = None
-) -> tuple[Float, Float, Float]:
+    M: Array, *, count: int = 0, likely_rank: int | None = None
+) -> tuple[Array, Float, Array]:
     """Return the nearest positive semidefinite matrix to a symmetric one, and eigenpairs.
 
     Parameters
     ----------
-    M : ndarray of shape (n, n)
+    M : array of shape (n, n)
         Symmetric; its memory is made use of and its entries are lost.
     count : int, default=0
         How many of the largest eigenvalues to return, be they negative.
     likely_rank : int, default=None
         About how many eigenvalues are positive, where that is known. If they are few, only they
-        are computed.
+        are computed, on the host.
 
     Returns
     -------
-    part : ndarray of shape (n, n)
+    part : array of shape (n, n)
         Exactly symmetric.
     values : ndarray of shape (b,)
-        The positive eigenvalues of M and the ``count`` largest, falling.
-    vectors : ndarray of shape (n, b)
+        The positive eigenvalues of M and the ``count`` largest, falling, on the host.
+    vectors : array of shape (n, b)
         Their eigenvectors.
     """
-    n = len(M)
-    few = likely_rank is not None and count <= likely_rank <= FEW_POSITIVE * n
-    if few:
+    xp = namespace(M)
+    if is_foreign(M):
+        found, vectors = xp.linalg.eigh(M)
+        values = to_host(found)
+    else:
+        values, vectors = _eigenpairs_on_host(M, count, likely_rank)
+    first = len(values) - max(count, int((values > 0).sum()))
+    values, vectors = values[first:][::-1], xp.flip(vectors[:, first:], axis=1)
+    root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
+    part = root @ root.T
+    # NumPy knows such a product to be symmetric; other libraries round either side on its own.
+    return (part + part.T) / 2 if is_foreign(M) else part, values, vectors
+
+
+def _eigenpairs_on_host(M: Float, count: int, likely_rank: int | None) -> tuple[Float, Float]:
+    """Return eigenpairs, rising: all, or the positive ones where they are few but enough."""
+    if likely_rank is not None and count <= likely_rank <= FEW_POSITIVE * len(M):
         values, vectors = scipy.linalg.eigh(M, subset_by_value=(0, np.inf), check_finite=False)
-        few = len(values) >= count
-    if not few:
-        # SciPy's solver works in place, where NumPy's takes three matrices more; the transpose is
-        # the same matrix in the order of memory that it asks for.
-        values, vectors = scipy.linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)
-    b = max(count, int((values > 0).sum()))
-    values, vectors = values[::-1][:b], vectors[:, ::-1][:, :b]
-    root = vectors * np.sqrt(np.maximum(values, 0))
-    return root @ root.T, values, vectors
+        if len(values) >= count:
+            return values, vectors
+    # SciPy's solver works in place, where NumPy's takes three matrices more; the transpose is
+    # the same matrix in the order of memory that it asks for.
+    return scipy.linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)
 
 
 def orthonormalize(X: Array, against: Array | None = None) -> Array:
@@ -296,59 +336,72 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     Works by decompositions of Gram matrices, which cost matrix products only; columns that depend
     on others are dropped, so the result may be narrower than X. Twice is enough.
     """
-    if against is None:
-        return _whiten(_whiten(X, RANK_TOLERANCE), 0.0)
-    lengths = _lengths(X)
+    xp = namespace(X)
+    before = xp.sum(X * X, axis=0)[None, :]
     for tolerance in (RANK_TOLERANCE, 0.0):
-        X = X - against @ (against.T @ X)
+        if against is not None:
+            X = X - against @ (against.T @ X)
         if tolerance:
+            gram, squares = _cut_last_row(to_host(xp.concat([X.T @ X, before])))
             # What is left of a vector after the projection must exceed its rounding error.
-            kept = np.flatnonzero(_lengths(X) > 1e-13 * lengths)
-            if len(kept) < len(lengths):
-                X = namespace(X).take(X, to_device(kept, X), axis=1)
-        X = _whiten(X, tolerance)
+            least = 1e-26 * squares if against is not None else 0 * squares
+            mixing = _inverse_root(gram, tolerance, np.diag(gram) > least)
+        else:
+            mixing = _inverse_root(to_host(X.T @ X), tolerance)
+        X = X @ to_device(mixing, X)
     return X
 
 
-def _lengths(X: Array) -> Float:
-    """Return the lengths of the columns, on the host."""
-    return np.sqrt(to_host(namespace(X).sum(X * X, axis=0)))
+def _cut_last_row(M: Float) -> tuple[Float, Float]:
+    """Return a matrix without its last row, and that row: what traveled together."""
+    return M[:-1], M[-1]
 
 
-def _whiten(X: Array, tolerance: float) -> Array:
-    """Return X times an inverse root of its Gram matrix, null directions dropped."""
-    xp = namespace(X)
-    gram = X.T @ X
-    lengths = xp.sqrt(xp.linalg.diagonal(gram))
-    lengths = xp.where(lengths == 0, 1.0, lengths)[:, None]
-    gram = gram / lengths / lengths.T
-    if (factor := _triangular_factor(gram)) is not None:
-        return X @ (xp.linalg.inv(factor).T / lengths)
-    values, vectors = xp.linalg.eigh(gram)
-    shares = to_host(values)
-    first = int(np.sum(~(shares > tolerance * max(shares[-1], 0)))) if tolerance else 0
-    return X @ (vectors[:, first:] / xp.sqrt(values[first:]) / lengths)
+def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> Float:
+    """Return what makes columns orthonormal, given their Gram matrix: an inverse root of it.
 
+    Parameters
+    ----------
+    gram : ndarray of shape (b, b)
+        Inner products of the columns.
+    tolerance : float
+        Directions with less than this share of the largest are dropped.
+    kept : ndarray of bool of shape (b,), default=True
+        Which columns count; the others are dropped.
 
-def _triangular_factor(gram: Array) -> Array | None:
-    """Return the Cholesky factor of a Gram matrix of unit vectors, None where it is near singular.
-
-    It takes a tenth of the time of eigenvalues.
+    Returns
+    -------
+    ndarray of shape (b, at most b)
     """
+    used = np.flatnonzero(np.broadcast_to(kept, len(gram)) & (np.diag(gram) > 0))
+    lengths = np.sqrt(np.diag(gram)[used])[:, None]
+    scaled = gram[np.ix_(used, used)] / lengths / lengths.T
     try:
-        factor = namespace(gram).linalg.cholesky(gram)
-    except (np.linalg.LinAlgError, RuntimeError):  # torch's error is a RuntimeError
-        return None
-    sizes = to_host(namespace(gram).linalg.diagonal(factor))
-    return factor if np.all(sizes > WELL_CONDITIONED) else None
+        # A tenth of the time of eigenvalues, and as good where it ends well.
+        root = np.linalg.cholesky(scaled)
+        triangular = bool(np.all(np.diag(root) > WELL_CONDITIONED))
+    except np.linalg.LinAlgError:
+        triangular = False
+    if triangular:
+        inverse = np.linalg.inv(root).T
+    else:
+        values, vectors = np.linalg.eigh(scaled)
+        some = values > tolerance * max(values[-1], 0)
+        inverse = vectors[:, some] / np.sqrt(values[some])
+    mixing = np.zeros((len(gram), inverse.shape[1]))
+    mixing[used] = inverse / lengths
+    return mixing
 
 
-def polar_factor(X: Float, ties: Float | None = None) -> Float:
+def polar_factor(X: Array, ties: Float | None = None) -> Array:
     """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD.
 
     Where X, of order one, lacks rank, several are equally near: of these, if X is square, the one
-    nearest to ``ties`` in the directions that X leaves open.
+    nearest to ``ties`` in the directions that X leaves open. What is square is on the host.
     """
+    if is_foreign(X):
+        Q, R = namespace(X).linalg.qr(X)
+        return Q @ to_device(polar_factor(to_host(R)), Q)
     U, lengths, Vt = np.linalg.svd(X, full_matrices=False)
     rank = int(np.sum(lengths > NULL_TOLERANCE))
     if ties is None or rank == len(lengths):
@@ -356,3 +409,15 @@ def polar_factor(X: Float, ties: Float | None = None) -> Float:
     # Within what X leaves open on either side, so that the whole stays orthonormal.
     rest = polar_factor(U[:, rank:].T @ ties @ Vt[rank:].T)
     return U[:, :rank] @ Vt[:rank] + U[:, rank:] @ rest @ Vt[rank:]
+
+
+def set_diagonal(M: Array, values: Array | float) -> None:
+    """Write numbers, beside M, or one number to the diagonal of a square matrix."""
+    if not is_foreign(M):
+        np.fill_diagonal(M, values)
+        return
+    xp = namespace(M)
+    for rows in ranges(M.shape[0], DIAGONAL_ROWS):
+        own = xp.eye(rows.stop - rows.start, dtype=xp.bool, device=device(M))
+        new = values if isinstance(values, float) else values[rows]
+        M[rows, rows] = xp.where(own, new, M[rows, rows])

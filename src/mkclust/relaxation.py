@@ -1,5 +1,6 @@
 """The relaxed k-means problem of one kernel: its leading eigenvectors, by thin products alone."""
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,6 @@ from mkclust.linalg import (
     to_device,
     to_host,
     top_eigenpairs,
-    zeros,
 )
 from mkclust.types import Array, Float
 
@@ -226,34 +226,42 @@ def relax_whole(M: Array, n_clusters: int) -> Relaxation:
 
 
 def improve(
-    operator: Any, vectors: Array, products: Array, n_clusters: int, tol: float
+    operator: Any,
+    vectors: Array,
+    products: Array,
+    n_clusters: int,
+    tol: float,
+    *,
+    max_products: int = sys.maxsize,
 ) -> Relaxation:
     """Improve leading eigenvectors by block Krylov steps with one matrix (thick restarts)."""
     n, width = vectors.shape
     capacity = 4 * width
     rows, images = empty((capacity, n), vectors), empty((capacity, n), vectors)
-    T = zeros((capacity, capacity), vectors)
+    T = np.zeros((capacity, capacity))
     size, progress = width, Progress()
     rows[:width, :], images[:width, :] = vectors.T, products.T
-    T[:width, :width] = vectors.T @ products
+    T[:width, :width] = to_host(vectors.T @ products)
     while True:
-        values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width)
-        vectors, products = (S.T @ rows[:size, :]).T, (S.T @ images[:size, :]).T
+        values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width, vectors)
+        turn = to_device(S.T, vectors)
+        vectors, products = (turn @ rows[:size, :]).T, (turn @ images[:size, :]).T
         current = judged(vectors, products, values, n_clusters)
         progress.note(current.error)
-        if current.error <= tol * current.value or progress.stalled:
+        if current.error <= tol * current.value or progress.stalled or max_products == 0:
             return current
         if size + width > capacity:
             rows[:width, :], images[:width, :] = vectors.T, products.T
-            T[:width, :width] = to_device(np.diag(values), T)
+            T[:width, :width] = np.diag(values)
             size = width
         new = orthonormalize(current.residuals(), rows[:size, :].T)
         if not new.shape[1]:
             return current  # an invariant subspace: the residuals are rounding
         fresh = operator @ new
+        max_products -= 1
         end = size + new.shape[1]
         rows[size:end, :], images[size:end, :] = new.T, fresh.T
-        T[:end, size:end] = rows[:end, :] @ fresh
+        T[:end, size:end] = to_host(rows[:end, :] @ fresh)
         T[size:end, :size] = T[:size, size:end].T
         size = end
 
@@ -295,12 +303,11 @@ def strays(operator: Any, found: Relaxation, tol: float) -> Array | None:
         end = size + new.shape[1]
         rows[size:end, :], images[size - k : end - k, :] = new.T, image.T
         size = end
-        T = rows[k:size, :] @ images[: size - k, :].T
-        values, S = top_eigenpairs((T + T.T) / 2, min(N_SCOUTS, size - k))
+        T = to_host(rows[k:size, :] @ images[: size - k, :].T)
+        values, S = top_eigenpairs((T + T.T) / 2, min(N_SCOUTS, size - k), like)
         if values[0] > level:
-            above = int(np.sum(values > level))
-            return (S[:, :above].T @ rows[k:size, :]).T
-        leading = S[:, 0] @ images[: size - k, :]
+            return (to_device(S[:, values > level].T, like) @ rows[k:size, :]).T
+        leading = to_device(S[:, 0], like) @ images[: size - k, :]
         leading = leading - (rows[:size, :] @ leading) @ rows[:size, :]
         clear = values[0] + float(xp.linalg.vector_norm(leading)) < level
         if clear and step + 1 >= MIN_SCOUT_STEPS:

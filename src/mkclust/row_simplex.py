@@ -1,11 +1,13 @@
 """A convex quadratic over matrices whose rows lie on the simplex."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from mkclust.types import Float
+from mkclust.linalg import is_foreign, namespace
+from mkclust.types import Array
 
 # The gap at which a minimum is believed: relative to the minimum, plus, for those that vanish,
 # relative to what the bound makes of the quadratic.
@@ -26,7 +28,7 @@ class RowMinimum(NamedTuple):
 
     Attributes
     ----------
-    point : ndarray of shape (n, m)
+    point : array of shape (n, m)
         Nonnegative, each row summing to one.
     value : float
         The quadratic there.
@@ -38,7 +40,7 @@ class RowMinimum(NamedTuple):
         Number of products with the matrices.
     """
 
-    point: Float
+    point: Array
     value: float
     gap: float
     converged: bool
@@ -46,7 +48,7 @@ class RowMinimum(NamedTuple):
 
 
 def minimize_over_rows(
-    product: Callable[[Float], Float], bound: Float, start: Float, *, tol: float = TOLERANCE
+    product: Callable[[Array], Array], bound: Array, start: Array, *, tol: float = TOLERANCE
 ) -> RowMinimum:
     r"""Minimize a sum of convex quadratics, one a column, over rows on the simplex.
 
@@ -64,10 +66,11 @@ def minimize_over_rows(
     ----------
     product : callable
         ``product(Theta)`` returns the (n, m) matrix with columns ``Q_p theta_p``.
-    bound : ndarray of shape (n, m)
+    bound : array of shape (n, m)
         Columns ``d_p``, nonnegative, zero only where the matrices are.
-    start : ndarray of shape (n, m)
-        Where to start, each row on the simplex. It is returned as it is where it is a minimizer.
+    start : array of shape (n, m)
+        Where to start, each row on the simplex, beside the bound. It is returned as it is where it
+        is a minimizer.
     tol : float, default=TOLERANCE
         Relative gap at which to stop.
 
@@ -98,24 +101,25 @@ class _Search:
     """Where the search is: a point, its gradient, and what the gradient says."""
 
     def __init__(
-        self, product: Callable[[Float], Float], bound: Float, start: Float, tol: float
+        self, product: Callable[[Array], Array], bound: Array, start: Array, tol: float
     ) -> None:
         self.product, self.tol, self.n_products = product, tol, 0
-        smallest = np.finfo(np.float64).eps * bound.max() or 1.0
-        # Columns are what gets multiplied, so they are what is contiguous.
-        self.d = np.asfortranarray(np.maximum(bound, smallest))
-        self.move(np.asfortranarray(start))
+        self.xp = namespace(bound)
+        smallest = float(np.finfo(np.float64).eps) * float(self.xp.max(bound)) or 1.0
+        self.d = _by_columns(self.xp.maximum(bound, smallest))
+        self.move(_by_columns(start))
 
-    def move(self, x: Float, gradient: Float | None = None) -> None:
+    def move(self, x: Array, gradient: Array | None = None) -> None:
         """Go to a point; its gradient is computed where none is given."""
         # Updated gradients gather rounding: a gap is believed of a fresh one only.
         self.fresh = gradient is None
         self.x, self.gradient = x, self.multiply(x) if gradient is None else gradient
-        lowest = np.where(x > 0, self.gradient, np.inf).min(axis=1)
+        xp = self.xp
+        lowest = xp.min(xp.where(x > 0, self.gradient, np.inf), axis=1)
         self.value = _inner(x, self.gradient) / 2
         # The gap, as far as it can be closed without touching zeros, and what they hold back.
-        self.inside = float((x * (self.gradient - lowest[:, None])).sum())
-        self.outside = float((lowest - self.gradient.min(axis=1)).sum())
+        self.inside = _inner(x, self.gradient - lowest[:, None])
+        self.outside = float(xp.sum(lowest - xp.min(self.gradient, axis=1)))
         size = _inner(x, self.d * x) / 2
         if self.value < -INDEFINITE * size:
             raise ArithmeticError(
@@ -126,7 +130,7 @@ class _Search:
         self.gap = min(self.inside + self.outside, max(self.value, 0.0))
         self.done = self.gap <= self.tol * max(self.value, 0.0) + VANISHING * size
 
-    def multiply(self, x: Float) -> Float:
+    def multiply(self, x: Array) -> Array:
         """Return the products of the matrices with the columns."""
         self.n_products += 1
         return self.product(x)
@@ -135,7 +139,7 @@ class _Search:
         """Return whether there is nothing left to do, as a fresh gradient sees it."""
         spent = self.n_products >= MAX_PRODUCTS
         if not self.fresh and (self.done or spent):
-            self.move(self.x / self.x.sum(axis=1, keepdims=True))
+            self.move(self.x / self.xp.sum(self.x, axis=1, keepdims=True))
         return self.done or spent
 
     def minimum(self) -> RowMinimum:
@@ -148,11 +152,12 @@ class _Search:
 
     def follow_face(self) -> bool:
         """Go on by conjugate gradients without touching zeros; return whether nothing is hit."""
-        direction, before = np.zeros_like(self.x), np.inf
-        ease = np.where(self.x > 0, 1 / self.d, 0)
-        total = ease.sum(axis=1)
+        xp = self.xp
+        direction, before = xp.zeros_like(self.x), np.inf
+        ease = xp.where(self.x > 0, 1 / self.d, 0.0)
+        total = xp.sum(ease, axis=1)
         while not self.ended() and self.inside >= self.outside:
-            level = (self.gradient * ease).sum(axis=1) / total
+            level = xp.sum(self.gradient * ease, axis=1) / total
             slope = self.gradient - level[:, None]
             squared = _inner(slope, slope * ease)
             direction = squared / before * direction - slope * ease
@@ -161,7 +166,7 @@ class _Search:
             curvature, border = _inner(direction, change), _to_border(self.x, direction)
             hit = squared >= border * curvature
             step = border if hit else squared / curvature
-            self.move(np.maximum(self.x + step * direction, 0), self.gradient + step * change)
+            self.move(xp.maximum(self.x + step * direction, 0.0), self.gradient + step * change)
             if hit:
                 return False
         return True
@@ -175,37 +180,45 @@ class _Search:
                 return
             x, gradient, value = self.x, self.gradient, self.value
             self.move(_gradient_step(y, slope, self.d))
-            n_same = n_same + 1 if np.array_equal(x > 0, self.x > 0) else 0
+            n_same = n_same + 1 if bool(self.xp.all((x > 0) == (self.x > 0))) else 0
             if self.value > value and t > 1:
                 self.move(x, gradient)
                 y, slope, t = x, gradient, 1.0
                 continue
-            t, previous = (1 + np.sqrt(1 + 4 * t * t)) / 2, t
+            t, previous = (1 + math.sqrt(1 + 4 * t * t)) / 2, t
             momentum = (previous - 1) / t
             y = self.x + momentum * (self.x - x)
             slope = self.gradient + momentum * (self.gradient - gradient)
 
 
-def _to_border(x: Float, direction: Float) -> float:
+def _to_border(x: Array, direction: Array) -> float:
     """Return how far one can walk before an entry turns negative."""
-    falling = direction < 0
-    return float(np.min(x[falling] / -direction[falling])) if falling.any() else 0.0
+    xp, falling = namespace(x), direction < 0
+    steps = xp.where(falling, x / xp.where(falling, -direction, 1.0), np.inf)
+    shortest = float(xp.min(steps))
+    return shortest if shortest < np.inf else 0.0
 
 
-def _gradient_step(x: Float, gradient: Float, d: Float) -> Float:
+def _gradient_step(x: Array, gradient: Array, d: Array) -> Array:
     """Return the point with rows on the simplex where the quadratic's bound around x is least."""
+    xp = namespace(x)
     # A row's mean gradient moves nothing, and would cost digits.
-    y = x - (gradient - (x * gradient).sum(axis=1, keepdims=True)) / d
+    y = x - (gradient - xp.sum(x * gradient, axis=1, keepdims=True)) / d
     # The entries of a row are max(y - tau / d, 0): those with the largest d y stay.
-    order = np.argsort(-(d * y), axis=1, kind="stable")
-    ordered, ease = (np.take_along_axis(a, order, axis=1) for a in (y, 1 / d))
-    tau = (ordered.cumsum(axis=1) - 1) / ease.cumsum(axis=1)
-    n_kept = (ordered > tau * ease).sum(axis=1, keepdims=True)
-    x = np.maximum(y - np.take_along_axis(tau, n_kept - 1, axis=1) / d, 0)
-    return np.asfortranarray(x / x.sum(axis=1, keepdims=True))
+    order = xp.argsort(-(d * y), axis=1, stable=True)
+    ordered, ease = (xp.take_along_axis(a, order, axis=1) for a in (y, 1 / d))
+    tau = (xp.cumulative_sum(ordered, axis=1) - 1) / xp.cumulative_sum(ease, axis=1)
+    n_kept = xp.sum(xp.astype(ordered > tau * ease, xp.int64), axis=1, keepdims=True)
+    x = xp.maximum(y - xp.take_along_axis(tau, n_kept - 1, axis=1) / d, 0.0)
+    return _by_columns(x / xp.sum(x, axis=1, keepdims=True))
 
 
-def _inner(x: Float, y: Float) -> float:
+def _by_columns(x: Array) -> Array:
+    """Return a matrix with its columns contiguous on a host: they are what gets multiplied."""
+    return x if is_foreign(x) else np.asfortranarray(x)
+
+
+def _inner(x: Array, y: Array) -> float:
     """Return the sum of the products of entries."""
     # By BLAS it would be NumPy's, whose threads stand in the way of SciPy's in the products.
-    return float((x * y).sum())
+    return float(namespace(x).sum(x * y))

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from mkclust.linalg import (
+    captured,
     empty,
-    namespace,
     noise,
     orthonormalize,
+    pick,
     to_device,
     to_host,
     top_eigenpairs,
@@ -45,6 +46,11 @@ BASELINE_TOLERANCE = 1e-3
 ANCHOR_TOLERANCE = 1e-12
 # The same for the first, provisional weights.
 FIRST_TOLERANCE = 1e-2
+# Between two looks at all kernels the error falls to this share, in so many products at most: they
+# take a single matrix, and save a look at all; but vectors need be no better than the weights are.
+INNER_SHARE, INNER_PRODUCTS = 1e-3, 3
+# Samples, for each cluster, that the first weights are learned from, and how many at least.
+COARSE_SAMPLES, FEWEST_COARSE_SAMPLES = 5, 200
 
 
 @dataclass(frozen=True)
@@ -169,8 +175,9 @@ def search(
         if gap > tol and lazy:
             vectors = basis.residuals(current)
         elif gap > tol:
-            inner_tol = float(np.clip(0.03 * error, 0.1 * tol, FIRST_TOLERANCE))
-            found = improve(target, current.vectors, current.products, n_clusters, inner_tol)
+            inner_tol = float(np.clip(INNER_SHARE * error, 0.1 * tol, FIRST_TOLERANCE))
+            start = current.vectors, current.products
+            found = improve(target, *start, n_clusters, inner_tol, max_products=INNER_PRODUCTS)
             vectors = orthonormalize(found.vectors, basis.vectors)
         if vectors is None or not vectors.shape[1]:
             watched = Watched(target)
@@ -254,16 +261,15 @@ class Basis:
         self._stack = stack
         self._rows = empty((self.capacity, n), self.like)
         self._images = empty((m, self.capacity, n), self.like)
-        self._G = empty((m, self.capacity, self.capacity), self.like)
+        self._G = np.empty((m, self.capacity, self.capacity))
         self._anchor: Anchor | None = None
 
     def draw_to(self, anchor: Anchor | None) -> None:
         """Add an anchor to every combination, where there is one."""
         self._anchor = anchor
         if anchor is not None:
-            # H_0^T V
-            self._overlap = empty((anchor.vectors.shape[1], self.capacity), self.like)
-            self._overlap[:, : self.size] = anchor.overlap(self.vectors)
+            self._overlap = np.empty((anchor.vectors.shape[1], self.capacity))  # H_0^T V
+            self._overlap[:, : self.size] = to_host(anchor.overlap(self.vectors))
 
     @property
     def vectors(self) -> Array:
@@ -271,7 +277,7 @@ class Basis:
         return self._rows[: self.size, :].T
 
     @property
-    def G(self) -> Array:
+    def G(self) -> Float:
         """Every kernel seen from the basis, (m, r, r)."""
         return self._G[:, : self.size, : self.size]
 
@@ -285,29 +291,28 @@ class Basis:
         self.n_passes += 1
         self._rows[old : self.size, :] = new.T
         if self._anchor is not None:
-            self._overlap[:, old : self.size] = self._anchor.overlap(new)
-        for p in range(self._stack.n_kernels):
+            self._overlap[:, old : self.size] = to_host(self._anchor.overlap(new))
+        for p, G in enumerate(self._G):
             image = images[p, :, :]
             self._images[p, old : self.size, :] = image.T
-            block = self.vectors.T @ image
-            block[old:, :] = (block[old:, :] + block[old:, :].T) / 2
-            self._G[p, : self.size, old : self.size] = block
-            self._G[p, old : self.size, : self.size] = block.T
+            block = to_host(self.vectors.T @ image)
+            block[old:] = (block[old:] + block[old:].T) / 2
+            G[: self.size, old : self.size] = block
+            G[old : self.size, : self.size] = block.T
 
     def evaluate(self, weights: Float, n_clusters: int) -> Evaluation:
         """Return the value and the alignments at some weights as seen from the basis."""
-        offset = 0.0
-        values, S = top_eigenpairs(self._combined(weights), min(self.width, self.size))
+        G, offset = self.G, 0.0
+        values, S = top_eigenpairs(self._combined(weights), min(self.width, self.size), self.like)
         if self._anchor is not None:
             seen = self._overlap[:, : self.size] @ S[:, :n_clusters]
             offset = self._anchor.strength * sum_of_squares(seen)
         value = float(values[:n_clusters].sum())
-        return Evaluation(value, _alignments(S, self.G, n_clusters), (values, S), offset)
+        return Evaluation(value, _alignments(S, G, n_clusters), (values, S), offset)
 
-    def _combined(self, weights: Float) -> Array:
+    def _combined(self, weights: Float) -> Float:
         """Return a combination, anchor included, as seen from the basis, (r, r)."""
-        G = self.G
-        combined = namespace(G).tensordot(to_device(weights**2, G), G, axes=1)
+        combined = np.tensordot(weights**2, self.G, 1)
         if self._anchor is None:
             return combined
         Z = self._overlap[:, : self.size]
@@ -316,10 +321,11 @@ class Basis:
     def lift(self, weights: Float, evaluation: Evaluation, n_clusters: int) -> Relaxation:
         """Return the eigenvectors found in the basis as vectors over the samples."""
         values, S = evaluation.state
-        vectors = (S.T @ self._rows[: self.size, :]).T
+        turn = to_device(S.T, self.like)
+        vectors = (turn @ self._rows[: self.size, :]).T
         products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
         for p, c in enumerate(weights**2):
-            products += (float(c) * S.T) @ self._images[p, : self.size, :]
+            products += (float(c) * turn) @ self._images[p, : self.size, :]
         found = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
         return judged(vectors, found, values, n_clusters)
 
@@ -329,14 +335,15 @@ class Basis:
 
     def _restrict(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""
-        _, S = top_eigenpairs(self._combined(weights), self.keep)
+        _, S = top_eigenpairs(self._combined(weights), self.keep, self.like)
+        turn = to_device(S.T, self.like)
         old, self.size = self.size, self.keep
-        self._rows[: self.keep, :] = S.T @ self._rows[:old, :]
+        self._rows[: self.keep, :] = turn @ self._rows[:old, :]
         if self._anchor is not None:
             self._overlap[:, : self.keep] = self._overlap[:, :old] @ S
-        for p in range(self._stack.n_kernels):
-            self._images[p, : self.keep, :] = S.T @ self._images[p, :old, :]
-            self._G[p, : self.keep, : self.keep] = S.T @ self._G[p, :old, :old] @ S
+        for p, G in enumerate(self._G):
+            self._images[p, : self.keep, :] = turn @ self._images[p, :old, :]
+            G[: self.keep, : self.keep] = S.T @ G[:old, :old] @ S
 
 
 def _search_whole(
@@ -358,7 +365,7 @@ def _search_whole(
         target = _with_anchor(stack.combine(gamma**2), anchored)
         found = relax_whole(target.dense(), n_clusters)
         H = found.vectors[:, :n_clusters]
-        alignments = to_host(namespace(H).sum(stack.apply(H) * H, axis=(1, 2)))
+        alignments = captured(stack.apply(H), H)
         offset = 0.0 if anchored is None else anchored.offset(H)
         return Evaluation(found.value, alignments, found, offset)
 
@@ -371,29 +378,28 @@ def _search_whole(
 def _coarse_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     """Return the weights that a sample of the samples asks for, as a place to start from."""
     m, n = stack.n_kernels, stack.n_samples
-    size = max(200, 10 * n_clusters)
+    size = max(FEWEST_COARSE_SAMPLES, COARSE_SAMPLES * n_clusters)
     if m == 1 or 4 * size > n:
         return np.full(m, 1 / m)
     samples = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
-    G = stack.entries(samples)
+    G = to_host(stack.entries(samples))
     if anchor is not None:
         # Eigenvalues of a part of a kernel are about as much smaller as it has fewer samples.
-        H = namespace(anchor.vectors).take(anchor.vectors, to_device(samples, G), axis=0)
-        H = orthonormalize(H)
+        H = orthonormalize(to_host(pick(anchor.vectors, samples)))
         anchor = Anchor(H, anchor.strength * size / n)
 
     def evaluate(gamma: Float) -> Evaluation:
-        combined = namespace(G).tensordot(to_device(gamma**2, G), G, axes=1)
+        combined = np.tensordot(gamma**2, G, 1)
         if anchor is not None:
-            combined = combined + anchor.strength * (anchor.vectors @ anchor.vectors.T)
-        values, S = top_eigenpairs(combined, n_clusters)
+            combined += anchor.strength * (anchor.vectors @ anchor.vectors.T)
+        values, S = top_eigenpairs(combined, n_clusters, stack.like)
         offset = 0.0 if anchor is None else anchor.offset(S)
         return Evaluation(float(values.sum()), _alignments(S, G, n_clusters), None, offset)
 
     return CuttingSurfaces(m).minimize(evaluate, FIRST_TOLERANCE)[0]
 
 
-def _alignments(S: Array, G: Array, n_clusters: int) -> Float:
+def _alignments(S: Float, G: Float, n_clusters: int) -> Float:
     """Return ``Tr(S_k^T G_p S_k)`` for every kernel."""
     S = S[:, :n_clusters]
-    return to_host(namespace(G).sum((G @ S) * S, axis=(1, 2)))
+    return np.array([np.vdot(S, G_p @ S) for G_p in G])

@@ -7,10 +7,13 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
+from mkclust.linalg import as_floats, check_one_place, is_foreign, namespace
+from mkclust.types import Array
+
 TABLE = "table"
 
 
-def as_views(X: Any) -> dict[str, np.ndarray]:
+def as_views(X: Any) -> dict[str, Array]:
     """Return every accepted form of input as named 2-D arrays of floats.
 
     Parameters
@@ -22,17 +25,22 @@ def as_views(X: Any) -> dict[str, np.ndarray]:
         - one table of shape (n_samples, n_features), also as a list of rows,
           which is named ``"table"``.
 
+        Arrays of torch, CuPy and other libraries of the array API standard
+        stay with their library and on their device, which all views share.
+
     Returns
     -------
-    dict of str to ndarray of shape (n_samples, n_features)
+    dict of str to array of shape (n_samples, n_features)
         The views in their order, not copied where they are float32 or float64
-        arrays already. Other types of numbers become float64.
+        arrays already. Other types of numbers become float64, but the half
+        precision of other libraries than NumPy float32.
 
     Raises
     ------
     ValueError, TypeError
         Where a view is not a finite, dense table of real numbers, or the views
-        differ in their number of rows. The message names the view.
+        differ in their number of rows, their library or their device. The
+        message names the view.
 
     Examples
     --------
@@ -52,11 +60,13 @@ def as_views(X: Any) -> dict[str, np.ndarray]:
     views = {name: _check_view(name, view) for name, view in named.items()}
     (first, reference), *others = views.items()
     for name, view in others:
-        if len(view) != len(reference):
+        if view.shape[0] != reference.shape[0]:
             raise ValueError(
-                f"View {first!r} has {len(reference)} rows but view {name!r} has {len(view)}; "
-                "every view must describe the same samples, in the same order."
+                f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
+                f"{view.shape[0]}; every view must describe the same samples, in the same order."
             )
+    who = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
+    check_one_place(list(views.values()), who)
     return views
 
 
@@ -102,8 +112,10 @@ def depth(item: Any) -> int:
     return 0
 
 
-def _check_table(X: Any) -> np.ndarray:
+def _check_table(X: Any) -> Array:
     """Return one table as floats, leaving scikit-learn to word what is wrong with it."""
+    if is_foreign(X):
+        return _check_foreign("X", X)
     if issparse(X):
         raise TypeError("X is a sparse matrix; kernels of views need a dense one: X.toarray().")
     if depth(X) > 2:
@@ -114,19 +126,17 @@ def _check_table(X: Any) -> np.ndarray:
     return _as_floats(check_array(X, input_name="X"), "X")
 
 
-def _check_view(name: str, view: Any) -> np.ndarray:
+def _check_view(name: str, view: Any) -> Array:
     """Return one of several views as floats, or say by its name what is wrong with it."""
     title = f"View {name!r}"
+    if is_foreign(view):
+        return _check_foreign(title, view)
     if issparse(view):
         raise TypeError(
             f"{title} is a sparse matrix; kernels of views need a dense one: "
             "pass its .toarray() instead."
         )
-    if depth(view) != 2:
-        raise ValueError(
-            f"{title} has {depth(view)} dimensions, but a view has 2, samples by features; "
-            "turn a single feature into a column with reshape(-1, 1)."
-        )
+    _check_depth(title, view)
     try:
         view = check_array(
             view, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
@@ -135,14 +145,38 @@ def _check_view(name: str, view: Any) -> np.ndarray:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{title} is not a table of real numbers. {error}") from error
     view = _as_floats(view, title)
-    if view.size == 0:
-        raise ValueError(f"{title} is empty, of shape {view.shape}; leave it out.")
-    if not np.isfinite(view).all():
-        raise ValueError(
-            f"{title} has entries that are not finite: {np.isnan(view).sum()} NaN and "
-            f"{np.isinf(view).sum()} infinity; impute them or drop their rows from every view."
-        )
+    _check_entries(title, view)
     return view
+
+
+def _check_foreign(title: str, view: Array) -> Array:
+    """Return a view of another library than NumPy as floats, where it lives."""
+    _check_depth(title, view)
+    view = as_floats(view, title)
+    _check_entries(title, view)
+    return view
+
+
+def _check_depth(title: str, view: Any) -> None:
+    """Refuse what is no table of samples by features."""
+    if depth(view) != 2:
+        raise ValueError(
+            f"{title} has {depth(view)} dimensions, but a view has 2, samples by features; "
+            "turn a single feature into a column with reshape(-1, 1)."
+        )
+
+
+def _check_entries(title: str, view: Array) -> None:
+    """Refuse a view without entries, or with some that are not finite."""
+    xp = namespace(view)
+    if 0 in view.shape:
+        raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
+    if not xp.all(xp.isfinite(view)):
+        n_nan, n_inf = (int(xp.sum(xp.astype(f(view), xp.int64))) for f in (xp.isnan, xp.isinf))
+        raise ValueError(
+            f"{title} has entries that are not finite: {n_nan} NaN and {n_inf} infinity; impute "
+            "them or drop their rows from every view."
+        )
 
 
 def _as_floats(view: np.ndarray, title: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from mkclust.blocks.cluster import connect
 from mkclust.blocks.distributed import DaskBlocks
 from mkclust.blocks.files import as_dask
 from mkclust.blocks.local import LocalBlocks
+from mkclust.linalg import check_one_place
 from mkclust.views import named_views
 
 __all__ = ["Blocks", "DaskBlocks", "LocalBlocks", "as_blocks", "as_dask", "connect", "is_dask"]
@@ -23,14 +24,15 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     ----------
     X : mapping, list, tuple or table
         Views of shape (n_samples, n_features): arrays, data frames, memory maps, HDF5 data sets,
-        whatever has a shape and can be sliced by rows; or dask arrays, all of them.
+        whatever has a shape and can be sliced by rows; or dask arrays, all of them; or arrays of
+        another library such as torch or CuPy, all on one device, where their blocks stay.
     block_rows : int or None, default=None
-        Samples of a block, where the views do not say; None chooses. Dask arrays say by their
-        chunks.
+        Samples of a block, where the views do not say; None chooses, on a device large ones. Dask
+        arrays say by their chunks.
     keep : bool, default=True
         What becomes of a result for every sample where the views are dask arrays: True computes
         it now and keeps it where the blocks are, False leaves it lazy, to be computed each time
-        that it is asked for. Of other views it is always an array in memory.
+        that it is asked for. Of other views it is always an array in memory, beside them.
 
     Returns
     -------
@@ -39,8 +41,8 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     Raises
     ------
     ValueError, TypeError
-        If the views differ in their number of samples, one is no table of real numbers, or only
-        some of them are dask arrays.
+        If the views differ in their number of samples, one is no table of real numbers, only
+        some of them are dask arrays, or they live on different devices.
 
     Examples
     --------
@@ -55,6 +57,7 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
         raise ValueError(f"There are no views in an empty {type(X).__name__}; pass at least one.")
     check_dask(named)
     named = {name: sliceable(name, view) for name, view in named.items()}
+    check_one_place(list(named.values()), [f"View {name!r}" for name in named])
     check_tables(named)
     if is_dask(next(iter(named.values()))):
         return DaskBlocks(named, keep)

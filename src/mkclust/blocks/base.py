@@ -5,13 +5,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mkclust.linalg import as_floats as as_foreign_floats
+from mkclust.linalg import free_bytes, is_foreign, namespace, to_host
 from mkclust.types import Array
 
 # What is done to a block: its views by name, and the number of its first sample.
-Look = Callable[[dict[str, np.ndarray], int], Any]
+Look = Callable[[dict[str, Array], int], Any]
 # Bytes of a block over all views: large enough for fast products, small enough for the cache.
 # Features may be much wider than the views, so that more rows are not looked at together either.
 BLOCK_BYTES, FEWEST_ROWS, MOST_ROWS = 4 << 20, 256, 8192
+# On a device every call waits some microseconds to begin, and there is no cache to stay in: blocks
+# are large, yet leave nearly all of the memory to others.
+DEVICE_BYTES, DEVICE_SHARE, MOST_DEVICE_ROWS = 512 << 20, 0.05, 1 << 17
 
 
 class Blocks(Protocol):
@@ -40,13 +45,22 @@ class Blocks(Protocol):
     def map(self, look: Look) -> Array:
         """Return what `look` makes of all blocks, one row a sample."""
 
-    def take(self, samples: np.ndarray) -> dict[str, np.ndarray]:
+    def take(self, samples: np.ndarray) -> dict[str, Array]:
         """Return the views of some samples, given by rising numbers, in memory."""
 
 
-def block_height(widths: Sequence[int]) -> int:
-    """Return how many samples make a block of views of so many columns."""
-    return int(np.clip(BLOCK_BYTES // (8 * max(sum(widths), 1)), FEWEST_ROWS, MOST_ROWS))
+def block_height(widths: Sequence[int], like: Any = None) -> int:
+    """Return how many samples make a block of views of so many columns, that live beside `like`."""
+    size, most = device_bytes(like), MOST_DEVICE_ROWS
+    if size is None:
+        size, most = BLOCK_BYTES, MOST_ROWS
+    return int(np.clip(size // (8 * max(sum(widths), 1)), FEWEST_ROWS, most))
+
+
+def device_bytes(like: Any) -> int | None:
+    """Return how many bytes to compute at a time on the device of an array, None on the host."""
+    free = free_bytes(like)
+    return None if free is None else min(DEVICE_BYTES, int(DEVICE_SHARE * free))
 
 
 def add(total: Any, part: Any) -> Any:
@@ -58,8 +72,10 @@ def add(total: Any, part: Any) -> Any:
     return total + part
 
 
-def as_floats(name: str, rows: Any) -> np.ndarray:
+def as_floats(name: str, rows: Any) -> Array:
     """Return rows of a view as float32 or float64; numbers of other types become float64."""
+    if is_foreign(rows):
+        return as_foreign_floats(rows, f"View {name!r}")
     if np.ma.is_masked(rows):
         raise ValueError(f"View {name!r} has masked entries: fill them in with filled()")
     found = np.asarray(rows)
@@ -76,21 +92,24 @@ def check_type(name: str, dtype: Any) -> None:
         )
 
 
-def check_finite(block: dict[str, np.ndarray], samples: int | np.ndarray) -> None:
+def check_finite(block: dict[str, Array], samples: int | np.ndarray) -> None:
     """Refuse entries that are not finite, naming the view and the first such sample.
 
     Parameters
     ----------
-    block : dict of str to ndarray of shape (n_rows, n_features)
+    block : dict of str to array of shape (n_rows, n_features)
         Some rows of each view.
     samples : int or ndarray of shape (n_rows,)
         The number of the first sample, where they follow one another; else of every one, rising.
     """
     for name, rows in block.items():
-        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-        if not len(bad):
+        xp = namespace(rows)
+        finite = xp.all(xp.isfinite(rows), axis=1)
+        if bool(xp.all(finite)):
             continue
-        numbers = samples + np.arange(len(rows)) if np.ndim(samples) == 0 else np.asarray(samples)
+        bad = np.flatnonzero(~to_host(finite, None))
+        everyone = np.arange(rows.shape[0])
+        numbers = samples + everyone if np.ndim(samples) == 0 else np.asarray(samples)
         beside = numbers[-1] - numbers[0] == len(numbers) - 1
         looked_at = (
             f"the samples {numbers[0]} to {numbers[-1]}"

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mkclust.blocks.base import check_type
+from mkclust.blocks.base import as_floats, check_type
+from mkclust.linalg import is_foreign, place
 from mkclust.views import depth
 
 
@@ -32,6 +33,12 @@ def check_dask(views: Mapping[str, Any]) -> None:
     others = [name for name, view in views.items() if not is_dask(view)]
     if others and len(others) < len(views):
         lazy = [name for name in views if name not in others]
+        if elsewhere := [name for name in others if is_foreign(views[name])]:
+            raise TypeError(
+                f"The views {lazy} are dask arrays, but {elsewhere[0]!r} is an array of "
+                f"{place(views[elsewhere[0]])}: turn the dask arrays into such arrays, by way of "
+                "compute(), or the others into dask arrays of NumPy's"
+            )
         raise TypeError(
             f"The views {lazy} are dask arrays, but {others} are not: turn these into dask arrays "
             "with dask.array.from_array, or the others into NumPy arrays with compute()"
@@ -95,7 +102,9 @@ def check_tables(views: Mapping[str, Any]) -> None:
             raise ValueError(f"View {name!r} has no rows; pass at least one sample.")
         if view.shape[1] == 0:
             raise ValueError(f"View {name!r} has no columns; leave it out.")
-        if hasattr(view, "dtype"):
+        if is_foreign(view):
+            as_floats(name, view[:0, :])  # refuses what is no number
+        elif hasattr(view, "dtype"):
             check_type(name, view.dtype)
     lengths = {name: int(view.shape[0]) for name, view in views.items()}
     if len(set(lengths.values())) > 1:

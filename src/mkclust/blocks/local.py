@@ -1,4 +1,4 @@
-"""Views on this machine: arrays, memory maps, and files read by rows."""
+"""Views on this machine: arrays, also on a device, memory maps, and files read by rows."""
 
 import mmap
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +10,7 @@ import numpy as np
 
 from mkclust.blocks.base import Look, add, as_floats, block_height
 from mkclust.datasets.on_disk import TableOnDisk
+from mkclust.linalg import device, is_foreign, namespace, pick
 from mkclust.types import Array
 
 # Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
@@ -23,6 +24,7 @@ class LocalBlocks:
     """Views that can be sliced by rows: arrays, memory maps, HDF5 data sets.
 
     Reading a block, and turning its numbers to floats, overlaps with looking at the one before it.
+    Arrays of another library than NumPy are there already: their blocks are slices, and large.
 
     Parameters
     ----------
@@ -36,9 +38,14 @@ class LocalBlocks:
         if block_rows is not None and not (isinstance(block_rows, Integral) and block_rows > 0):
             raise ValueError(f"block_rows={block_rows!r}: pass None or a positive whole number")
         self._views = dict(views)
-        self._n_samples = int(next(iter(self._views.values())).shape[0])
+        self._n_samples = int(self._first.shape[0])
         self._maps = {name: _memory_map(view) for name, view in self._views.items()}
-        self._height = block_rows or self._whole_tiles()
+        self._height = int(block_rows or self._whole_tiles())
+
+    @property
+    def _first(self) -> Any:
+        """The first view, which says where all of them live."""
+        return next(iter(self._views.values()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,11 +62,15 @@ class LocalBlocks:
         """Number of columns of each view."""
         return tuple(int(view.shape[1]) for view in self._views.values())
 
+    def lower(self, most_rows: int) -> "LocalBlocks":
+        """Return the same views in blocks of at most so many samples."""
+        return LocalBlocks(self._views, min(self._height, most_rows))
+
     def total(self, look: Look) -> Any:
         """Return the sum over all blocks of what `look` makes of each: an array or a tuple."""
         total = None
 
-        def take(start: int, block: dict[str, np.ndarray]) -> None:
+        def take(start: int, block: dict[str, Array]) -> None:
             nonlocal total
             total = add(total, look(block, start))
 
@@ -68,29 +79,34 @@ class LocalBlocks:
 
     def map(self, look: Look) -> Array:
         """Return what `look` makes of all blocks, one row a sample."""
-        result: np.ndarray | None = None
+        result: Array = None
 
-        def take(start: int, block: dict[str, np.ndarray]) -> None:
+        def take(start: int, block: dict[str, Array]) -> None:
             nonlocal result
             part = look(block, start)
             if result is None:
-                result = np.empty((self.n_samples, *part.shape[1:]), part.dtype)
-            result[start : start + len(part)] = part
+                shape = (self.n_samples, *part.shape[1:])
+                result = namespace(part).empty(shape, dtype=part.dtype, device=device(part))
+            result[start : start + part.shape[0], ...] = part
 
         self._sweep(take)
         assert result is not None
         return result
 
-    def take(self, samples: np.ndarray) -> dict[str, np.ndarray]:
+    def take(self, samples: np.ndarray) -> dict[str, Array]:
         """Return the views of some samples, given by rising numbers, in memory."""
         return {name: self._pick(name, samples) for name in self._views}
 
-    def _sweep(self, take: Callable[[int, dict[str, np.ndarray]], None]) -> None:
+    def _sweep(self, take: Callable[[int, dict[str, Array]], None]) -> None:
         """Hand all blocks over in order, the next being read while one is at work.
 
         The thread that reads ends with the sweep, however that ends.
         """
         starts = range(0, self.n_samples, self._height)
+        if is_foreign(self._first):
+            for start in starts:  # nothing to read: a device does not wait for its work to end
+                take(start, self._block(start))
+            return
         with ThreadPoolExecutor(1, "mkclust-reader") as reader:
             coming = reader.submit(self._block, starts[0])
             for start, following in zip(starts, [*starts[1:], None], strict=True):
@@ -99,17 +115,17 @@ class LocalBlocks:
                     coming = reader.submit(self._block, following)
                 take(start, block)
 
-    def _block(self, start: int) -> dict[str, np.ndarray]:
+    def _block(self, start: int) -> dict[str, Array]:
         """Read one block."""
         stop = min(start + self._height, self.n_samples)
         return {name: self._read(name, slice(start, stop)) for name in self._views}
 
-    def _pick(self, name: str, samples: np.ndarray) -> np.ndarray:
+    def _pick(self, name: str, samples: np.ndarray) -> Array:
         """Return some rows of one view."""
         view = self._views[name]
         if len(samples) == self.n_samples:
             return self._read(name, slice(0, self.n_samples))  # all of them: no need to copy
-        if isinstance(view, np.ndarray | TableOnDisk) or not len(samples):
+        if is_foreign(view) or isinstance(view, np.ndarray | TableOnDisk) or not len(samples):
             return self._read(name, samples)
         # HDF5 is slow with lists of rows, and others may know none.
         reach = max(GAP_BYTES // (8 * int(view.shape[1])), _tile_height(view))
@@ -119,9 +135,12 @@ class LocalBlocks:
             parts.append(self._read(name, slice(first, int(near[-1]) + 1))[near - first])
         return np.concatenate(parts)
 
-    def _read(self, name: str, rows: Any) -> np.ndarray:
+    def _read(self, name: str, rows: Any) -> Array:
         """Return some rows of one view as floats, and say which could not be read."""
         view, owner = self._views[name], self._maps[name]
+        if is_foreign(view):
+            found = view[rows, :] if isinstance(rows, slice) else pick(view, rows)
+            return as_floats(name, found)
         try:
             if owner is None:
                 found = as_floats(name, view[rows])
@@ -141,7 +160,7 @@ class LocalBlocks:
 
     def _whole_tiles(self) -> int:
         """Return the height of a block, in whole tiles of the files where that is possible."""
-        height = block_height(self.n_features)
+        height = block_height(self.n_features, self._first)
         step = max(_tile_height(view) for view in self._views.values())
         if step <= height:
             return height - height % step

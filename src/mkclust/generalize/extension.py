@@ -114,12 +114,13 @@ class Extension:
                 for rows, block in cross.blocks()
             ]
             return namespace(*parts).concat(parts)
-        rows = zeros((cross[0].shape[0], self.projections[0].shape[1]), cross[0])
+        first = _nth(cross, 0)
+        rows = zeros((first.shape[0], self.projections[0].shape[1]), first)
         for p, (P, standard) in enumerate(zip(self.projections, self.standards, strict=True)):
             given = None if self_similarity is None else self_similarity[p, :]
             if standard.scale is not None and given is None:
-                given = self._known_self_similarity(p, cross[p])
-            rows += standard.project(cross[p], P, given)
+                given = self._known_self_similarity(p, _nth(cross, p))
+            rows += standard.project(_nth(cross, p), P, given)
         return rows
 
     def _known_self_similarity(self, index: int, cross: Array) -> Array:
@@ -141,6 +142,11 @@ class Extension:
             "it is not constant for this kernel; pass self_similarity, an array of shape "
             f"({len(self.standards)}, {cross.shape[0]}) of k(x, x), or fit with normalize=False"
         )
+
+
+def _nth(matrices: Sequence[Array] | Array, index: int) -> Array:
+    """Return one of several matrices, be they in a list or in one array."""
+    return matrices[index, ...] if is_foreign(matrices) else matrices[index]
 
 
 def _symmetric(matrix: Array) -> bool:

@@ -9,7 +9,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mkclust.distances import median_distance, squared_norms
-from mkclust.types import Float
+from mkclust.linalg import (
+    as_floats,
+    astype,
+    device,
+    is_foreign,
+    namespace,
+    precision_of,
+    to_device,
+    to_host,
+)
+from mkclust.types import Array, Float
 
 # Landmarks by k-means are learned on at most so many rows, or on so many for each.
 KMEANS_ROWS, SAMPLES_A_LANDMARK = 20_000, 10
@@ -21,11 +31,30 @@ RANK_TOLERANCE = 1e-12
 
 
 class _FeatureMap(TransformerMixin, BaseEstimator):
-    """What feature maps share: checked rows in, rows of the same precision out."""
+    """What feature maps share: checked rows in, rows of the same precision out.
 
-    def _check(self, X: Any, *, reset: bool) -> np.ndarray:
-        """Return rows as float32 or float64, checked by scikit-learn."""
-        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+    What is learned is NumPy's, whatever the rows; features are made where the rows live.
+    """
+
+    def _check(self, X: Any, *, reset: bool) -> Array:
+        """Return rows as float32 or float64, checked by scikit-learn or in its words."""
+        if not is_foreign(X):
+            return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        if len(X.shape) != 2:
+            raise ValueError(
+                f"Expected 2D array, got {len(X.shape)}D array instead. Reshape your data to "
+                "samples by features."
+            )
+        # Of the shape alone, which is all that remains to be checked on the host.
+        validate_data(self, np.zeros((min(X.shape[0], 1), X.shape[1])), reset=reset)
+        X, xp = as_floats(X, "X"), namespace(X)
+        if not bool(xp.all(xp.isfinite(X))):
+            found = "NaN" if bool(xp.any(xp.isnan(X))) else "infinity"
+            raise ValueError(
+                f"Input X contains {found}.\n{type(self).__name__} does not accept such values: "
+                "impute them, or drop their rows."
+            )
+        return X
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Learn the map from rows, all or a sample of them.
@@ -33,7 +62,7 @@ class _FeatureMap(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of one view.
+            Rows of one view; of other libraries than NumPy they are brought to the host.
         y : None
             Ignored; present for pipelines.
 
@@ -104,7 +133,7 @@ class Nystroem(_FeatureMap):
         _check_width(self.width)
         if self.landmarks not in ("uniform", "kmeans"):
             raise ValueError(f"landmarks={self.landmarks!r}: choose 'uniform' or 'kmeans'")
-        X = self._check(X, reset=True)
+        X = to_host(self._check(X, reset=True), None)
         if self.n_components > len(X):
             raise ValueError(
                 f"n_components={self.n_components} landmarks of {len(X)} rows: ask for at most as "
@@ -129,7 +158,7 @@ class Nystroem(_FeatureMap):
         self._whitening = U[:, kept] / np.sqrt(values[kept])
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Array:
         """Return the features of rows.
 
         Parameters
@@ -139,26 +168,30 @@ class Nystroem(_FeatureMap):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_directions)
-            In the precision of X; at most one column a landmark.
+        array of shape (n_samples, n_directions)
+            In the precision of X and where X lives; at most one column a landmark.
         """
         check_is_fitted(self)
         X = self._check(X, reset=False)
-        origin = self._origin.astype(X.dtype, copy=False)
-        Z = np.subtract(self.landmarks_, self._origin).astype(X.dtype, copy=False)
-        return self._similarities(X - origin, Z) @ self._whitening.astype(X.dtype, copy=False)
+        origin = _beside(self._origin, X)
+        Z = _beside(np.subtract(self.landmarks_, self._origin), X)
+        return self._similarities(X - origin, Z) @ _beside(self._whitening, X)
 
-    def self_similarity(self, X: Any) -> Float:
+    def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows, which the features approximate from below: always one."""
-        return np.ones(len(X))
+        return _ones(X)
 
-    def _similarities(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    def _similarities(self, X: Array, Z: Array) -> Array:
         """Return the Gaussian kernel between rows measured from the origin, in their precision."""
-        scale = -0.5 / (self.width * self.median_) ** 2
-        squared = X @ (Z.T * X.dtype.type(-2 * scale))
-        squared += (scale * squared_norms(X)).astype(X.dtype)[:, None]
-        squared += (scale * squared_norms(Z)).astype(X.dtype)
-        np.minimum(squared, 0, out=squared)  # rounding must not make a similarity exceed one
+        scale = -0.5 / float(self.width * self.median_) ** 2
+        squared = X @ (Z.T * (-2 * scale))
+        squared += astype(scale * squared_norms(X), precision_of(X))[:, None]
+        squared += astype(scale * squared_norms(Z), precision_of(X))
+        # Rounding must not make a similarity exceed one.
+        if is_foreign(squared):
+            xp = namespace(squared)
+            return xp.exp(xp.where(squared > 0, 0.0, squared))
+        np.minimum(squared, 0, out=squared)
         return np.exp(squared, out=squared)
 
 
@@ -208,7 +241,7 @@ class RandomFourier(_FeatureMap):
 
         _check_count("n_components", self.n_components)
         _check_width(self.width)
-        X = self._check(X, reset=True)
+        X = to_host(self._check(X, reset=True), None)
         median = _median(X, X.mean(axis=0, dtype=np.float64))
         sampler = RBFSampler(
             gamma=0.5 / (self.width * median) ** 2,
@@ -218,14 +251,19 @@ class RandomFourier(_FeatureMap):
         self.median_, self._sampler = median, sampler.fit(X)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the features of rows, (n_samples, n_components)."""
+    def transform(self, X: Any) -> Array:
+        """Return the features of rows, (n_samples, n_components), where the rows live."""
         check_is_fitted(self)
-        return self._sampler.transform(self._check(X, reset=False))
+        X, sampler = self._check(X, reset=False), self._sampler
+        if not is_foreign(X):
+            return sampler.transform(X)
+        waves = X @ _beside(sampler.random_weights_, X)
+        waves += _beside(sampler.random_offset_, X)
+        return (2 / sampler.n_components) ** 0.5 * namespace(X).cos(waves)
 
-    def self_similarity(self, X: Any) -> Float:
+    def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows, which the features hit on average: always one."""
-        return np.ones(len(X))
+        return _ones(X)
 
 
 class Linear(_FeatureMap):
@@ -249,14 +287,27 @@ class Linear(_FeatureMap):
         self._check(X, reset=True)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Array:
         """Return the rows themselves, (n_samples, n_features)."""
         check_is_fitted(self)
         return self._check(X, reset=False)
 
-    def self_similarity(self, X: Any) -> Float:
+    def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows."""
-        return squared_norms(np.asarray(X))
+        return squared_norms(X if is_foreign(X) else np.asarray(X))
+
+
+def _beside(learned: np.ndarray, X: Array) -> Array:
+    """Return what was learned where rows live, in their precision."""
+    return to_device(learned, X, precision_of(X))
+
+
+def _ones(X: Any) -> Array:
+    """Return a one for every row, where the rows live."""
+    if not is_foreign(X):
+        return np.ones(len(X))
+    xp = namespace(X)
+    return xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
 
 
 def _median(X: np.ndarray, origin: Float) -> float:

@@ -8,38 +8,50 @@ from typing import Any
 import numpy as np
 
 from mkclust.distances import RESOLUTION, safe_norms, squared_norms
+from mkclust.kernels.on_device import (
+    extended,
+    in_units,
+    set_diagonal,
+    tile_rows,
+    tiles,
+    write_symmetric,
+)
+from mkclust.linalg import empty, free_bytes, is_foreign, namespace, pick, precision_of, ranges
 from mkclust.memory import require_memory
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # Entries computed at a time, kernel after kernel, and rows among them at most: few enough to stay
 # in a core's own cache.
 TILE_ENTRIES, TILE_ROWS = 2**15, 64
 # What the rows of new samples take over all kernels, and how many there are at most.
 BLOCK_BYTES, BLOCK_ROWS = 16 * 2**20, 256
+# On a device, where each step has to be worth starting it.
+BLOCK_BYTES_ON_DEVICE = 2**29
 
 
 class CrossRows:
     """The kernels of some samples against the training samples of a bank, by blocks of rows.
 
     Every block is computed anew from the views, so that memory is as long as the views and not
-    their square. The kernels of a view share its distances and its inner products.
+    their square. The kernels of a view share its distances and its inner products. Rows are
+    computed where the views live.
 
     Parameters
     ----------
     bank : KernelBank
         Fitted: it knows the training views, and what to make of views.
-    views : dict of str to ndarray of shape (n_new, n_features)
-        Views of the samples, checked, in the order of the training views.
+    views : dict of str to array of shape (n_new, n_features)
+        Views of the samples, checked, in the order of the training views and where these live.
 
     Attributes
     ----------
     shape : tuple of int
         Number of kernels, of samples and of training samples.
     dtype : dtype
-        Number type of the kernels, that of the training views.
+        Number type of the kernels, that of the training views, as their library names it.
     """
 
-    def __init__(self, bank: Any, views: dict[str, np.ndarray]):
+    def __init__(self, bank: Any, views: dict[str, Array]):
         known = bank.views_
         # A bank may be given other parameters later: what it makes now is noted here.
         kinds = bank._kinds()
@@ -47,10 +59,19 @@ class CrossRows:
             _view_kernels(bank, name, views[name], place * kinds)
             for place, name in enumerate(known)
         )
-        n_new, n = (len(next(iter(rows.values()))) for rows in (views, known))
+        n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, known))
         self.shape: tuple[int, int, int] = (kinds * len(known), n_new, n)
-        self.dtype: np.dtype = np.result_type(*known.values())
-        self._diagonal: np.ndarray | None = None
+        precision, foreign = bank._precision(known), is_foreign(self.like)
+        self.dtype: Any = (
+            getattr(namespace(self.like), precision) if foreign else np.dtype(precision)
+        )
+        self._diagonal: Array | None = None
+
+    @property
+    def like(self) -> Array:
+        """An array that says where the rows live."""
+        moved, plain = self._views[0].moved, self._views[0].plain
+        return plain[1] if moved is None else moved[1]  # type: ignore[index]
 
     @property
     def n_kernels(self) -> int:
@@ -65,14 +86,31 @@ class CrossRows:
         )
         picked.shape = (len(indices), *self.shape[1:])
         if self._diagonal is not None:
-            picked._diagonal = self._diagonal[list(indices)]
+            picked._diagonal = pick(self._diagonal, list(indices))
         return picked
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
+    def rows(self, start: int, stop: int) -> Array:
         """Return the rows from start to stop of every kernel, (m, stop - start, n)."""
         stop = min(stop, self.shape[1])
-        found = np.empty((self.shape[0], stop - start, self.shape[2]), self.dtype)
-        self.write(start, stop, found)
+        shape = self.shape[0], stop - start, self.shape[2]
+        found = empty(shape, self.like, precision_of(self))
+        if not is_foreign(found):
+            self.write(start, stop, found)
+            return found
+        for block in ranges(stop - start, tile_rows(shape[2], precision_of(self))):
+            for p, part in enumerate(self.parts(start + block.start, start + block.stop)):
+                found[p, block, :] = part
+        return found
+
+    def parts(self, start: int, stop: int, first: int = 0) -> list[Array]:
+        """Return the same on a device, all at once, m blocks of the columns from the first on."""
+        found: list[Any] = [None] * self.shape[0]
+        rows = slice(start, min(stop, self.shape[1]))
+        for view in self._views:
+            for place, tile in tiles(view, rows, slice(first, self.shape[2])):
+                found[place] = tile
+                if self._diagonal is not None:
+                    set_diagonal(tile, self._diagonal[place, rows], start - first)
         return found
 
     def write(self, start: int, stop: int, out: np.ndarray) -> None:
@@ -85,9 +123,14 @@ class CrossRows:
             places = np.arange(start, stop)
             out[:, places - start, places] = self._diagonal[:, start:stop]
 
-    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield all rows, some at a time, with their place; each block takes the last one's."""
         m, n_new, n = self.shape
+        if is_foreign(self.like):
+            all_kernels = m * n * np.dtype(precision_of(self)).itemsize
+            for rows in ranges(n_new, max(1, BLOCK_BYTES_ON_DEVICE // all_kernels)):
+                yield rows, self.parts(rows.start, rows.stop)
+            return
         height = min(max(1, BLOCK_BYTES // (m * n * self.dtype.itemsize)), BLOCK_ROWS, n_new)
         scratch = np.empty((m, height, n), self.dtype)
         for start in range(0, n_new, height):
@@ -107,11 +150,11 @@ class KernelRows(CrossRows):
     ----------
     bank : KernelBank
         Fitted.
-    views : dict of str to ndarray of shape (n_samples, n_features)
+    views : dict of str to array of shape (n_samples, n_features)
         The training views.
     """
 
-    def __init__(self, bank: Any, views: dict[str, np.ndarray]):
+    def __init__(self, bank: Any, views: dict[str, Array]):
         super().__init__(bank, views)
         self._diagonal = bank._self_similarity(views)
 
@@ -120,20 +163,38 @@ class KernelRows(CrossRows):
         """Number of samples, n."""
         return self.shape[1]
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> Array:
         """Return the self-similarities, (m, n)."""
         assert self._diagonal is not None
         return self._diagonal
 
-    def entries(self, who: str) -> np.ndarray:
+    def among(self, samples: np.ndarray) -> "KernelRows":
+        """Return the kernels of some samples, against these samples only."""
+        picked = copy.copy(self)
+        picked._views = tuple(view.among(samples) for view in self._views)
+        picked.shape = (self.shape[0], len(samples), len(samples))
+        picked._diagonal = pick(self.diagonal(), samples, axis=1)
+        return picked
+
+    def whole(self) -> Array:
+        """Return the kernels of views on a device, (m, n, n), exactly symmetric."""
+        _, n, _ = self.shape
+        found = empty(self.shape, self.like, precision_of(self))
+        for rows in ranges(n, tile_rows(n, precision_of(self))):
+            for p, part in enumerate(self.parts(rows.start, rows.stop, first=rows.start)):
+                write_symmetric(found, p, rows, part)
+        return found
+
+    def entries(self, who: str) -> Array:
         """Write the kernels out, (m, n, n), for somebody who needs them, where they fit."""
         m, n, _ = self.shape
         require_memory(
-            m * n * n * self.dtype.itemsize,
+            m * n * n * np.dtype(precision_of(self)).itemsize,
             f"{who} needs the entries of the kernels, and writing out {m} kernels of {n} samples",
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
+            there=free_bytes(self.like),
         )
-        return self.rows(0, n)
+        return self.whole() if is_foreign(self.like) else self.rows(0, n)
 
 
 @dataclass(frozen=True)
@@ -148,11 +209,12 @@ class _ViewKernels:
         The polynomial kernels.
     linear : sequence of (place, kind)
         The linear or cosine kernel, if any.
-    moved : pair of ndarray of shape (n_features + 2, n_new) and (n_features + 2, n)
+    moved : pair of arrays of shape (n_features + 2, n_new) and (n_features + 2, n)
         The samples and the training samples z, as columns in units of a width, each followed by 1
         and |z|^2 / 2: so one product of matrices gives the exponents. None without Gaussians.
-    plain : pair of ndarray of shape (n_new, n_features) and (n, n_features)
-        The rows themselves. None without other kernels.
+    plain : pair of arrays of shape (n_new, n_features) and (n, n_features)
+        The rows themselves; on a device, divided by the root of the scale. None without other
+        kernels.
     scale : float
         What inner products are divided by.
     """
@@ -160,8 +222,8 @@ class _ViewKernels:
     gaussians: Sequence[tuple[int, float]]
     polynomials: Sequence[tuple[int, float, int]]
     linear: Sequence[tuple[int, str]]
-    moved: tuple[Float, Float] | None = field(repr=False)
-    plain: tuple[Float, Float] | None = field(repr=False)
+    moved: tuple[Array, Array] | None = field(repr=False)
+    plain: tuple[Array, Array] | None = field(repr=False)
     scale: float
 
     @property
@@ -187,6 +249,13 @@ class _ViewKernels:
             polynomials=picked(self.polynomials),
             linear=picked(self.linear),
         )
+
+    def among(self, samples: np.ndarray) -> "_ViewKernels":
+        """Return the kernels of some training samples, against these only."""
+        # Both of a pair are the same here.
+        moved = None if self.moved is None else (pick(self.moved[1], samples, axis=1),) * 2
+        plain = None if self.plain is None else (pick(self.plain[1], samples),) * 2
+        return replace(self, moved=moved, plain=plain)
 
     def write(self, rows: slice, out: np.ndarray) -> None:
         """Write some rows of every kernel in place, tile by tile, out being (m, b, n)."""
@@ -259,23 +328,34 @@ class _ViewKernels:
                 np.divide(base, safe_norms(right), out=parts[place])
 
 
-def _view_kernels(bank: Any, name: str, view: np.ndarray, first: int) -> _ViewKernels:
+def _view_kernels(bank: Any, name: str, view: Array, first: int) -> _ViewKernels:
     """Return the kernels that a bank makes of one view, the first of them at a place."""
     known = bank.views_[name]
-    same = view is known
+    same, precision = view is known, bank._precision(bank.views_)
+
+    def columns(rows: Array) -> Array:
+        if is_foreign(rows):
+            return extended(rows, bank._origins[name], unit, precision)
+        return _extended(rows, bank._origins[name], unit)
+
+    def plainly(rows: Array) -> Array:
+        if is_foreign(rows):
+            return in_units(rows, bank.scales_[name], precision)
+        return rows.astype(np.float64, copy=False)
+
     places = iter(range(first, first + len(bank.kernel_names_)))
     moved = plain = None
     # In units of one width, so that where it is the only one there is nothing left to multiply.
     gaussians = [(next(places), (bank.widths[0] / width) ** 2) for width in bank.widths]
     if gaussians:
         unit = bank.widths[0] * bank.medians_[name]
-        right = _extended(known, bank._origins[name], unit)
-        moved = (right if same else _extended(view, bank._origins[name], unit), right)
+        right = columns(known)
+        moved = (right if same else columns(view), right)
     polynomials = [(next(places), offset, degree) for offset, degree in bank.polynomials]
     linear = [(next(places), bank.linear)] if bank.linear is not None else []
     if polynomials or linear:
-        right = known.astype(np.float64, copy=False)
-        plain = (right if same else view.astype(np.float64, copy=False), right)
+        right = plainly(known)
+        plain = (right if same else plainly(view), right)
     return _ViewKernels(gaussians, polynomials, linear, moved, plain, bank.scales_[name])
 
 

@@ -230,14 +230,15 @@ class InductiveClusterer(
         """Return the similarities of new samples to the training samples, checked."""
         kind_of_input(X, "precomputed")  # refuses all that is not several matrices
         names, n = self._extension.names, self.n_features_in_
-        if len(X) != len(names):
-            raise ValueError(f"X has {len(X)} kernels, the model was fitted on {len(names)}")
+        count = X.shape[0] if hasattr(X, "shape") else len(X)
+        if count != len(names):
+            raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
         if isinstance(X, Mapping):
             X = {str(name): kernel for name, kernel in X.items()}
             if missing := [name for name in names if name not in X]:
                 raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
             X = [X[name] for name in names]
-        X = [X[p] for p in range(len(X))]
+        X = [X[p, ...] if hasattr(X, "shape") else X[p] for p in range(count)]
         cross = [as_numbers(K, name) for name, K in zip(names, X, strict=True)]
         check_one_place(cross, names)
         for name, K in zip(names, cross, strict=True):

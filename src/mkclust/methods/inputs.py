@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.kernels import KernelBank
+from mkclust.linalg import is_foreign, namespace
 from mkclust.stack import RowSource
 from mkclust.views import depth
 
@@ -77,7 +78,9 @@ def looks_like_kernel(X: Any) -> bool:
     if getattr(X, "ndim", 0) != 2 or scipy.sparse.issparse(X):
         return False
     rows, columns = X.shape
-    return rows == columns > 1 and bool(np.array_equal(X, X.T))
+    if not rows == columns > 1:
+        return False
+    return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
 
 
 def _several_matrices(X: Any) -> bool:

@@ -6,15 +6,15 @@ import numpy as np
 
 from mkclust.discretize import normalize_rows
 from mkclust.generalize import inverse
-from mkclust.linalg import polar_factor, to_host
+from mkclust.linalg import namespace, pick, polar_factor, to_device, to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
 from mkclust.methods.parameters import Allowed, Choice, Number
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import training_blocks, training_kernels
-from mkclust.relaxation import Relaxation, relax
+from mkclust.relaxation import Relaxation, relax, side_by_side
 from mkclust.stack import KernelStack
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # A partition of no more weight than this keeps the rotation it has.
 NEGLIGIBLE = 1e-4
@@ -23,11 +23,11 @@ NEGLIGIBLE = 1e-4
 class Fusion(NamedTuple):
     """A consensus of partitions: ``F`` is the polar factor of ``total``."""
 
-    partition: Float  # F, (n, k)
+    partition: Array  # F, (n, k)
     weights: Float  # b, (m,)
     rotations: Float  # W, (m, k, k)
     shares: Float  # A, (m, k, k): total = sum_p H_p A_p + lambda H_0
-    total: Float  # (n, k)
+    total: Array  # (n, k)
     history: Float
     converged: bool
 
@@ -104,14 +104,15 @@ def solve_lf_mvc(
     )
 
     # H = K H Lambda^-1 for every kernel, and for the average of all.
-    def coefficients(eigenvectors: Float, eigenvalues: Float) -> Float:
-        return eigenvectors * inverse(eigenvalues[:n_clusters], stack.n_samples, stack.precision)
+    def coefficients(eigenvectors: Array, eigenvalues: Float, turn: Float) -> Array:
+        scale = inverse(eigenvalues[:n_clusters], stack.n_samples, stack.precision)
+        return eigenvectors @ to_device(scale[:, None] * turn, eigenvectors)
 
-    _, lengths, Vt = np.linalg.svd(fusion.total, full_matrices=False)
+    lengths, Vt = _principal_axes(fusion.total)
     root = (Vt.T * inverse(lengths, stack.n_samples, stack.precision)) @ Vt  # (X^T X)^(-1/2)
-    shared = reg / stack.n_kernels * coefficients(H_0, average.eigenvalues) @ root
+    shared = coefficients(H_0, average.eigenvalues, reg / stack.n_kernels * root)
     projections = [
-        coefficients(H_p, found.eigenvalues) @ (A_p @ root) + shared
+        coefficients(H_p, found.eigenvalues, A_p @ root) + shared
         for H_p, found, A_p in zip(H, single, fusion.shares, strict=True)
     ]
     return Solution(
@@ -128,8 +129,8 @@ def solve_lf_mvc(
 
 
 def fuse(
-    H: list[Float],
-    H_0: Float,
+    H: list[Array],
+    H_0: Array,
     *,
     reg: float,
     align: bool = True,
@@ -141,9 +142,9 @@ def fuse(
 
     Parameters
     ----------
-    H : list of m ndarrays of shape (n_samples, n_clusters)
+    H : list of m arrays of shape (n_samples, n_clusters)
         The partitions to align.
-    H_0 : ndarray of shape (n_samples, n_clusters)
+    H_0 : array of shape (n_samples, n_clusters)
         The partition to stay near.
     reg : float
         How much it counts.
@@ -162,13 +163,14 @@ def fuse(
     Fusion
     """
     m, (n, k) = len(H), H_0.shape
-    beside = np.hstack(H)
+    beside = side_by_side(*H)
     # Partitions orthogonal to each other leave open how to turn one to the other. A fixed pattern
     # of the samples then decides: unlike signs of eigenvectors, it is the same on every machine.
-    pattern = np.random.default_rng(0).standard_normal((n, k))
+    pattern = to_device(np.random.default_rng(0).standard_normal((n, k)), H_0)
+    xp = namespace(H_0)
 
-    def overlaps(F: Float) -> Float:
-        return (beside.T @ F).reshape(m, k, k)
+    def overlaps(F: Array) -> Float:
+        return to_host(beside.T @ F).reshape(m, k, k)
 
     ties = overlaps(pattern @ (pattern.T @ H_0) / n)
     W = np.stack([np.eye(k)] * m)
@@ -179,9 +181,9 @@ def fuse(
     converged = False
     while True:
         A = b[:, None, None] * W + (A if accumulate else 0)
-        X = beside @ A.reshape(m * k, k) + reg * H_0
+        X = beside @ to_device(A.reshape(m * k, k), beside) + reg * H_0
         F = polar_factor(X)
-        M, kept = overlaps(F), reg * float(np.sum(F * H_0))
+        M, kept = overlaps(F), reg * float(xp.sum(F * H_0))
         if converged or len(history) == max_iter:
             # F once more, so that partition, rotations and weights belong together.
             history.append(float(b @ np.sum(M * W, axis=(1, 2))) + kept)
@@ -196,19 +198,26 @@ def fuse(
         converged = len(history) > 2 and abs(history[-1] - history[-2]) < tol * abs(history[-2])
 
 
-def _determined(found: Relaxation, stack: KernelStack) -> Float:
+def _principal_axes(X: Array) -> tuple[Float, Float]:
+    """Return the singular values of a thin matrix and its right singular vectors, as rows."""
+    R = to_host(namespace(X).linalg.qr(X)[1])
+    return np.linalg.svd(R)[1:]
+
+
+def _determined(found: Relaxation, stack: KernelStack) -> Array:
     """Return a partition with those of its columns as zeros that the kernel does not determine."""
     # Where a kernel has rank below k, any vector of its null space would do as well as another:
     # which one an eigensolver returns must not matter.
     k = found.n_clusters
     kept = inverse(found.eigenvalues[:k], stack.n_samples, stack.precision) > 0
-    return to_host(found.vectors[:, :k]) * kept
+    return found.vectors[:, :k] * to_device(kept, found.vectors, "float64")
 
 
-def _signed(H: Float) -> Float:
+def _signed(H: Array) -> Array:
     """Return H with the entry of largest magnitude in each column positive."""
-    largest = np.take_along_axis(H, np.argmax(np.abs(H), axis=0)[None], axis=0)
-    return H * np.where(largest < 0, -1.0, 1.0)
+    xp = namespace(H)
+    largest = xp.take_along_axis(H, xp.argmax(xp.abs(H), axis=0)[None, :], axis=0)
+    return xp.where(largest < 0, -H, H)
 
 
 class LFMVC(InductiveClusterer):
@@ -335,6 +344,6 @@ class LFMVC(InductiveClusterer):
             training_blocks(self, X)
         else:
             training_kernels(self, X)
-        rows = self.embedding_ if samples is None else self.embedding_[samples]
+        rows = self.embedding_ if samples is None else pick(self.embedding_, samples)
         rows = normalize_rows(to_host(rows))
         return rows @ rows.T

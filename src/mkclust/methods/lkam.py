@@ -4,6 +4,17 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mkclust.linalg import (
+    astype,
+    empty,
+    is_foreign,
+    namespace,
+    pick,
+    ranges,
+    set_diagonal,
+    to_host,
+    zeros,
+)
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.parameters import Allowed, Choice, Number
@@ -12,8 +23,9 @@ from mkclust.methods.training import mixed_entries, training_stack
 from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Array, Float
 
-# Rows masked at a time: enough for BLAS, few enough to add little memory.
-BLOCK_ROWS = 256
+# Rows worked on at a time: enough for BLAS, few enough to add little memory. On a device, as many
+# as have so many entries.
+BLOCK_ROWS, BLOCK_ENTRIES_ON_DEVICE = 256, 2**25
 
 
 def solve_lkam(
@@ -87,26 +99,42 @@ def shared_neighborhoods(stack: KernelStack, neighbors: float) -> Array:
     n, m = stack.n_samples, stack.n_kernels
     average = stack.combine(np.full(m, 1 / m)).dense()
     size = max(1, int(np.floor(neighbors * n + 0.5)))
-    np.fill_diagonal(average, -np.inf)
-    least = np.partition(average, n - size, axis=1)[:, n - size, None]
-    inside, border = average > least, average == least
-    # Among equals at the border the first are taken, as by a stable sort.
-    room = size - inside.sum(axis=1, keepdims=True)
-    inside |= border & (np.cumsum(border, axis=1, dtype=np.int32) <= room)
+    set_diagonal(average, -np.inf)
     # Counts are exact in single precision up to 2^24 samples.
-    members = inside.astype(np.float32)
+    members = empty((n, n), average, "float32")
+    for rows in ranges(n, _height(average, n)):
+        members[rows, :] = astype(_nearest(average[rows, :], size), "float32")
     return members.T @ members
+
+
+def _nearest(similarities: Array, size: int) -> Array:
+    """Return which entries are among the largest of their row, so many of each."""
+    xp, rest = namespace(similarities), similarities.shape[1] - size
+    if is_foreign(similarities):
+        least = xp.sort(similarities, axis=1)[:, rest : rest + 1]
+    else:
+        least = np.partition(similarities, rest, axis=1)[:, rest : rest + 1]
+    inside, border = similarities > least, similarities == least
+    # Among equals at the border the first are taken, as by a stable sort.
+    room = size - xp.sum(astype(inside, "int32"), axis=1, keepdims=True)
+    return inside | (border & (xp.cumulative_sum(astype(border, "int32"), axis=1) <= room))
+
+
+def _height(like: Array, width: int) -> int:
+    """Return how many rows to work on at a time."""
+    return max(1, BLOCK_ENTRIES_ON_DEVICE // width) if is_foreign(like) else BLOCK_ROWS
 
 
 def _localize(entries: Array, shared: Array) -> tuple[Array, Float]:
     """Weigh the entries by shared neighborhoods, in place; return them and their correlations."""
-    m, n, _ = entries.shape
-    correlations = np.zeros((m, m))
-    for start in range(0, n, BLOCK_ROWS):
-        rows = entries[:, start : start + BLOCK_ROWS]
-        plain = rows.reshape(m, -1).copy()
-        rows *= shared[start : start + BLOCK_ROWS].astype(np.float64) / n
-        correlations += rows.reshape(m, -1) @ plain.T
+    (m, n, _), xp = entries.shape, namespace(entries)
+    total = zeros((m, m), entries)
+    for rows in ranges(n, _height(entries, m * n)):
+        plain = entries[:, rows, :]
+        local = plain * (astype(shared[rows, :], "float64") / n)
+        total += xp.reshape(local, (m, -1)) @ xp.reshape(plain, (m, -1)).T
+        entries[:, rows, :] = local
+    correlations = to_host(total)
     return entries, (correlations + correlations.T) / 2
 
 
@@ -225,5 +253,7 @@ class LKAM(MultipleKernelClusterer):
         stack = training_stack(self, X)
         found = mixed_entries(stack, self.coefficients_, samples)
         shared = shared_neighborhoods(stack, self.neighbors)
-        found *= (shared if samples is None else shared[np.ix_(samples, samples)]) / len(shared)
+        if samples is not None:
+            shared = pick(pick(shared, samples), samples, axis=1)
+        found *= to_host(shared) / stack.n_samples
         return found

@@ -1,11 +1,23 @@
 """LMKKM: every sample mixes the kernels by its own weights."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.linalg.blas import dsymv
 
+from mkclust.linalg import (
+    copied,
+    empty,
+    free_bytes,
+    is_foreign,
+    namespace,
+    set_diagonal,
+    to_device,
+    to_host,
+    zeros,
+)
 from mkclust.memory import require_memory
 from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
@@ -71,13 +83,7 @@ def solve_lmkkm(
     .. [1] M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with
        Application to Cancer Biology. NIPS 2014.
     """
-    n, m = stack.n_samples, stack.n_kernels
-    require_memory(
-        8 * (m + 5) * n**2,
-        f"LMKKM, which writes out {m} kernels of {n} samples,",
-        "use fewer samples or kernels, or a method that needs products only, such as MKKM",
-    )
-    localized = _Localized(stack, n_clusters)
+    localized = _localized(stack, n_clusters)
     found = descend(
         localized.theta,
         localized.relax,
@@ -90,12 +96,12 @@ def solve_lmkkm(
     )
     return Solution(
         partition=found.relaxation.vectors[:, :n_clusters],
-        weights=found.weights.mean(axis=0),
+        weights=to_host(namespace(found.weights).mean(found.weights, axis=0)),
         objective=float(found.history[-1]),
         history=found.history,
         converged=_converged(found.history, found.converged, tol, localized.minimum),
         relaxation=found.relaxation,
-        sample_weights=found.weights,
+        sample_weights=np.ascontiguousarray(to_host(found.weights)),
         n_iter=found.n_iter,
         n_passes=1,
     )
@@ -114,43 +120,51 @@ def _converged(history: Float, stopped: bool, tol: float, minimum: RowMinimum) -
 class _Matrix:
     """A symmetric matrix, as something to relax."""
 
-    entries: Float
+    entries: Array
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
         return self.entries.shape[0], self.entries.shape[1]
 
-    def __matmul__(self, X: Array) -> Float:
+    @property
+    def like(self) -> Array:
+        """An array that says where the vectors live."""
+        return self.entries
+
+    def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         return (X.T @ self.entries).T  # the order BLAS does faster
 
-    def dense(self) -> Float:
+    def dense(self) -> Array:
         """Return the entries, (n, n)."""
         return self.entries
 
 
-class _Localized:
-    """The kernels, mixed by the weights of each sample, and what a partition leaves of them.
+class _Localized(ABC):
+    """The kernels, mixed by the weights of each sample, and what a partition leaves of them."""
 
-    Both are symmetric, so one array has room for both: the kernels above its diagonal, and on the
-    diagonal and below what is left, the blocks of the quadratic program.
-    """
+    diagonals: Array  # of the kernels, (n, m)
 
     def __init__(self, stack: KernelStack, n_clusters: int) -> None:
-        n, m = stack.n_samples, stack.n_kernels
         self.n_clusters = n_clusters
-        self.both = np.empty((m, n, n))
-        self.diagonals = np.empty((n, m), order="F")
-        for p in range(m):
-            self.both[p] = stack.kernel(p).dense()
-            self.diagonals[:, p] = self.both[p].diagonal()
-        self.mixed = np.empty((n, n))
-        self.theta = np.full((n, m), 1 / m)
+        self.theta = zeros((stack.n_samples, stack.n_kernels), stack.like) + 1 / stack.n_kernels
         self.start: Array | None = None
         self.minimum: RowMinimum
 
-    def relax(self, theta: Float) -> Relaxation:
+    @abstractmethod
+    def mix(self, theta: Array) -> Array:
+        """Return ``sum_p (theta_p theta_p^T) o K_p``, in the same memory each time."""
+
+    @abstractmethod
+    def leave(self, relaxation: Relaxation) -> "_Localized":
+        """Compute what a partition leaves of each kernel, ``(I - H H^T) o K_p``."""
+
+    @abstractmethod
+    def multiply(self, theta: Array) -> Array:
+        """Multiply what is left of each kernel with its column of weights."""
+
+    def relax(self, theta: Array) -> Relaxation:
         """Return the leading eigenvectors of the mix."""
         self.theta = theta
         found = relax(
@@ -163,6 +177,35 @@ class _Localized:
         )
         self.start = found.vectors
         return found
+
+    def best_weights(self, _: "_Localized") -> Array:
+        """Return the weights that minimize what is left."""
+        # The diagonals bound the blocks: I o K_p - (I - H H^T) o K_p = H H^T o K_p, a product of
+        # two positive semidefinite matrices entry by entry, which is positive semidefinite again.
+        self.minimum = minimize_over_rows(self.multiply, self.diagonals, self.theta)
+        return self.minimum.point
+
+    def objective(self, theta: Array, _: "_Localized") -> float:
+        """Return what is left of the mix; below zero is rounding."""
+        return max(float(namespace(theta).sum(theta * self.multiply(theta))), 0.0)
+
+
+class _OnHost(_Localized):
+    """The same in half of the memory.
+
+    Both are symmetric, so one array has room for both: the kernels above its diagonal, and on the
+    diagonal and below what is left, the blocks of the quadratic program.
+    """
+
+    def __init__(self, stack: KernelStack, n_clusters: int) -> None:
+        super().__init__(stack, n_clusters)
+        n, m = stack.n_samples, stack.n_kernels
+        self.both = np.empty((m, n, n))
+        self.diagonals = np.empty((n, m), order="F")
+        for p in range(m):
+            self.both[p] = stack.kernel(p).dense()
+            self.diagonals[:, p] = self.both[p].diagonal()
+        self.mixed = np.empty((n, n))
 
     def mix(self, theta: Float) -> Float:
         """Return ``sum_p (theta_p theta_p^T) o K_p``, in the same memory each time."""
@@ -199,16 +242,62 @@ class _Localized:
             product[:, p] = dsymv(1.0, K.T, theta[:, p], lower=0)
         return product
 
-    def best_weights(self, _: "_Localized") -> Float:
-        """Return the weights that minimize what is left."""
-        # The diagonals bound the blocks: I o K_p - (I - H H^T) o K_p = H H^T o K_p, a product of
-        # two positive semidefinite matrices entry by entry, which is positive semidefinite again.
-        self.minimum = minimize_over_rows(self.multiply, self.diagonals, self.theta)
-        return np.ascontiguousarray(self.minimum.point)
 
-    def objective(self, theta: Float, _: "_Localized") -> float:
-        """Return what is left of the mix; below zero is rounding."""
-        return max(float((theta * self.multiply(theta)).sum()), 0.0)
+class _OnDevice(_Localized):
+    """The same by whole matrices: what is left is held, and kernels are written out anew.
+
+    They are asked for twice an iteration, what is left of them as often as the quadratic program
+    takes products.
+    """
+
+    def __init__(self, stack: KernelStack, n_clusters: int) -> None:
+        super().__init__(stack, n_clusters)
+        n, m, xp = stack.n_samples, stack.n_kernels, namespace(stack.like)
+        self.kernels = [stack.kernel(p) for p in range(m)]
+        # Copied, so that none of them keeps a whole kernel alive.
+        diagonals = [copied(xp.linalg.diagonal(kernel.dense())) for kernel in self.kernels]
+        self.diagonals = xp.stack(diagonals, axis=1)
+        self.left = empty((m, n, n), stack.like)
+        self.mixed = empty((n, n), stack.like)
+
+    def mix(self, theta: Array) -> Array:
+        """Return ``sum_p (theta_p theta_p^T) o K_p``, in the same memory each time."""
+        self.mixed[:, :] = 0.0
+        for p, kernel in enumerate(self.kernels):
+            part = kernel.dense()
+            part *= theta[:, p][:, None]
+            part *= theta[:, p]
+            self.mixed += part
+        return self.mixed
+
+    def leave(self, relaxation: Relaxation) -> "_OnDevice":
+        """Compute what a partition leaves of each kernel, ``(I - H H^T) o K_p``."""
+        H = relaxation.vectors[:, : self.n_clusters]
+        rest = -H @ H.T
+        set_diagonal(rest, namespace(H).linalg.diagonal(rest) + 1)
+        for p, kernel in enumerate(self.kernels):
+            self.left[p, :, :] = rest * kernel.dense()
+        return self
+
+    def multiply(self, theta: Array) -> Array:
+        """Multiply what is left of each kernel with its column of weights."""
+        products = [self.left[p, :, :] @ theta[:, p] for p in range(theta.shape[1])]
+        return namespace(theta).stack(products, axis=1)
+
+
+def _localized(stack: KernelStack, n_clusters: int) -> _Localized:
+    """Return the kernels written out where they live, if there is room for them."""
+    n, m = stack.n_samples, stack.n_kernels
+    needed, purpose, advice = (
+        8 * (m + 5) * n**2,
+        f"LMKKM, which writes out {m} kernels of {n} samples,",
+        "use fewer samples or kernels, or a method that needs products only, such as MKKM",
+    )
+    if is_foreign(stack.like):
+        require_memory(needed, purpose, advice, there=free_bytes(stack.like))
+        return _OnDevice(stack, n_clusters)
+    require_memory(needed, purpose, advice)
+    return _OnHost(stack, n_clusters)
 
 
 def _blocks(n: int) -> list[tuple[int, int]]:
@@ -303,10 +392,14 @@ class LMKKM(MultipleKernelClusterer):
         """Solve by block descent."""
         return solve_lmkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
-    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, mixed by the weights of both."""
-        T = self.sample_weights_.T if samples is None else self.sample_weights_[samples].T
-        return np.einsum("pi,pj,pij->ij", T, T, training_stack(self, X).entries(samples))
+        theta = self.sample_weights_ if samples is None else self.sample_weights_[samples]
+        entries = training_stack(self, X).entries(samples)
+        T, mixed = to_device(theta.T, entries), zeros(entries.shape[1:], entries)
+        for p in range(entries.shape[0]):
+            mixed += entries[p, :, :] * T[p, :] * T[p, :][:, None]
+        return mixed
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

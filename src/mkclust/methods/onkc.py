@@ -5,13 +5,22 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from mkclust.linalg import psd_part, top_eigenpairs
+from mkclust.linalg import (
+    copied,
+    namespace,
+    pick,
+    psd_part,
+    set_diagonal,
+    to_device,
+    to_host,
+    top_eigenpairs,
+)
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.parameters import Allowed, Number
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import training_stack
-from mkclust.relaxation import relax
+from mkclust.relaxation import relax, side_by_side
 from mkclust.simplex import drop_small, minimize_quadratic
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
@@ -25,8 +34,8 @@ EXPLAINED = 1e-13
 class Neighbor(NamedTuple):
     """The kernel that is best for a mixed kernel and a partition, and what is known of it."""
 
-    kernel: Float  # G
-    leading: Float  # its k leading eigenvectors
+    kernel: Array  # G
+    leading: Array  # its k leading eigenvectors
     n_positive: int  # how many eigenvalues are above zero
     rank: int  # how many are above rounding
     cost: float  # the two terms of the objective that depend on G
@@ -123,7 +132,7 @@ def solve_onkc(
     )
 
 
-def _first_partition(stack: KernelStack, gamma: Float, k: int) -> Float:
+def _first_partition(stack: KernelStack, gamma: Float, k: int) -> Array:
     """Return the k leading eigenvectors of a mix, completed where it has a lower rank."""
     mixed = stack.combine(gamma)
     found = relax(mixed, k, tol=EIGEN_TOLERANCE)
@@ -135,40 +144,49 @@ def _first_partition(stack: KernelStack, gamma: Float, k: int) -> Float:
     # entrywise exponential is a kernel of full rank on the same similarities: it continues with
     # products of the features, the simplest first.
     H, K = H[:, :rank], mixed.dense()
-    E = np.exp(K / (np.abs(K).max() or 1))
+    xp = namespace(K)
+    E = xp.exp(K / (float(xp.max(xp.abs(K))) or 1.0))
     E -= H @ (H.T @ E)
     E -= (E @ H) @ H.T
-    return np.hstack([H, top_eigenpairs(E, k - rank)[1]])
+    return side_by_side(H, top_eigenpairs(E, k - rank)[1])
 
 
-def _alignments(stack: KernelStack, G: Float) -> Float:
+def _alignments(stack: KernelStack, G: Array) -> Float:
     """Return ``Tr(K_p G)`` for every kernel."""
     # Entry by entry and not by thin products with eigenvectors: G may have full rank, and products
     # in single precision would not lie in the range of M.
-    return np.array([np.vdot(stack.kernel(p).dense(), G) for p in range(stack.n_kernels)])
+    return np.array([_inner(stack.kernel(p).dense(), G) for p in range(stack.n_kernels)])
+
+
+def _inner(A: Array, B: Array) -> float:
+    """Return the sum of the products of entries, row by row."""
+    xp = namespace(A)
+    return float(xp.sum(xp.vecdot(A, B)))
 
 
 def _neighbor(
-    stack: KernelStack, gamma: Float, H: Float, rho: float, likely_rank: int | None = None
+    stack: KernelStack, gamma: Float, H: Array, rho: float, likely_rank: int | None = None
 ) -> Neighbor:
     """Return the best kernel G for given weights and partition."""
     n, k = H.shape
+    xp = namespace(H)
     K = stack.combine(gamma).dense()
-    scaled = H / np.sqrt(rho)
+    scaled = H / float(np.sqrt(rho))
     B = scaled @ scaled.T
     B += K
-    B[np.diag_indices(n)] -= 1 / rho
+    set_diagonal(B, xp.linalg.diagonal(B) - 1 / rho)
     G, values, vectors = psd_part(B, count=k, likely_rank=likely_rank)
-    positive = np.maximum(values, 0)
-    unexplained = positive.sum() - (positive * ((vectors.T @ H) ** 2).sum(axis=1)).sum()
+    positive, cosines = np.maximum(values, 0), vectors.T @ H
+    explained = positive @ to_host(xp.sum(cosines * cosines, axis=1))
+    unexplained = positive.sum() - explained
     K -= G
     rounding = n * stack.precision * max(float(values[0]), 1 / rho)
     return Neighbor(
         kernel=G,
-        leading=vectors[:, :k].copy(),
+        leading=copied(vectors[:, :k]),
         n_positive=int((values > 0).sum()),
         rank=int((values > rounding).sum()),
-        cost=max(float(unexplained), 0.0) + rho / 2 * float(np.vdot(K, K)),
+        cost=max(float(unexplained), 0.0) + rho / 2 * _inner(K, K),
     )
 
 
@@ -293,11 +311,12 @@ class ONKC(MultipleKernelClusterer):
             max_iter=self.max_iter,
         )
 
-    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Array:
         """Return G among samples that exist, which partition and weights determine."""
-        stack, H = training_stack(self, X), self.embedding_
+        stack = training_stack(self, X)
+        H = to_device(self.embedding_, stack.like)
         G = _neighbor(stack, self.weights_, H, self.proximity, self.kernel_rank_).kernel
-        return G if samples is None else G[np.ix_(samples, samples)]
+        return G if samples is None else pick(pick(G, samples), samples, axis=1)
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

@@ -95,7 +95,7 @@ def training_kernels(model: Any, X: Any) -> Any:
         return kernels
     kind_of_input(X, "precomputed")  # refuses all that is not several matrices
     rows = isinstance(X, RowSource)
-    count = X.n_kernels if rows else len(X)
+    count = X.n_kernels if rows else X.shape[0] if hasattr(X, "shape") else len(X)
     if count != len(names):
         raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
     if isinstance(X, Mapping):

@@ -79,13 +79,13 @@ def row_sums(matrix: Array, who: str) -> Array:
     """Return the row sums in float64, having made sure that every entry is finite."""
     if is_foreign(matrix):
         xp = namespace(matrix)
-        parts = _row_blocks(matrix)
-        sums = xp.concat([xp.sum(part, axis=1, dtype=xp.float64) for part in parts])
-        finite = bool(xp.all(xp.isfinite(sums)))
+        parts = [xp.sum(part, axis=1, dtype=xp.float64) for part in _row_blocks(matrix)]
+        sums = xp.concat(parts)
     else:
         with np.errstate(invalid="ignore", over="ignore"):
-            sums = np.asarray(matrix.sum(axis=1, dtype=np.float64)).reshape(-1)
-        finite = bool(np.all(np.isfinite(sums)))
+            sums = matrix.sum(axis=1, dtype=np.float64)
+        sums = sums if is_foreign(sums) else np.asarray(sums).reshape(-1)
+    finite = bool(namespace(sums).all(namespace(sums).isfinite(sums)))
     if not finite:
         n_nan = sum(int(count(part, "isnan")) for part in _row_blocks(matrix))
         n_inf = sum(int(count(part, "isinf")) for part in _row_blocks(matrix))

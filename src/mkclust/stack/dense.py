@@ -34,6 +34,8 @@ def _product(matrix: Array, X: Array) -> Array:
     """Multiply a symmetric matrix with a thin one, in the matrix's own precision."""
     if scipy.sparse.issparse(matrix):
         return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=np.float64)
+    if not hasattr(matrix, "__array__") and not is_foreign(matrix):
+        return matrix @ X  # known by its rows, which see to all that
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
     thin = astype(X.T, precision_of(matrix))
     return astype(thin @ matrix, "float64").T

@@ -11,15 +11,18 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from mkclust.blocks import Blocks
-from mkclust.blocks.base import check_finite
-from mkclust.types import Float
+from mkclust.blocks.base import check_finite, device_bytes
+from mkclust.distances import squared_norms
+from mkclust.linalg import is_foreign, namespace, place, ranges, to_device
+from mkclust.types import Array, Float
 
 # Feature maps learn from at most so many samples, but from so many times their landmarks: of a
 # sample that is all landmarks, nothing would seem to be missed.
 FIT_SAMPLES, SAMPLES_A_LANDMARK = 20_000, 10
 # Samples on which the trace of a kernel is compared with that of its features.
 ERROR_SAMPLES = 2_000
-# Of wide features few rows are computed at a time: what they take, and how many at least.
+# Of wide features few rows are computed at a time: what they take on the host, and how many at
+# least.
 WORK_BYTES, FEWEST_ROWS = 32 << 20, 256
 # Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
 UNIT_DIAGONAL = ("rbf", "laplacian")
@@ -46,22 +49,21 @@ class Features:
     means: Sequence[Float] | None = None
     floors: Sequence[float] | None = None
 
-    def of(self, block: dict[str, np.ndarray]) -> list[np.ndarray]:
-        """Return the standardized features of some samples, view by view."""
-        found = [map_.transform(rows) for map_, rows in zip(self.maps, block.values(), strict=True)]
-        found = [np.asarray(F) for F in found]
+    def of(self, block: dict[str, Array]) -> list[Array]:
+        """Return the standardized features of some samples, view by view, where these live."""
+        found = [_transform(*each) for each in zip(self.maps, block.values(), strict=True)]
         if self.means is not None:
-            found = [F - mean.astype(F.dtype) for F, mean in zip(found, self.means, strict=True)]
+            found = [F - beside(mean, F) for F, mean in zip(found, self.means, strict=True)]
         if self.floors is not None:
             found = [_unit_rows(F, floor) for F, floor in zip(found, self.floors, strict=True)]
         return found
 
-    def project(self, block: dict[str, np.ndarray], matrix: Float) -> Float:
+    def project(self, block: dict[str, Array], matrix: Float) -> Array:
         """Multiply the standardized features of some samples, side by side, with a matrix."""
-        found = np.concatenate(
-            [_multiply(self.of(part), matrix) for part, _ in cut(block, 0, len(matrix))]
-        )
-        if not np.isfinite(found).all():
+        parts = [_multiply(self.of(part), matrix) for part, _ in cut(block, 0, len(matrix))]
+        xp = namespace(*parts)
+        found = xp.concat(parts)
+        if not bool(xp.all(xp.isfinite(found))):
             raise ValueError(
                 "the feature maps make features of these samples that are not finite, or too large "
                 "to square; rescale the samples, or drop them"
@@ -81,16 +83,20 @@ def learn_maps(blocks: Blocks, approximation: Any, random_state: Any) -> tuple[l
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
         map_.set_params(**dict.fromkeys(unset, _seed(random_state, p) if unset else None))
         try:
-            first = map_.fit(rows).transform(rows[:1])
-        except ValueError as error:
-            raise ValueError(f"View {name!r}: {error}") from error
+            first = map_.fit(rows).transform(rows[:1, :])
+            _check_place(map_, rows, first)
+        except (ValueError, TypeError) as error:
+            if isinstance(error, TypeError) and not is_foreign(rows):
+                raise
+            told = error if isinstance(error, ValueError) else _elsewhere(map_, rows)
+            raise ValueError(f"View {name!r}: {told}") from error
         if issparse(first):
             raise ValueError(
                 f"View {name!r}: {type(map_).__name__} gives sparse features, and their products "
                 "are dense; pass a feature map with few, dense columns, such as Nystroem"
             )
         maps.append(map_)
-        widths.append(np.asarray(first).shape[1])
+        widths.append(int(first.shape[1]))
     return maps, widths
 
 
@@ -105,17 +111,18 @@ def n_components(map_: Any) -> list[int]:
     return [int(value) for value in values if isinstance(value, int | np.integer)]
 
 
-def missed(map_: Any, rows: np.ndarray, F: np.ndarray) -> float:
+def missed(map_: Any, rows: Array, F: Array) -> float:
     """Return the share of a kernel's trace that features of rows miss, NaN where nobody knows."""
     if hasattr(map_, "self_similarity"):
-        trace = float(map_.self_similarity(rows).sum())
+        lengths = map_.self_similarity(rows)
+        trace = float(namespace(lengths).sum(lengths))
     elif isinstance(map_, RBFSampler) or (
         isinstance(map_, Nystroem) and map_.kernel in UNIT_DIAGONAL
     ):
-        trace = len(rows)
+        trace = rows.shape[0]
     else:
         return float("nan")
-    return 1 - float(np.einsum("ij,ij->", F, F, dtype=np.float64)) / trace if trace else 0.0
+    return 1 - float(sum_of_squares(F)) / trace if trace else 0.0
 
 
 def floor_of(name: str, variance: float, mean: Float, center: bool) -> float:
@@ -128,16 +135,32 @@ def floor_of(name: str, variance: float, mean: Float, center: bool) -> float:
     if not left > CONSTANT * length:
         state = "constant: nothing is left of it after centering" if length else "zero"
         raise ValueError(f"View {name!r} has a kernel that is {state}; leave it out")
-    return max(1e-10 * left, CONSTANT * length)
+    return float(max(1e-10 * left, CONSTANT * length))
 
 
 def cut(
-    block: dict[str, np.ndarray], start: int, n_columns: int
-) -> Iterator[tuple[dict[str, np.ndarray], int]]:
+    block: dict[str, Array], start: int, n_columns: int
+) -> Iterator[tuple[dict[str, Array], int]]:
     """Cut a block into parts whose features are not too large, with their first samples."""
-    height = max(FEWEST_ROWS, WORK_BYTES // (8 * n_columns))
-    for first in range(0, len(next(iter(block.values()))), height):
-        yield {name: rows[first : first + height] for name, rows in block.items()}, start + first
+    like = next(iter(block.values()))
+    for rows in ranges(like.shape[0], rows_at_once(n_columns, like)):
+        yield {name: view[rows, :] for name, view in block.items()}, start + rows.start
+
+
+def rows_at_once(n_columns: int, like: Any) -> int:
+    """Return of how many samples to compute so many features at a time, where `like` lives."""
+    size = device_bytes(like)
+    return max(FEWEST_ROWS, (WORK_BYTES if size is None else size) // (8 * n_columns))
+
+
+def beside(learned: Float, F: Array) -> Array:
+    """Return what was learned where features live, in their precision."""
+    return namespace(F).astype(to_device(learned, F), F.dtype, copy=False)
+
+
+def sum_of_squares(F: Array) -> Array:
+    """Return the sum of all squared entries, in float64 and where they live."""
+    return namespace(F).sum(squared_norms(F))
 
 
 def draw(n_samples: int, count: int, seed: int = 0) -> np.ndarray:
@@ -159,19 +182,44 @@ def _seed(random_state: Any, index: int) -> int:
     return int(random_state.randint(2**31))
 
 
-def _multiply(features: Sequence[np.ndarray], matrix: Float) -> Float:
-    """Multiply features, side by side, with a matrix, in their precision."""
-    ends = np.cumsum([0, *(F.shape[1] for F in features)])
-    return sum(
-        F @ matrix[a:b].astype(F.dtype, copy=False)
-        for F, (a, b) in zip(features, pairwise(ends), strict=True)
+def _transform(map_: Any, rows: Array) -> Array:
+    """Return the features of rows, where the rows live."""
+    if not is_foreign(rows):
+        return np.asarray(map_.transform(rows))
+    try:
+        F = map_.transform(rows)
+    except TypeError as error:
+        raise ValueError(_elsewhere(map_, rows)) from error
+    _check_place(map_, rows, F)
+    return F
+
+
+def _check_place(map_: Any, rows: Array, F: Any) -> None:
+    """Refuse features that live elsewhere than the rows of which they are made."""
+    if is_foreign(rows) and place(F) != place(rows):
+        raise ValueError(_elsewhere(map_, rows))
+
+
+def _elsewhere(map_: Any, rows: Array) -> str:
+    """Return that a map serves NumPy's arrays only, and what to do about it."""
+    return (
+        f"{type(map_).__name__} computes with NumPy arrays only, and this is one of {place(rows)}: "
+        "pass Nystroem, RandomFourier or Linear of mkclust.kernels, or the views as NumPy arrays"
     )
 
 
-def _unit_rows(F: np.ndarray, floor: float) -> np.ndarray:
+def _multiply(features: Sequence[Array], matrix: Float) -> Array:
+    """Multiply features, side by side, with a matrix, in their precision."""
+    ends = np.cumsum([0, *(F.shape[1] for F in features)])
+    parts = zip(features, pairwise(ends), strict=True)
+    return sum(F @ beside(matrix[a:b], F) for F, (a, b) in parts)
+
+
+def _unit_rows(F: Array, floor: float) -> Array:
     """Return rows of unit length; what is at the very mean has no direction and becomes zero."""
-    squared = np.einsum("ij,ij->i", F, F, dtype=np.float64)
+    xp, squared = namespace(F), squared_norms(F)
     seen = squared > floor
+    scale = xp.where(seen, 1 / xp.sqrt(xp.where(seen, squared, 1.0)), 0.0)
     # What is too large to square must not seem to be nothing.
-    scale = np.where(np.isfinite(squared), seen / np.sqrt(np.where(seen, squared, 1)), np.nan)
-    return F * scale.astype(F.dtype)[:, None]
+    scale = xp.where(xp.isfinite(squared), scale, np.nan)
+    return F * xp.astype(scale, F.dtype)[:, None]

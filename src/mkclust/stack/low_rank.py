@@ -6,6 +6,7 @@ small matrices :math:`T_p T_p^\top` stand in for the kernels of all samples, wit
 vector over the samples is ``Q`` times a vector in these coordinates.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,18 +19,21 @@ from sklearn.preprocessing import FunctionTransformer
 
 from mkclust.blocks import Blocks, LocalBlocks
 from mkclust.blocks.base import add, check_finite
-from mkclust.linalg import to_host
+from mkclust.linalg import astype, free_bytes, namespace, ranges, to_host
 from mkclust.memory import compressed_bytes, require_memory
 from mkclust.stack.base import Standard
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.features import (
     ERROR_SAMPLES,
     Features,
+    beside,
     cut,
     draw,
     floor_of,
     learn_maps,
     missed,
+    rows_at_once,
+    sum_of_squares,
 )
 from mkclust.types import Array, Float
 
@@ -37,6 +41,8 @@ from mkclust.types import Array, Float
 COMPARED_SAMPLES = 10_000
 # Features that take no more than this are computed once and kept, not anew in every pass.
 KEPT_BYTES, KEPT_ROWS = 128 << 20, 2048
+# On a device they are kept where they take no more than this share of its free memory.
+KEPT_SHARE = 0.25
 # Directions of the features below this share of the largest of their view are rounding.
 RANK_TOLERANCE = 1e-13
 
@@ -44,6 +50,8 @@ RANK_TOLERANCE = 1e-13
 @dataclass(frozen=True, kw_only=True)
 class LowRankStack(DenseStack):
     """Kernels of features, in coordinates: ``n_samples`` is the number of these.
+
+    The small matrices are NumPy's wherever the samples live; what is lifted lives beside these.
 
     Attributes
     ----------
@@ -67,7 +75,7 @@ class LowRankStack(DenseStack):
     approximation_error: Float
 
     @cached_property
-    def sample(self) -> dict[str, np.ndarray]:
+    def sample(self) -> dict[str, Array]:
         """Some samples that stand for all where clusters are only compared."""
         return self.blocks.take(draw(self.blocks.n_samples, COMPARED_SAMPLES))
 
@@ -121,38 +129,40 @@ def compress(
     """
     n, names = blocks.n_samples, blocks.names
     maps, widths = learn_maps(blocks, approximation, random_state)
-    ends = np.cumsum([0, *widths])
-    require_products(int(ends[-1]), len(names), "pass a feature map with fewer columns")
+    ends = np.cumsum([0, *widths]).tolist()
+    require_products(ends[-1], len(names), "pass a feature map with fewer columns")
     numbers = draw(n, ERROR_SAMPLES, seed=1)
     plain, known = Features(maps), blocks.take(numbers)
     check_finite(known, numbers)
     seen = plain.of(known)
     errors = [missed(*each) for each in zip(maps, known.values(), seen, strict=True)]
     # Sums of squares lose their digits far from the mean; this is near.
-    near = [F.mean(axis=0, dtype=np.float64) for F in seen]
-    kept = None
+    near = [to_host(_column_sums(F)) / len(numbers) for F in seen]
+    kept, room, height = None, float(KEPT_BYTES), KEPT_ROWS
+    if isinstance(blocks, LocalBlocks) and (free := free_bytes(seen[0])) is not None:
+        room, height = KEPT_SHARE * free, rows_at_once(ends[-1], seen[0])
+        blocks = blocks.lower(height)
 
-    def transformed(block: dict[str, np.ndarray], start: int) -> list[np.ndarray]:
+    def transformed(block: dict[str, Array], start: int) -> list[Array]:
         check_finite(block, start)
         return plain.of(block)
 
-    if isinstance(blocks, LocalBlocks) and 8 * n * ends[-1] <= KEPT_BYTES:
-        kept = blocks.map(lambda block, start: np.hstack(transformed(block, start)))
+    if isinstance(blocks, LocalBlocks) and 8 * n * ends[-1] <= room:
+        kept = blocks.map(lambda block, start: _side_by_side(transformed(block, start)))
         parts = {name: kept[:, a:b] for name, (a, b) in zip(names, pairwise(ends), strict=True)}
-        blocks = LocalBlocks(parts, block_rows=KEPT_ROWS)
+        blocks = LocalBlocks(parts, block_rows=height)
         plain = Features([FunctionTransformer()] * len(maps))
 
-    def sums(block: dict[str, np.ndarray], start: int) -> Any:
+    def sums(block: dict[str, Array], start: int) -> Any:
         total = None
         for part, first in cut(block, start, ends[-1]):
             found = transformed(part, first)
-            found = [F - m.astype(F.dtype, copy=False) for F, m in zip(found, near, strict=True)]
-            squares = [np.einsum("ij,ij->", F, F, dtype=np.float64) for F in found]
-            columns = (F.sum(axis=0, dtype=np.float64) for F in found)
-            total = add(total, (*columns, np.array(squares)))
+            found = [F - beside(m, F) for F, m in zip(found, near, strict=True)]
+            squares = namespace(*found).stack([sum_of_squares(F) for F in found])
+            total = add(total, (*map(_column_sums, found), squares))
         return total
 
-    *totals, squares = blocks.total(sums)
+    *totals, squares = map(to_host, blocks.total(sums))
     for name, map_, square in zip(names, maps, squares, strict=True):
         if not np.isfinite(square):
             raise ValueError(
@@ -161,24 +171,24 @@ def compress(
             )
     apart = [total / n for total in totals]
     variances = [s / n - float(a @ a) for s, a in zip(squares, apart, strict=True)]
-    means = [m.astype(F.dtype) + a for m, a, F in zip(near, apart, seen, strict=True)]
+    means = [to_host(beside(m, F)) + a for m, a, F in zip(near, apart, seen, strict=True)]
     floors = [floor_of(*each, center) for each in zip(names, variances, means, strict=True)]
     features = training = Features(maps, means if center else None, floors if normalize else None)
     if kept is not None:
         in_place = replace(features, maps=plain.maps)
-        for start in range(0, n, KEPT_ROWS):
-            rows = {name: F[start : start + KEPT_ROWS] for name, F in parts.items()}
-            kept[start : start + KEPT_ROWS] = np.hstack(in_place.of(rows))
+        for rows in ranges(n, height):
+            some = {name: F[rows, :] for name, F in parts.items()}
+            kept[rows, :] = _side_by_side(in_place.of(some))
         training = plain
 
-    def products(block: dict[str, np.ndarray], _: int) -> Any:
+    def products(block: dict[str, Array], _: int) -> Any:
         total = None
         for part, _ in cut(block, 0, ends[-1]):
-            F = np.hstack(training.of(part)).astype(np.float64, copy=False)
+            F = astype(_side_by_side(training.of(part)), "float64")
             total = add(total, F.T @ F)
         return total
 
-    T, lifting = _factor(blocks.total(products), ends)
+    T, lifting = _factor(to_host(blocks.total(products)), ends)
     if len(T) == n_clusters - 1:
         # As many as centered clusters span; the last direction is one that no kernel has.
         T = np.pad(T, ((0, 1), (0, 0)))
@@ -207,7 +217,18 @@ def require_products(n_columns: int, n_views: int, advice: str) -> None:
     )
 
 
-def _factor(gram: Float, ends: np.ndarray) -> tuple[Float, Float]:
+def _side_by_side(features: Sequence[Array]) -> Array:
+    """Put the features of all views side by side."""
+    return namespace(*features).concat(features, axis=1)
+
+
+def _column_sums(F: Array) -> Array:
+    """Return the sum of every column, in float64 and where the features live."""
+    xp = namespace(F)
+    return xp.sum(F, axis=0, dtype=xp.float64)
+
+
+def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
     """Return T with ``gram = T^T T``, and what takes features to coordinates, ``T^-1``.
 
     Each view is measured in its own unit, or the columns of a small one would drown. Columns that

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse
 
+from mkclust.linalg import free_bytes, is_foreign, precision_of, rounding_of
 from mkclust.stack.checks import as_numbers
 from mkclust.types import Array
 
@@ -25,6 +26,9 @@ TILE_BYTES = 4 * BLOCK_BYTES
 # Rows of all kernels are at most this share of one kernel's, so that small problems stay small;
 # but not smaller than this, or they would be read row by row.
 LARGEST_SHARE, SMALL_BYTES = 1 / 32, 4 * 2**20
+# On a device, where each step has to be worth starting it, they take so much, or this share of the
+# free memory, with as many blocks more as are at work on the way to one.
+BLOCK_BYTES_ON_DEVICE, SHARE_ON_DEVICE, BLOCKS_AT_WORK = 2**30, 0.05, 4
 
 Range = tuple[int, int]
 
@@ -35,9 +39,14 @@ class RowSource(Protocol):
 
     A source may know more than it must: ``diagonal()``, the self-similarities, (m, n);
     ``only(indices)``, a source of some of its kernels; ``step``, the number of rows that come
-    together whether or not all are asked for; and ``write(start, stop, out)``, which writes rows
-    in place, (m, stop - start, n), and spares the memory of new ones. Rows are asked for from one
-    thread at a time, which need not be the one that made the source.
+    together whether or not all are asked for; ``among(samples)``, a source of the same kernels of
+    some samples; and ``write(start, stop, out)``, which writes rows in place, (m, stop - start, n),
+    and spares the memory of new ones. Rows are asked for from one thread at a time, which need not
+    be the one that made the source.
+
+    A source whose rows are arrays of another library than NumPy has ``like``, an array beside
+    them, and the ``dtype`` of that library. It is asked from the thread that asks the stack.
+    ``parts(start, stop)`` then gives the m blocks, where ``rows`` would put them into one array.
     """
 
     @property
@@ -49,7 +58,7 @@ class RowSource(Protocol):
         """Number of samples, n."""
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> Any:
         """Number type of the entries, float32 or float64; the shorter where kernels differ."""
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
@@ -104,10 +113,15 @@ class MatrixRows:
         return self.matrices[0].shape[0]
 
     @property
-    def dtype(self) -> np.dtype:
+    def like(self) -> Array:
+        """An array, or something else where that is NumPy, that says where the rows live."""
+        return self.matrices[0]
+
+    @property
+    def dtype(self) -> Any:
         """Number type of the rows, the shorter one where kernels differ."""
-        types = [_read(matrix, slice(0, 0), "a kernel").dtype for matrix in self.matrices]
-        return min(types, key=lambda dtype: dtype.itemsize)
+        found = [_read(matrix, slice(0, 0), "a kernel") for matrix in self.matrices]
+        return max(found, key=rounding_of).dtype
 
     @property
     def step(self) -> int:
@@ -129,7 +143,7 @@ class MatrixRows:
 
 def _read(matrix: Any, part: Any, who: str) -> Array:
     """Return a part of a matrix as floats in memory."""
-    found = matrix[part]
+    found = matrix[part, ...] if is_foreign(matrix) else matrix[part]
     if scipy.sparse.issparse(found):
         found = found.toarray()
     return as_numbers(_copied(found, who) if isinstance(found, np.memmap) else found, who)
@@ -197,6 +211,12 @@ def sweep(
     ranges = row_ranges(source) if ranges is None else ranges
     if not ranges:
         return
+    if is_foreign(like_of(source)):
+        # What is asked for on a device is only begun when it is handed over: no thread to wait.
+        read = getattr(source, "parts", source.rows)
+        for here in ranges:
+            take(slice(*here), read(*here))
+        return
     read = _reading(source, max(stop - start for start, stop in ranges))
     with ThreadPoolExecutor(1, "mkclust-reader") as reader:
         coming = reader.submit(read, *ranges[0])
@@ -242,7 +262,11 @@ def row_ranges(source: RowSource, samples: Array | None = None) -> list[Range]:
 def _height(source: RowSource) -> int:
     """Return how many rows to read at a time."""
     m, n = source.n_kernels, source.n_samples
-    one = m * n * source.dtype.itemsize  # one row of every kernel
+    one = m * n * np.dtype(precision_of(source)).itemsize  # one row of every kernel
+    free = free_bytes(like_of(source))
+    if free is not None:
+        room = min(BLOCK_BYTES_ON_DEVICE, int(SHARE_ON_DEVICE * free))
+        return min(max(1, m * room // (one * (m + BLOCKS_AT_WORK))), n)
     rows = max(BLOCK_BYTES // one, FEWEST_ROWS)
     height = min(max(1, min(rows, max(int(LARGEST_SHARE * n / m), SMALL_BYTES // one))), n)
     # Whole tiles, so that none is read twice, unless they are too tall.
@@ -250,6 +274,11 @@ def _height(source: RowSource) -> int:
     if step <= height:
         return height - height % step
     return step if step * one <= TILE_BYTES else height
+
+
+def like_of(source: RowSource) -> Any:
+    """Return an array that says where the rows of a source live; None for NumPy."""
+    return getattr(source, "like", None)
 
 
 def only(source: RowSource, indices: Sequence[int]) -> RowSource:
@@ -275,7 +304,11 @@ class _Picked:
         return self.source.n_samples
 
     @property
-    def dtype(self) -> np.dtype:
+    def like(self) -> Array:
+        return like_of(self.source)
+
+    @property
+    def dtype(self) -> Any:
         return self.source.dtype
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:

@@ -6,10 +6,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mkclust.linalg import (
+    astype,
+    empty,
+    free_bytes,
+    is_foreign,
+    namespace,
+    pick,
+    precision_of,
+    rounding_of,
+    to_device,
+    to_host,
+    zeros,
+)
 from mkclust.memory import require_memory
 from mkclust.stack.base import Operator, Standard
 from mkclust.stack.dense import StandardizedKernel
-from mkclust.stack.rows import RowSource, only, row_ranges, sweep
+from mkclust.stack.rows import RowSource, like_of, only, row_ranges, sweep
 from mkclust.types import Array, Float
 
 
@@ -21,15 +34,15 @@ class RowMatrix:
     ----------
     source : RowSource
         Of this kernel alone.
-    self_similarities : ndarray of shape (n,)
+    self_similarities : array of shape (n,)
         Its diagonal.
-    row_sums : ndarray of shape (n,) or None
+    row_sums : array of shape (n,) or None
         Where they are known.
     """
 
     source: RowSource = field(repr=False)
-    self_similarities: Float = field(repr=False)
-    row_sums: Float | None = field(default=None, repr=False)
+    self_similarities: Array = field(repr=False)
+    row_sums: Array | None = field(default=None, repr=False)
     ndim: ClassVar[int] = 2
     __array_ufunc__ = None  # so that an array leaves its product with this to this
 
@@ -39,64 +52,88 @@ class RowMatrix:
         return self.source.n_samples, self.source.n_samples
 
     @property
-    def dtype(self) -> np.dtype:
+    def like(self) -> Array:
+        """An array that says where the vectors live that this can be multiplied with."""
+        return like_of(self.source)
+
+    @property
+    def dtype(self) -> Any:
         """Number type of the entries."""
         return self.source.dtype
 
-    def __getitem__(self, rows: Array | slice) -> Array:
+    def __getitem__(self, rows: Any) -> Array:
         wanted = np.arange(self.shape[0])[rows]
-        size = wanted.size * self.shape[0] * self.dtype.itemsize
-        require_memory(size, f"reading {wanted.size} rows of a kernel", "ask for fewer at a time")
-        found = np.empty((wanted.size, self.shape[0]), self.dtype)
+        rising, back = _in_order(wanted)
+        precision = precision_of(self.source)
+        require_memory(
+            wanted.size * self.shape[0] * np.dtype(precision).itemsize,
+            f"reading {wanted.size} rows of a kernel",
+            "ask for fewer at a time",
+            there=free_bytes(self.like),
+        )
+        found = empty((wanted.size, self.shape[0]), self.like, precision)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            here = np.flatnonzero((wanted >= rows.start) & (wanted < rows.stop))
-            found[here] = blocks[0][wanted[here] - rows.start]
+            here = slice(*np.searchsorted(rising, [rows.start, rows.stop]).tolist())
+            found[here, :] = pick(blocks[0], rising[here] - rows.start)
 
-        sweep(self.source, take, row_ranges(self.source, wanted))
-        return found
+        sweep(self.source, take, row_ranges(self.source, rising))
+        return found if back is None else pick(found, back)
 
-    def __matmul__(self, X: Array) -> Float:
+    def __matmul__(self, X: Array) -> Array:
         """Multiply with a vector or a thin matrix, in one pass."""
-        X = np.asarray(X, dtype=self.dtype)
-        found = np.empty(X.shape)
+        X = astype(X, precision_of(self.source))
+        found = empty(tuple(X.shape), X)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            found[rows] = blocks[0] @ X
+            found[rows, ...] = astype(blocks[0] @ X, "float64")
 
         sweep(self.source, take)
         return found
 
-    def __rmatmul__(self, thin: Array) -> Float:
+    def __rmatmul__(self, thin: Array) -> Array:
         """Multiply from the left, which is the same by symmetry."""
-        return (self @ np.ascontiguousarray(np.asarray(thin).T)).T
+        return (self @ (thin.T if is_foreign(thin) else np.ascontiguousarray(thin.T))).T
 
-    def diagonal(self) -> Float:
+    def diagonal(self) -> Array:
         """Return the self-similarities, (n,)."""
         return self.self_similarities
 
-    def sum(self, axis: int = 1, dtype: Any = np.float64) -> Float:
-        """Return the row sums, which are the column sums."""
+    def sum(self, axis: int = 1, dtype: Any = np.float64) -> Array:
+        """Return the row sums, which are the column sums, in float64."""
         known = self.row_sums
-        return (self @ np.ones(self.shape[0]) if known is None else known).astype(dtype)
+        return self @ (zeros(self.shape[0], self.like) + 1.0) if known is None else known
 
 
-def _standardized(part: Array, standard: Standard, rows: Any, columns: Any) -> Float:
+def _in_order(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return samples in rising order, and what brings them back to theirs, None for nothing."""
+    if np.all(samples[1:] >= samples[:-1]):
+        return samples, None
+    order = np.argsort(samples, kind="stable")
+    return samples[order], np.argsort(order)
+
+
+def _standardized(part: Array, standard: Standard, rows: Any, columns: Any) -> Array:
     """Return entries of some rows and columns, centered and scaled."""
-    part = np.array(part, dtype=np.float64)
+    part = namespace(part).astype(part, namespace(part).float64)  # a copy in any case
     if standard.row_means is not None:
-        part -= standard.row_means[rows][:, None]
-        part -= standard.row_means[columns] - standard.mean
+        part -= pick(standard.row_means, rows)[:, None]
+        part -= pick(standard.row_means, columns) - standard.mean
     if standard.scale is not None:
-        part *= standard.scale[rows][:, None]
-        part *= standard.scale[columns]
+        part *= pick(standard.scale, rows)[:, None]
+        part *= pick(standard.scale, columns)
     return part
 
 
-def _thin(V: Array, standard: Standard) -> Float:
+def _thin(V: Array, standard: Standard) -> Array:
     """Return what a kernel as it came is multiplied with in place of V."""
     Y = V if standard.scale is None else V * standard.scale[:, None]
-    return Y if standard.row_means is None else Y - Y.mean(axis=0)
+    return Y if standard.row_means is None else Y - namespace(Y).mean(Y, axis=0)
+
+
+def _product(block: Array, Y: Array) -> Array:
+    """Multiply some rows of a kernel with a thin matrix, in their own precision."""
+    return astype(block @ astype(Y, precision_of(block)), "float64")
 
 
 @dataclass(frozen=True)
@@ -112,36 +149,45 @@ class StreamedCombination:
         """Number of rows and columns."""
         return self.source.n_samples, self.source.n_samples
 
-    def __matmul__(self, X: Array) -> Float:
+    @property
+    def like(self) -> Array:
+        """An array that says where the vectors live that this can be multiplied with."""
+        return like_of(self.source)
+
+    def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
+        xp, n = namespace(X), self.shape[0]
         thin = [_thin(X, standard) for standard in self.standards]
-        ones = np.ones(self.shape[0])
-        scales = [ones if s.scale is None else s.scale for s in self.standards]
-        outer = self.coefficients[:, None] * np.array(scales).reshape(-1, self.shape[0])
-        found, sums = np.zeros(X.shape), np.zeros((len(thin), X.shape[1]))
+        ones = zeros((n,), X) + 1.0
+        scales = xp.stack([ones if s.scale is None else s.scale for s in self.standards])
+        outer = to_device(self.coefficients[:, None], X) * scales
+        found, sums = zeros(tuple(X.shape), X), zeros((len(thin), X.shape[1]), X)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
             for p, (block, Y) in enumerate(zip(blocks, thin, strict=True)):
-                part = (block @ Y.astype(block.dtype, copy=False)).astype(np.float64, copy=False)
-                sums[p] += part.sum(axis=0)
-                found[rows] += outer[p, rows, None] * part
+                part = _product(block, Y)
+                sums[p, :] += xp.sum(part, axis=0)
+                found[rows, :] += outer[p, rows][:, None] * part
 
         sweep(self.source, take)
         # What centering takes away is known at the end only: the means over all rows.
-        centered = [standard.row_means is not None for standard in self.standards]
-        return found - outer[centered].T @ (sums[centered] / self.shape[0])
+        centered = np.flatnonzero([s.row_means is not None for s in self.standards])
+        return found - pick(outer, centered).T @ (pick(sums, centered) / n)
 
-    def dense(self) -> Float:
+    def dense(self) -> Array:
         """Write the entries out, (n, n)."""
         n = self.shape[0]
         require_memory(
-            8 * n**2, f"writing out a combination of kernels of {n} samples", "use fewer samples"
+            8 * n**2,
+            f"writing out a combination of kernels of {n} samples",
+            "use fewer samples",
+            there=free_bytes(self.like),
         )
-        found = np.zeros((n, n))
+        found, coefficients = zeros((n, n), self.like), self.coefficients.tolist()
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            for c, block, standard in zip(self.coefficients, blocks, self.standards, strict=True):
-                found[rows] += c * _standardized(block, standard, rows, slice(None))
+            for c, block, standard in zip(coefficients, blocks, self.standards, strict=True):
+                found[rows, :] += c * _standardized(block, standard, rows, slice(None))
 
         sweep(self.source, take)
         return found
@@ -171,6 +217,16 @@ class StreamedStack:
     compressed: ClassVar[bool] = False
     repaired: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        """Bring what was learned elsewhere to where the rows live."""
+        beside = tuple(standard.beside(self.like) for standard in self.standards)
+        object.__setattr__(self, "standards", beside)
+
+    @property
+    def like(self) -> Array:
+        """An array that says where vectors over the samples live: beside it, in float64."""
+        return like_of(self.source)
+
     @property
     def given(self) -> Sequence[RowMatrix]:
         """The kernels as they came, read when asked for."""
@@ -188,7 +244,7 @@ class StreamedStack:
     @property
     def precision(self) -> float:
         """Relative rounding of the entries."""
-        return float(np.finfo(self.source.dtype).eps)
+        return rounding_of(self.source)
 
     @property
     def n_kernels(self) -> int:
@@ -218,20 +274,21 @@ class StreamedStack:
 
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
+        xp = namespace(V)
         thin = [_thin(V, standard) for standard in self.standards]
-        products = np.empty((self.n_kernels, V.shape[1], self.n_samples))
+        products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            for found, block, Y in zip(products, blocks, thin, strict=True):
-                found[:, rows] = (block @ Y.astype(block.dtype, copy=False)).T
+            for p, (block, Y) in enumerate(zip(blocks, thin, strict=True)):
+                products[p, :, rows] = _product(block, Y).T
 
         sweep(self.source, take)
-        for found, standard in zip(products, self.standards, strict=True):
+        for p, standard in enumerate(self.standards):
             if standard.row_means is not None:
-                found -= found.mean(axis=1)[:, None]
+                products[p, :, :] -= xp.mean(products[p, :, :], axis=1)[:, None]
             if standard.scale is not None:
-                found *= standard.scale
-        return products.transpose(0, 2, 1)
+                products[p, :, :] *= standard.scale
+        return xp.permute_dims(products, (0, 2, 1))
 
     def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
         """Return ``sum_p c_p K_p``; it takes no memory, so none of an earlier one is used."""
@@ -241,38 +298,58 @@ class StreamedStack:
 
     def traces(self) -> Float:
         """Return the m traces."""
-        return np.array([kernel.diagonal().sum() for kernel in self.kernels])
+        diagonals = [kernel.diagonal() for kernel in self.kernels]
+        return np.array([float(namespace(each).sum(each)) for each in diagonals])
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
         total = np.zeros((self.n_kernels, self.n_kernels))
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            pairs = zip(blocks, self.standards, strict=True)
-            parts = [_standardized(block, s, rows, slice(None)).reshape(-1) for block, s in pairs]
+            xp, pairs = namespace(blocks[0]), zip(blocks, self.standards, strict=True)
+            wide = [_standardized(block, s, rows, slice(None)) for block, s in pairs]
+            parts = [xp.reshape(part, (-1,)) for part in wide]
+            if is_foreign(parts[0]):  # one number at a time would wait for the device each time
+                flat = xp.stack(parts)
+                total[...] += to_host(flat @ flat.T)
+                return
             total[...] += np.array([[np.vdot(left, right) for right in parts] for left in parts])
 
         sweep(self.source, take)
         return total
 
-    def entries(self, samples: Array | None = None) -> Float:
+    def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
+        if samples is not None and is_foreign(samples):
+            samples = to_host(samples, None)
         wanted = np.arange(self.n_samples)[slice(None) if samples is None else samples]
         m, count = self.n_kernels, len(wanted)
         require_memory(
             m * count**2 * 8,
             f"writing out {m} kernels of {count} samples",
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
+            there=free_bytes(self.like),
         )
-        found = np.empty((m, count, count))
+        found = empty((m, count, count), self.like)
+        rising, back = _in_order(wanted)
+
+        def place(rows: slice, blocks: Sequence[Array]) -> None:
+            for p, (block, standard) in enumerate(zip(blocks, self.standards, strict=True)):
+                found[p, rows, :] = _standardized(block, standard, wanted[rows], wanted)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            here = np.flatnonzero((wanted >= rows.start) & (wanted < rows.stop))
+            here = slice(*np.searchsorted(rising, [rows.start, rows.stop]).tolist())
             for p, (block, standard) in enumerate(zip(blocks, self.standards, strict=True)):
-                part = block[wanted[here] - rows.start][:, wanted]
-                found[p, here] = _standardized(part, standard, wanted[here], wanted)
+                part = pick(pick(block, rising[here] - rows.start), wanted, axis=1)
+                found[p, here, :] = _standardized(part, standard, rising[here], wanted)
 
-        sweep(self.source, take, row_ranges(self.source, wanted))
+        source: Any = self.source
+        if samples is None or hasattr(source, "among"):
+            sweep(source if samples is None else source.among(wanted), place)
+            return found
+        sweep(source, take, row_ranges(source, rising))
+        for p in range(m if back is not None else 0):
+            found[p, :, :] = pick(found[p, :, :], back)
         return found
 
 
@@ -291,51 +368,55 @@ def first_look(
     largest : ndarray of shape (m,)
         The largest entries in absolute value; zero where symmetry is not asked for.
     """
-    m, n = source.n_kernels, source.n_samples
-    sums, diagonals, largest = np.empty((m, n)), np.empty((m, n)), np.zeros(m)
+    m, n, like = source.n_kernels, source.n_samples, like_of(source)
+    xp, largest = namespace(like), np.zeros(m)
+    sums, diagonals, apart = empty((m, n), like), empty((m, n), like), zeros((m, n), like)
     # No weight of the probe is small, so that no entry escapes it.
     rng = np.random.default_rng(0)
-    probe = rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)
-    apart = np.zeros((m, n))
+    probe = to_device(rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n), like)
 
     def take(rows: slice, blocks: Sequence[Array]) -> None:
         for p, block in enumerate(blocks):
-            if block.shape != (rows.stop - rows.start, n):
+            found, expected = tuple(block.shape), (rows.stop - rows.start, n)
+            if found != expected:
                 raise ValueError(
-                    f"{who[p]}: rows {rows.start} to {rows.stop} came in the shape {block.shape}, "
-                    f"expected {(rows.stop - rows.start, n)}: the source of the rows is at fault"
+                    f"{who[p]}: rows {rows.start} to {rows.stop} came in the shape {found}, "
+                    f"expected {expected}: the source of the rows is at fault"
                 )
             sums[p, rows] = _finite_row_sums(block, who[p], rows.start)
-            diagonals[p, rows] = block.diagonal(rows.start)
+            diagonals[p, rows] = astype(xp.linalg.diagonal(block, offset=rows.start), "float64")
             if symmetry:
                 # In float64, where sums over many samples stay far more exact than the entries.
-                block = block.astype(np.float64, copy=False)
-                largest[p] = max(largest[p], block.max(), -block.min())
+                block = astype(block, "float64")
+                largest[p] = max(largest[p], float(xp.max(block)), -float(xp.min(block)))
                 apart[p, rows] += block @ probe
-                apart[p] -= probe[rows] @ block
+                apart[p, :] -= probe[rows] @ block
 
     sweep(source, take)
     for p in range(m):
-        worst = int(np.abs(apart[p]).argmax())
-        if abs(apart[p, worst]) > np.sqrt(np.finfo(source.dtype).eps) * largest[p]:
+        worst = int(xp.argmax(xp.abs(apart[p, :])))
+        difference = abs(float(apart[p, worst]))
+        if difference > np.sqrt(rounding_of(source)) * largest[p]:
             raise ValueError(
                 f"{who[p]} is not symmetric: its product with a random vector and that of its "
-                f"transpose differ by up to {abs(apart[p, worst]):.3g}, most at sample {worst} "
+                f"transpose differ by up to {difference:.3g}, most at sample {worst} "
                 f"(largest entry {largest[p]:.3g}); if that is meant, pass (K + K.T) / 2"
             )
     if hasattr(source, "diagonal"):
-        diagonals = np.asarray(source.diagonal(), dtype=np.float64)
-    return [RowMatrix(only(source, [p]), diagonals[p], sums[p]) for p in range(m)], largest
+        diagonals = to_device(source.diagonal(), like, "float64")
+    pairs = [(diagonals[p, :], sums[p, :]) for p in range(m)]
+    return [RowMatrix(only(source, [p]), *pair) for p, pair in enumerate(pairs)], largest
 
 
-def _finite_row_sums(block: Array, who: str, start: int) -> Float:
+def _finite_row_sums(block: Array, who: str, start: int) -> Array:
     """Return the row sums in float64, or say which row is not finite."""
+    xp = namespace(block)
     with np.errstate(invalid="ignore", over="ignore"):
-        sums = block.sum(axis=1, dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(sums))
-    if not len(bad):
+        sums = xp.sum(block, axis=1, dtype=xp.float64)
+    if xp.all(xp.isfinite(sums)):
         return sums
-    row = block[bad[0]]
+    bad = np.flatnonzero(~np.isfinite(to_host(sums)))
+    row = to_host(block[int(bad[0]), :])
     n_nan, n_inf = int(np.isnan(row).sum()), int(np.isinf(row).sum())
     if n_nan + n_inf == 0:
         raise ValueError(f"{who} has entries so large that sums overflow: rescale it")

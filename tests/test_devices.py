@@ -1,0 +1,547 @@
+"""The contract of all methods on arrays of other libraries than NumPy: the same, where they live.
+
+Beyond 200 samples eigenvectors are found by iteration, up to there by whole decompositions: what
+depends on that is tested on either side.
+"""
+
+import dataclasses
+import functools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import mkclust.linalg
+from libraries import FOREIGN, TORCH, as_library
+from mkclust import LFMVC, LMKKM, METHODS, MKKM, ONKC, AverageKKM, SimpleMKKM
+from mkclust.linalg import is_foreign, place, polar_factor, psd_part, set_diagonal, to_host
+from mkclust.row_simplex import minimize_over_rows
+from mkclust.stack import as_stack
+from problems import low_rank, projector, random_kernels, symmetrized
+
+NAMES = sorted(METHODS)
+INDUCTIVE = [name for name in NAMES if hasattr(METHODS[name], "predict")]
+SIZES = [90, 260]
+K_CLUSTERS, N_KERNELS = 3, 3
+# What is searched for another way than by the default settings.
+VARIANTS = [
+    ("simplemkkm", {"solver": "reduced-gradient", "tol": 1e-10}),
+    ("mkkm-mm", {"solver": "saddle"}),
+    ("mkkm-mir", {"weight_power": 1}),
+    ("lf-mvc", {"init": "signs"}),
+    ("lf-mvc", {"accumulate": True, "max_iter": 20}),
+    ("lkam", {"neighbors": 0.1}),
+    ("lkam", {"neighbors": 1.0}),
+    ("onkc", {"proximity": 0.05}),
+    ("lmkkm", {"tol": 1e-6}),
+]
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
+]
+over_libraries = pytest.mark.parametrize("library", FOREIGN)
+over_methods = pytest.mark.parametrize("name", NAMES)
+over_inductive_methods = pytest.mark.parametrize("name", INDUCTIVE)
+
+
+@functools.cache
+def kernels(n):
+    """Return Gaussian kernels of three views with the same clusters."""
+    return random_kernels(n, N_KERNELS, k=K_CLUSTERS)
+
+
+def unscaled(n, seed=0):
+    """Return linear kernels of whole numbers, whose diagonals vary, with loose clusters."""
+    rng = np.random.default_rng(seed)
+    places = rng.integers(-3, 4, size=(N_KERNELS, K_CLUSTERS, 4))[:, np.arange(n) % K_CLUSTERS]
+    X = places + rng.integers(-2, 3, size=(N_KERNELS, n, 4))
+    return (X @ X.transpose(0, 2, 1)).astype(np.float64)
+
+
+def indefinite(n):
+    """Return kernels, the first of which has clearly negative eigenvalues."""
+    K = kernels(n).copy()
+    K[0] -= 0.3 * np.linalg.norm(K[0], 2) * np.eye(n)[::-1]
+    return K
+
+
+@functools.cache
+def fitted(name, library, n, precision="float64", tight=True):
+    """Return a model fitted on kernels of a library; every test looks at the same ones."""
+    method = METHODS[name]
+    options = {"tol": 1e-12, "max_iter": 300} if tight and "tol" in vars(method()) else {}
+    if name == "lmkkm":
+        options = {}  # its objective falls for long after the weights have settled
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = method(K_CLUSTERS, random_state=0, n_init=3, **options)
+        return model.fit(as_library(library, kernels(n).astype(precision)))
+
+
+def assert_alike(model, expected, *, atol=1e-6, subspace=1e-5, moved=1):
+    """Hold a model against one that NumPy has fitted."""
+    np.testing.assert_allclose(model.weights_, expected.weights_, atol=atol)
+    apart = np.abs(projector(to_host(model.embedding_)) - projector(expected.embedding_)).max()
+    assert apart < subspace
+    assert np.sum(model.labels_ != expected.labels_) <= moved
+
+
+def fit_both(method, library, K, **options):
+    """Fit by NumPy and by another library."""
+    settings = {"n_clusters": K_CLUSTERS, "random_state": 0, "n_init": 3} | options
+    theirs = as_library(library, K)
+    return method(**settings).fit(theirs), method(**settings).fit(K)
+
+
+# The same as by NumPy --------------------------------------------------------------------------
+
+
+@over_libraries
+@pytest.mark.parametrize("n", SIZES)
+@over_methods
+def test_weights_labels_and_embedding_are_those_of_numpy(name, n, library):
+    model, expected = fitted(name, library, n), fitted(name, "numpy", n)
+    assert_alike(model, expected)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-9)
+    np.testing.assert_allclose(model.alignments_, expected.alignments_, atol=2e-3)
+
+
+@over_libraries
+@pytest.mark.parametrize("n", SIZES)
+@over_methods
+def test_what_is_as_long_as_the_kernels_is_numpys_and_the_embedding_stays(name, n, library):
+    model = fitted(name, library, n)
+    for attribute in ("weights_", "alignments_", "history_", "coefficients_", "sample_weights_"):
+        found = getattr(model, attribute, np.zeros(1))
+        assert type(found) is np.ndarray, attribute
+        assert found.dtype == np.float64, attribute
+    assert type(model.labels_) is np.ndarray
+    assert np.issubdtype(model.labels_.dtype, np.integer)
+    assert place(model.embedding_) == place(as_library(library, np.zeros(1)))
+    assert to_host(model.embedding_, None).dtype == np.float64
+    H = to_host(model.embedding_)
+    np.testing.assert_allclose(H.T @ H, np.eye(K_CLUSTERS), atol=1e-10)
+
+
+@over_libraries
+@over_methods
+def test_single_precision_is_close(name, library):
+    model = fitted(name, library, 260, "float32", tight=False)
+    assert_alike(model, fitted(name, "numpy", 260, tight=False), atol=1e-3, subspace=1e-2)
+    assert to_host(model.embedding_, None).dtype == np.float64
+
+
+@over_libraries
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(("name", "options"), VARIANTS)
+def test_other_settings_agree_with_numpy_too(name, options, n, library):
+    model, expected = fit_both(METHODS[name], library, kernels(n), **options)
+    atol = 1e-4 if name == "simplemkkm" else 1e-6
+    assert_alike(model, expected, atol=atol, subspace=10 * atol)
+
+
+@over_libraries
+def test_onkc_completes_a_partition_that_kernels_of_low_rank_leave_open(library):
+    K = low_rank(np.random.default_rng(2), 60, 2, 5)  # of rank one and two
+    model, expected = fit_both(ONKC, library, K, n_clusters=5, center=False, normalize=False)
+    assert model.kernel_rank_ == expected.kernel_rank_ < 5
+    assert_alike(model, expected)
+
+
+@over_libraries
+@over_methods
+def test_the_mixed_kernel_comes_to_the_host(name, library):
+    n, some = 90, np.array([5, 80, 0, 33])
+    model = fitted(name, library, n)
+    theirs = as_library(library, list(kernels(n)))
+    whole = model.mixed_kernel(theirs)
+    assert type(whole) is np.ndarray
+    assert whole.dtype == np.float64
+    expected = fitted(name, "numpy", n).mixed_kernel(kernels(n))
+    np.testing.assert_allclose(whole, expected, atol=1e-6)
+    np.testing.assert_allclose(model.mixed_kernel(theirs, some), whole[np.ix_(some, some)])
+    np.testing.assert_allclose(model.mixed_kernel(kernels(n), some), whole[np.ix_(some, some)])
+
+
+# The certificate -------------------------------------------------------------------------------
+
+
+@over_libraries
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+def test_the_gap_is_certified_wherever_the_kernels_are(n, tol, library):
+    model, expected = fit_both(SimpleMKKM, library, kernels(n), tol=tol)
+    assert model.converged_
+    assert 0 <= model.duality_gap_ <= tol
+    apart = abs(model.objective_ - expected.objective_)
+    assert apart <= (model.duality_gap_ + expected.duality_gap_) * expected.objective_
+    assert np.max(model.lower_bounds_) <= expected.objective_ * (1 + 1e-12)
+
+
+@over_libraries
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("anchor", [0.5, "auto"])
+def test_anchors_hold_as_they_do_with_numpy(anchor, n, library):
+    K = kernels(n).copy()
+    X = np.random.default_rng(5).normal(size=(n, 40))
+    K[0] = X @ X.T  # noise, which an automatic anchor has to protect from
+    model, expected = fit_both(SimpleMKKM, library, K, anchor=anchor, tol=1e-11)
+    assert model.anchor_ == expected.anchor_ > 0
+    assert_alike(model, expected)
+    assert model.structure_kept_ == pytest.approx(expected.structure_kept_, abs=1e-6)
+    np.testing.assert_array_equal(model.predict(as_library(library, K)), model.labels_)
+    np.testing.assert_array_equal(model.predict(K), model.labels_)
+
+
+# New samples and storage -----------------------------------------------------------------------
+
+
+@over_libraries
+@over_inductive_methods
+def test_predict_takes_kernels_of_any_place_whatever_the_model_was_fitted_on(name, library):
+    n = 260
+    theirs, ours = fitted(name, library, n), fitted(name, "numpy", n)
+    K = as_library(library, list(kernels(n)))
+    for model in (theirs, ours):
+        np.testing.assert_array_equal(model.predict(K), model.labels_)
+        np.testing.assert_array_equal(model.predict(kernels(n)), model.labels_)
+        assert type(model.predict(K)) is np.ndarray
+        assert place(model.transform(K)) == place(K[0])
+        assert place(model.transform(kernels(n))) == "NumPy"
+    np.testing.assert_allclose(
+        projector(to_host(ours.transform(K))), projector(ours.embedding_), atol=1e-4
+    )
+
+
+@over_libraries
+def test_new_samples_may_bring_their_own_similarity_in_the_same_library(library):
+    K = unscaled(70)
+    train, new = np.arange(60), np.arange(60, 70)
+    known, cross = K[:, train][:, :, train], K[:, new][:, :, train]
+    own = np.einsum("pii->pi", K)[:, new]
+    model, expected = fit_both(SimpleMKKM, library, known, tol=1e-11)
+    found = model.transform(as_library(library, list(cross)), as_library(library, own))
+    np.testing.assert_allclose(
+        projector(to_host(found)), projector(expected.transform(cross, own)), atol=1e-6
+    )
+    np.testing.assert_array_equal(model.predict(cross, own), expected.predict(cross, own))
+
+
+def foreign_parts(thing, path="model"):
+    """Return the paths at which something holds arrays of other libraries than NumPy."""
+    if is_foreign(thing):
+        return [path]
+    if isinstance(thing, dict):
+        parts = thing.items()
+    elif isinstance(thing, list | tuple | set):
+        parts = enumerate(thing)
+    elif type(thing).__module__.startswith("mkclust"):
+        parts = vars(thing).items()
+    else:
+        return []
+    return [found for key, part in parts for found in foreign_parts(part, f"{path}.{key}")]
+
+
+@over_libraries
+@over_methods
+def test_a_stored_model_asks_for_no_device(name, library):
+    n = 90
+    model = fitted(name, library, n)
+    assert foreign_parts(model)  # what this looks for is there before
+    loaded = pickle.loads(pickle.dumps(model))
+    assert foreign_parts(loaded) == []
+    np.testing.assert_array_equal(loaded.labels_, model.labels_)
+    np.testing.assert_array_equal(loaded.embedding_, to_host(model.embedding_))
+    np.testing.assert_allclose(
+        loaded.mixed_kernel(kernels(n)), model.mixed_kernel(kernels(n)), atol=1e-10
+    )
+    if name in INDUCTIVE:
+        np.testing.assert_array_equal(loaded.predict(kernels(n)), model.labels_)
+
+
+# Nothing large comes to the host ---------------------------------------------------------------
+
+
+@pytest.fixture
+def arrivals(library, monkeypatch):
+    """Return a list that fills with the sizes of all that comes to the host."""
+    sizes = []
+    if library == "strict":
+        owner, door = np, "from_dlpack"
+    elif library in ("torch", "cuda"):
+        import torch
+
+        owner, door = torch.Tensor, "numpy"
+    else:
+        pytest.skip("nothing can stand in the door of this library")
+    original = getattr(owner, door)
+
+    def counted(array, *args, **options):
+        sizes.append(int(np.prod(array.shape)))
+        return original(array, *args, **options)
+
+    monkeypatch.setattr(owner, door, counted)
+    return sizes
+
+
+@over_libraries
+@pytest.mark.parametrize("n", SIZES)
+@over_methods
+def test_no_kernel_comes_to_the_host(name, n, library, arrivals):
+    K = as_library(library, list(kernels(n)))
+    model = METHODS[name](K_CLUSTERS, kernels="precomputed", random_state=0, n_init=1).fit(K)
+    if name in INDUCTIVE:
+        model.predict(K)
+    assert arrivals
+    assert max(arrivals) <= 2 * K_CLUSTERS * n
+
+
+@over_libraries
+def test_the_door_to_the_host_is_watched(library, arrivals):
+    to_host(as_library(library, np.zeros((7, 11))))
+    assert arrivals == [77]
+
+
+# What kernels may look like --------------------------------------------------------------------
+
+
+@over_libraries
+@pytest.mark.parametrize("form", ["array", "list", "dict"])
+def test_kernels_come_in_one_array_a_list_or_a_dict(form, library):
+    K, names = kernels(90), ["a", "b", "c"]
+    given = {"array": K, "list": list(K), "dict": dict(zip(names, K, strict=True))}[form]
+    given = as_library(library, given)
+    model = SimpleMKKM(K_CLUSTERS, kernels="precomputed", random_state=0, tol=1e-12).fit(given)
+    assert_alike(model, fitted("simplemkkm", "numpy", 90))
+    assert list(model.kernel_names_) == (
+        names if form == "dict" else [f"kernel {p}" for p in "012"]
+    )
+    np.testing.assert_array_equal(model.predict(given), model.labels_)
+    model.mixed_kernel(given, [0, 1])
+
+
+@over_libraries
+@pytest.mark.parametrize("settings", [{"center": False}, {"normalize": False}])
+@over_methods
+def test_kernels_need_be_neither_centered_nor_scaled(name, settings, library):
+    assert_alike(*fit_both(METHODS[name], library, kernels(90), **settings), atol=1e-5)
+
+
+@over_libraries
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("psd", ["clip", "shift"])
+def test_indefinite_kernels_are_repaired_where_they_are(psd, n, library):
+    model, expected = fit_both(AverageKKM, library, indefinite(n), psd=psd)
+    assert_alike(model, expected)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+    model, expected = fit_both(SimpleMKKM, library, indefinite(n), psd=psd, tol=1e-10)
+    assert_alike(model, expected, atol=1e-4, subspace=1e-3)
+
+
+@over_libraries
+@over_methods
+def test_one_kernel_and_one_cluster_are_enough(name, library):
+    model, expected = fit_both(METHODS[name], library, kernels(90)[1:2])
+    np.testing.assert_allclose(model.weights_, [1.0])
+    assert_alike(model, expected)
+    model, expected = fit_both(METHODS[name], library, kernels(90), n_clusters=1)
+    assert_alike(model, expected, atol=1e-5)
+    assert np.all(model.labels_ == 0)
+
+
+@over_libraries
+@over_methods
+def test_almost_as_many_clusters_as_samples_are_possible(name, library):
+    n = 12
+    K = random_kernels(n, N_KERNELS, seed=3)
+    model, expected = fit_both(METHODS[name], library, K, n_clusters=n - 1, n_init=1)
+    np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-4)
+    assert tuple(model.embedding_.shape) == (n, n - 1)
+    assert len(np.unique(model.labels_)) == n - 1
+
+
+@over_libraries
+def test_whole_numbers_become_double_precision(library):
+    K = unscaled(60)
+    expected = SimpleMKKM(K_CLUSTERS, random_state=0, tol=1e-11).fit(K)
+    model = SimpleMKKM(K_CLUSTERS, random_state=0, tol=1e-11)
+    assert_alike(model.fit(as_library(library, K.astype(np.int32))), expected)
+
+
+# Torch's own ways ------------------------------------------------------------------------------
+
+needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
+
+
+@needs_torch
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_half_precision_is_computed_with_in_single(half):
+    import torch
+
+    K = np.clip(unscaled(60), -128, 128)  # what either kind can hold
+    K = symmetrized(K + 200 * np.eye(60))
+    theirs = torch.asarray(K).to(getattr(torch, half))
+    exact = theirs.to(torch.float64).numpy()
+    settings = {"n_clusters": K_CLUSTERS, "random_state": 0, "psd": "shift"}
+    model = SimpleMKKM(**settings).fit(theirs)
+    assert_alike(model, SimpleMKKM(**settings).fit(exact), atol=1e-3, subspace=1e-2)
+    assert model.embedding_.dtype == torch.float64
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["simplemkkm", "lmkkm", "onkc", "lkam", "lf-mvc"])
+def test_kernels_that_want_gradients_are_read_without(name):
+    import torch
+
+    K = torch.asarray(kernels(90)).clone().requires_grad_(True)
+    model = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(K)
+    assert not model.embedding_.requires_grad
+    assert K.grad is None
+    expected = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(kernels(90))
+    assert_alike(model, expected, atol=1e-5)
+    np.testing.assert_allclose(
+        model.mixed_kernel(K, [0, 1]), expected.mixed_kernel(kernels(90), [0, 1]), atol=1e-5
+    )
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["simplemkkm", "lmkkm", "onkc", "lkam", "lf-mvc"])
+@pytest.mark.parametrize("order", ["strided", "transposed", "kernels last"])
+def test_the_order_of_memory_does_not_matter(order, name):
+    import torch
+
+    n = 90
+    K = torch.asarray(kernels(n))
+    if order == "strided":
+        store = torch.full((N_KERNELS, 2 * n, 2 * n), torch.nan, dtype=torch.float64)
+        given = store[:, ::2, 1::2]
+        given[:] = K
+    elif order == "transposed":
+        given = K.transpose(1, 2)
+    else:
+        given = K.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+    assert not given.is_contiguous()
+    model = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(given)
+    expected = METHODS[name](K_CLUSTERS, random_state=0, n_init=3).fit(kernels(n))
+    assert_alike(model, expected)
+
+
+# What is refused -------------------------------------------------------------------------------
+
+
+@over_libraries
+def test_kernels_of_two_places_are_refused_and_both_are_named(library):
+    K = list(kernels(90))
+    K[1] = as_library(library, K[1])
+    both = f"kernel 0 is an array of NumPy and kernel 1 one of {place(K[1])}"
+    with pytest.raises(ValueError, match=both):
+        SimpleMKKM(K_CLUSTERS, kernels="precomputed").fit(K)
+    with pytest.raises(ValueError, match=both):
+        fitted("simplemkkm", library, 90).predict(K)
+
+
+@over_libraries
+def test_what_is_no_number_is_found_with_the_usual_message(library):
+    K = kernels(90).copy()
+    K[1, 3, 4] = K[1, 4, 3] = np.nan
+    K[1, 7, 7] = np.inf
+    with pytest.raises(ValueError, match="kernel 1 .*2 entries are NaN and 1 infinite"):
+        SimpleMKKM(K_CLUSTERS).fit(as_library(library, K))
+    with pytest.raises(ValueError, match="kernel 1 .*2 entries are NaN and 1 infinite"):
+        fitted("simplemkkm", library, 90).predict(as_library(library, list(K)))
+
+
+@over_libraries
+def test_what_is_no_kernel_is_refused(library):
+    K = kernels(90).copy()
+    K[2, 5, 6] += 0.1
+    with pytest.raises(ValueError, match=r"kernel 2 is not symmetric.* 0\.1 "):
+        SimpleMKKM(K_CLUSTERS).fit(as_library(library, K))
+    with pytest.raises(ValueError, match="kernel 0 is indefinite.*psd='clip'"):
+        SimpleMKKM(K_CLUSTERS).fit(as_library(library, indefinite(90)))
+    with pytest.raises(ValueError, match=r"kernel 0 has the type .*complex128"):
+        SimpleMKKM(K_CLUSTERS).fit(as_library(library, kernels(90) + 0j))
+    with pytest.raises(ValueError, match="kernel 1 is not square"):
+        views = [kernels(90)[0], kernels(90)[1][:, :50]]
+        SimpleMKKM(K_CLUSTERS, kernels="precomputed").fit(as_library(library, views))
+
+
+# The pieces ------------------------------------------------------------------------------------
+
+
+@over_libraries
+@pytest.mark.parametrize("count", [0, 4, 30])
+def test_the_positive_part_of_a_matrix_is_that_of_numpy(count, library):
+    M = np.random.default_rng(0).normal(size=(30, 30))
+    M = M + M.T
+    part, values, vectors = psd_part(as_library(library, M), count=count, likely_rank=2)
+    expected, known, _ = psd_part(M.copy(), count=count)
+    assert type(values) is np.ndarray
+    assert place(part) == place(vectors) == place(as_library(library, M))
+    np.testing.assert_allclose(values, known, atol=1e-12)
+    np.testing.assert_allclose(to_host(part), expected, atol=1e-12)
+    np.testing.assert_array_equal(to_host(part), to_host(part).T)
+    V = to_host(vectors)
+    np.testing.assert_allclose(M @ V, V * values, atol=1e-11)
+
+
+@over_libraries
+def test_the_polar_factor_of_a_thin_matrix_is_that_of_numpy(library):
+    X = np.random.default_rng(1).normal(size=(50, 4))
+    found = polar_factor(as_library(library, X))
+    assert place(found) == place(as_library(library, X))
+    np.testing.assert_allclose(to_host(found), polar_factor(X), atol=1e-13)
+
+
+@over_libraries
+@pytest.mark.parametrize("n", [1, 9, 10, 25])
+def test_a_diagonal_is_written_square_by_square(n, library, monkeypatch):
+    monkeypatch.setattr(mkclust.linalg, "DIAGONAL_ROWS", 10)
+    M = np.random.default_rng(0).normal(size=(n, n))
+    for values in (-np.inf, np.arange(float(n))):
+        found, expected = as_library(library, M.copy()), M.copy()
+        set_diagonal(found, values if isinstance(values, float) else as_library(library, values))
+        np.fill_diagonal(expected, values)
+        np.testing.assert_array_equal(to_host(found), expected)
+
+
+@over_libraries
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_of_samples_are_minimized_as_by_numpy(seed, library):
+    rng = np.random.default_rng(seed)
+    n, m = 25, 4
+    X = rng.normal(size=(m, n, n)) / np.sqrt(n)
+    Q = X @ X.transpose(0, 2, 1)
+    bound = 1.01 * np.linalg.eigvalsh(Q)[:, -1] * np.ones((n, 1))
+    start = rng.dirichlet(np.ones(m), size=n)
+    theirs = as_library(library, Q)
+
+    def product(x):
+        xp = mkclust.linalg.namespace(x)
+        return xp.stack([theirs[p, :, :] @ x[:, p] for p in range(m)], axis=1)
+
+    found = minimize_over_rows(product, as_library(library, bound), as_library(library, start))
+    expected = minimize_over_rows(lambda x: np.einsum("pij,jp->ip", Q, x), bound, start)
+    assert found.converged
+    assert place(found.point) == place(theirs)
+    assert found.value == pytest.approx(expected.value, rel=1e-9)
+    np.testing.assert_allclose(to_host(found.point), expected.point, atol=1e-4)
+
+
+@over_libraries
+def test_a_solver_leaves_its_solution_where_the_kernels_are(library):
+    K = as_library(library, kernels(90))
+    stack = as_stack(K)
+    for method in (MKKM, LMKKM, ONKC, LFMVC):
+        solution = method(K_CLUSTERS)._solve(stack)
+        assert place(solution.partition) == place(K)
+        for field in dataclasses.fields(solution):
+            part = getattr(solution, field.name)
+            if field.name in ("weights", "history", "coefficients", "sample_weights"):
+                assert not is_foreign(part), field.name
+            if field.name == "kernel" and part is not None:
+                assert place(part) == place(K)
+        assert all(place(P) == place(K) for P in solution.projections or [])
