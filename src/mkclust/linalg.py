@@ -19,8 +19,10 @@ from mkclust.types import Array, Float
 # Directions whose share of a block falls below this are rounding noise, not directions.
 RANK_TOLERANCE = 1e-12
 # A block is orthonormalized by triangular factors where the smallest of their diagonals, relative
-# to a vector's length, is above this: twice is enough then.
-WELL_CONDITIONED = 1e-3
+# to a vector's length, is above this: twice is enough then; above the second figure, once.
+WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e-3, 0.1
+# The share of a vector's squared length that must be left by a projection that need not be repeated.
+LITTLE_TAKEN = 0.1
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
 # from about a quarter on it is slower, several times in the end.
 FEW_POSITIVE = 0.125
@@ -334,30 +336,29 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     """Return an orthonormal basis of the columns of X, orthogonal to the basis ``against``.
 
     Works by decompositions of Gram matrices, which cost matrix products only; columns that depend
-    on others are dropped, so the result may be narrower than X. Twice is enough.
+    on others are dropped, so the result may be narrower than X. Twice is enough, and once where
+    little had to be taken away.
     """
     xp = namespace(X)
     before = xp.sum(X * X, axis=0)[None, :]
-    for tolerance in (RANK_TOLERANCE, 0.0):
-        if against is not None:
-            X = X - against @ (against.T @ X)
-        if tolerance:
-            gram, squares = _cut_last_row(to_host(xp.concat([X.T @ X, before])))
-            # What is left of a vector after the projection must exceed its rounding error.
-            least = 1e-26 * squares if against is not None else 0 * squares
-            mixing = _inverse_root(gram, tolerance, np.diag(gram) > least)
-        else:
-            mixing = _inverse_root(to_host(X.T @ X), tolerance)
-        X = X @ to_device(mixing, X)
-    return X
+    if against is not None:
+        X = X - against @ (against.T @ X)
+    *gram, squares = to_host(xp.concat([X.T @ X, before]))
+    gram = np.reshape(gram, (len(squares), len(squares)))
+    left = np.diag(gram)
+    # What is left of a vector after the projection must exceed its rounding error.
+    kept = left > (0 if against is None else 1e-26 * squares)
+    mixing, well_conditioned = _inverse_root(gram, RANK_TOLERANCE, kept)
+    X = X @ to_device(mixing, X)
+    if well_conditioned and np.all(left >= LITTLE_TAKEN * squares):
+        return X
+    if against is not None:
+        X = X - against @ (against.T @ X)
+    mixing, _ = _inverse_root(to_host(X.T @ X), 0.0)
+    return X @ to_device(mixing, X)
 
 
-def _cut_last_row(M: Float) -> tuple[Float, Float]:
-    """Return a matrix without its last row, and that row: what traveled together."""
-    return M[:-1], M[-1]
-
-
-def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> Float:
+def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> tuple[Float, bool]:
     """Return what makes columns orthonormal, given their Gram matrix: an inverse root of it.
 
     Parameters
@@ -371,7 +372,10 @@ def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> Float:
 
     Returns
     -------
-    ndarray of shape (b, at most b)
+    mixing : ndarray of shape (b, at most b)
+        What to multiply the columns with.
+    well_conditioned : bool
+        Whether they are orthonormal then but for rounding.
     """
     used = np.flatnonzero(np.broadcast_to(kept, len(gram)) & (np.diag(gram) > 0))
     lengths = np.sqrt(np.diag(gram)[used])[:, None]
@@ -379,10 +383,10 @@ def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> Float:
     try:
         # A tenth of the time of eigenvalues, and as good where it ends well.
         root = np.linalg.cholesky(scaled)
-        triangular = bool(np.all(np.diag(root) > WELL_CONDITIONED))
+        smallest = np.min(np.diag(root), initial=1.0)
     except np.linalg.LinAlgError:
-        triangular = False
-    if triangular:
+        smallest = 0.0
+    if smallest > WELL_CONDITIONED:
         inverse = np.linalg.inv(root).T
     else:
         values, vectors = np.linalg.eigh(scaled)
@@ -390,7 +394,7 @@ def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> Float:
         inverse = vectors[:, some] / np.sqrt(values[some])
     mixing = np.zeros((len(gram), inverse.shape[1]))
     mixing[used] = inverse / lengths
-    return mixing
+    return mixing, bool(smallest > VERY_WELL_CONDITIONED)
 
 
 def polar_factor(X: Array, ties: Float | None = None) -> Array:

@@ -215,6 +215,8 @@ def _complete(operator: Any, start: Array | None, width: int) -> Array:
         for fresh in (operator @ drawn, drawn):
             new = orthonormalize(fresh, start)
             start = new if start is None else side_by_side(start, new)
+            if start.shape[1] >= width:
+                break
     assert start is not None
     return start[:, :width]
 

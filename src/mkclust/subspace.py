@@ -49,6 +49,8 @@ FIRST_TOLERANCE = 1e-2
 # Between two looks at all kernels the error falls to this share, in so many products at most: they
 # take a single matrix, and save a look at all; but vectors need be no better than the weights are.
 INNER_SHARE, INNER_PRODUCTS = 1e-3, 3
+# Weights that differ from uniform ones by no more than this share need no combination of their own.
+NEAR_UNIFORM = 0.3
 # Samples, for each cluster, that the first weights are learned from, and how many at least.
 COARSE_SAMPLES, FEWEST_COARSE_SAMPLES = 5, 200
 
@@ -144,21 +146,25 @@ def search(
         baseline = _start(basis, combined, n_clusters, baseline_tol, baseline)
     elif baseline is None:
         baseline = relax(operator, n_clusters, tol=baseline_tol)
-    n_passes = basis.n_passes if lazy else 2
+    n_passes = basis.n_passes if lazy else 1
     anchored = _anchor(baseline, anchor)
     basis.draw_to(anchored)
     weights = surfaces.weights = _coarse_weights(stack, n_clusters, anchored)
-    if np.any(weights != combined):
+    vectors = None if lazy else baseline.vectors
+    far = np.max(np.abs(weights / combined - 1)) > NEAR_UNIFORM
+    if far:
         combined, operator = weights, stack.combine(weights**2, out=operator)
-    target, vectors = _with_anchor(operator, anchored), None
-    if not lazy:
-        products = target @ baseline.vectors
-        vectors = improve(target, baseline.vectors, products, n_clusters, FIRST_TOLERANCE).vectors
+        n_passes += not lazy
+    target = _with_anchor(operator, anchored)
+    if not lazy and (far or anchored is not None):
+        products = target @ vectors
+        vectors = improve(target, vectors, products, n_clusters, FIRST_TOLERANCE).vectors
     history: list[tuple[float, float]] = []
     error, converged = FIRST_TOLERANCE, False
     while True:
         if vectors is not None:
-            basis.expand(vectors, weights)
+            # The first are eigenvectors; later ones were made orthonormal to the basis.
+            basis.expand(vectors, weights, orthonormal=True)
             n_passes += 1
         weights, current = _solve_small(basis, surfaces, n_clusters, tol, error)
         error, gap = current.error / current.value, current.gap_above(surfaces.lower_bound)
@@ -183,6 +189,8 @@ def search(
             watched = Watched(target)
             vectors = strays(watched, current, tol)
             n_passes += lazy * watched.n_products
+            if vectors is not None:
+                vectors = orthonormalize(vectors, basis.vectors)
             converged = bool(vectors is None and gap <= tol)
             if vectors is None or last:
                 break
@@ -281,11 +289,16 @@ class Basis:
         """Every kernel seen from the basis, (m, r, r)."""
         return self._G[:, : self.size, : self.size]
 
-    def expand(self, vectors: Array, weights: Float) -> None:
-        """Take in more vectors, with one pass over the kernels."""
+    def expand(self, vectors: Array, weights: Float, *, orthonormal: bool = False) -> None:
+        """Take in more vectors, with one pass over the kernels.
+
+        Orthonormal ones are orthogonal to the basis, too.
+        """
         if self.size + vectors.shape[1] > self.capacity:
             self._restrict(weights)
-        new = orthonormalize(vectors, self.vectors if self.size else None)
+        new = vectors
+        if not orthonormal:
+            new = orthonormalize(vectors, self.vectors if self.size else None)
         old, self.size = self.size, self.size + new.shape[1]
         images = self._stack.apply(new)
         self.n_passes += 1
