@@ -6,19 +6,46 @@ depends on that is tested on either side.
 
 import dataclasses
 import functools
+import gc
 import pickle
 import re
+import sys
 import warnings
+import weakref
 
 import numpy as np
 import pytest
+import scipy.sparse
 
+import mkclust.devices
 import mkclust.linalg
-from libraries import FOREIGN, TORCH, as_library
-from mkclust import LFMVC, LMKKM, METHODS, MKKM, ONKC, AverageKKM, SimpleMKKM
+import mkclust.report.fit.kernels
+from libraries import FOREIGN, LIBRARIES, TORCH, as_library
+from mkclust import (
+    LFMVC,
+    LMKKM,
+    METHODS,
+    MKKM,
+    ONKC,
+    AverageKKM,
+    ConvergenceDisplay,
+    EmbeddingDisplay,
+    KernelWeightsDisplay,
+    SimpleMKKM,
+    SortedKernelDisplay,
+    diagnose,
+    landmark_stability,
+    suggest_n_clusters,
+)
+from mkclust.devices import to_device
+from mkclust.generalize import alignment_errors, generalization_bound
+from mkclust.kernels import Nystroem
 from mkclust.linalg import is_foreign, place, polar_factor, psd_part, set_diagonal, to_host
 from mkclust.methods import solve_lmkkm
+from mkclust.methods.mixture import Mixture
 from mkclust.metrics import clustering_accuracy
+from mkclust.plots import plot_fit
+from mkclust.resampling import resample
 from mkclust.row_simplex import minimize_over_rows
 from mkclust.stack import as_stack
 from problems import low_rank, projector, random_kernels, symmetrized
@@ -514,7 +541,7 @@ def test_the_polar_factor_of_a_thin_matrix_is_that_of_numpy(library):
 @over_libraries
 @pytest.mark.parametrize("n", [1, 9, 10, 25])
 def test_a_diagonal_is_written_square_by_square(n, library, monkeypatch):
-    monkeypatch.setattr(mkclust.linalg, "DIAGONAL_ROWS", 10)
+    monkeypatch.setattr("mkclust.linalg.arrays.DIAGONAL_ROWS", 10)
     M = np.random.default_rng(0).normal(size=(n, n))
     for values in (-np.inf, np.arange(float(n))):
         found, expected = as_library(library, M.copy()), M.copy()
@@ -560,3 +587,381 @@ def test_a_solver_leaves_its_solution_where_the_kernels_are(library):
             if field.name == "kernel" and part is not None:
                 assert place(part) == place(K)
         assert all(place(P) == place(K) for P in solution.projections or [])
+
+
+# Around a model ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_silent_copies(library, monkeypatch):
+    """Let tensors of the host refuse to become NumPy's unasked, as those of a device do."""
+    if library == "torch":
+        import torch
+
+        def refuse(*args, **options):
+            raise TypeError("a tensor of a device does not become a NumPy array by itself")
+
+        monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+
+
+@functools.cache
+def views(n=90):
+    """Return three views of the same clusters, and one of noise."""
+    rng = np.random.default_rng(0)
+    places = 4 * np.eye(K_CLUSTERS, 4)[np.arange(n) % K_CLUSTERS]
+    shared = {name: places + rng.normal(size=(n, 4)) for name in "abc"}
+    return shared | {"noise": rng.normal(size=(n, 5))}
+
+
+FORMS = {
+    "kernels": {},
+    "views": {},
+    "on the fly": {"kernels": "on-the-fly"},
+    "features": {"approximation": Nystroem(20)},
+    "uncentered features": {"approximation": Nystroem(20), "center": False},
+}
+over_forms = pytest.mark.parametrize("form", FORMS)
+
+
+def samples(form):
+    """Return what a model of a form is fitted on, by NumPy."""
+    if form != "kernels":
+        return views()
+    X = np.random.default_rng(3).normal(size=(90, 30))
+    return np.concatenate([kernels(90), [X @ X.T]])
+
+
+@functools.cache
+def model_of(form, library):
+    """Return a model fitted on one of the forms."""
+    model = SimpleMKKM(K_CLUSTERS, random_state=0, n_init=2, **FORMS[form])
+    return model.fit(as_library(library, samples(form)))
+
+
+@over_libraries
+@over_forms
+def test_a_diagnosis_says_the_same_of_a_model_fitted_elsewhere(form, library, no_silent_copies):
+    expected = diagnose(model_of(form, "numpy"), samples(form))
+    assert len(expected.noise) == 1
+    model, theirs = model_of(form, library), as_library(library, samples(form))
+    for X in (theirs, samples(form)):
+        found = diagnose(model, X)
+        assert found.noise == expected.noise
+        for name in ("top_share", "cluster_gap", "redundancy", "agreement", "leave_one_out"):
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(expected, name), atol=1e-5, err_msg=name
+            )
+
+
+@over_libraries
+@over_forms
+def test_the_page_of_a_fit_is_the_same_wherever_it_was_fitted(
+    form, library, no_silent_copies, monkeypatch
+):
+    pytest.importorskip("plotly")
+    y = np.arange(90) % K_CLUSTERS
+    expected = model_of(form, "numpy").report(samples(form), y=y)
+    model, X = model_of(form, library), as_library(library, samples(form))
+
+    def table(page):
+        rows = page[page.index("The kernels</caption>") :]
+        return re.sub(r"-0\.00\b", "0.00", re.sub(r"<[^>]*>", " ", rows[: rows.index("</table>")]))
+
+    page = model.report(X, y=as_library(library, y))
+    assert table(page) == table(expected)
+    # Where all samples would take long, some of them are taken, from where they live.
+    monkeypatch.setattr(mkclust.report.fit.kernels, "samples_examined", lambda model: 60)
+    assert "on 60 of" in re.sub(r"\s+", " ", model.report(X))
+
+
+@over_libraries
+@over_forms
+def test_every_picture_can_be_drawn(form, library, no_silent_copies, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monkeypatch.setattr("mkclust.plots.embedding.MAX_ROWS", 50)
+    expected, ours = model_of(form, "numpy"), model_of(form, library)
+    X = as_library(library, samples(form))
+    shown = EmbeddingDisplay.from_estimator(ours)
+    known = EmbeddingDisplay.from_estimator(expected)
+    np.testing.assert_allclose(projector(shown.embedding), projector(known.embedding), atol=1e-4)
+    assert shown.embedding.shape == (50, K_CLUSTERS)
+    mixed = SortedKernelDisplay.from_estimator(ours, X, max_samples=40)
+    known = SortedKernelDisplay.from_estimator(expected, samples(form), max_samples=40)
+    np.testing.assert_allclose(mixed.kernel, known.kernel, atol=1e-4)
+    weights = KernelWeightsDisplay.from_estimator(ours)
+    np.testing.assert_allclose(weights.weights, expected.weights_, atol=1e-4)
+    history = ConvergenceDisplay.from_estimator(ours).history
+    assert history[-1] == pytest.approx(expected.objective_, rel=1e-4)
+    page = plot_fit(ours, as_library(library, np.arange(90) % K_CLUSTERS))
+    assert {ax.get_title(loc="left").split()[0] for ax in page.axes} >= {"Embedding", "Share"}
+    again = EmbeddingDisplay(embedding=ours.embedding_, labels=as_library(library, ours.labels_))
+    assert again.plot().ax_ is not None
+    matplotlib.pyplot.close("all")
+
+
+@over_libraries
+@pytest.mark.parametrize("form", ["kernels", "views", "table"])
+def test_a_number_of_clusters_is_suggested_from_arrays_of_any_place(
+    form, library, no_silent_copies
+):
+    X = samples(form)["a"] if form == "table" else samples(form)
+    options = {"n_draws": 49, "n_resamples": 3, "most_samples": 60}
+    expected = suggest_n_clusters(X, [2, 3, 4], **options)
+    found = suggest_n_clusters(as_library(library, X), [2, 3, 4], **options)
+    assert found.n_clusters == expected.n_clusters == K_CLUSTERS
+    np.testing.assert_allclose(found.silhouettes, expected.silhouettes, atol=1e-6)
+    np.testing.assert_allclose(found.p_cloud, expected.p_cloud)
+
+
+@over_libraries
+@over_forms
+def test_resamples_are_taken_where_the_samples_live(form, library, no_silent_copies):
+    expected = resample(model_of(form, "numpy"), samples(form), n_resamples=3)
+    X = as_library(library, samples(form))
+    found = resample(model_of(form, library), X, n_resamples=3)
+    np.testing.assert_allclose(found.samples, expected.samples)
+    np.testing.assert_allclose(found.agreements, expected.agreements)
+
+
+@over_libraries
+@pytest.mark.parametrize("form", ["kernels", "views", "on the fly"])
+def test_errors_of_samples_and_their_bound_are_numpys(form, library, no_silent_copies):
+    ours, expected = model_of(form, library), model_of(form, "numpy")
+    found = alignment_errors(ours, as_library(library, samples(form)))
+    assert type(found) is np.ndarray
+    np.testing.assert_allclose(found, alignment_errors(expected, samples(form)), atol=1e-4)
+    assert generalization_bound(ours) == pytest.approx(generalization_bound(expected), abs=1e-4)
+
+
+@over_libraries
+def test_landmarks_are_drawn_anew_where_the_views_live(library, no_silent_copies):
+    model = AverageKKM(K_CLUSTERS, approximation=Nystroem(15), random_state=0, n_init=2)
+    found = landmark_stability(model, as_library(library, views()), n_draws=3)
+    expected = landmark_stability(model, views(), n_draws=3)
+    np.testing.assert_allclose(found.agreements, expected.agreements)
+    np.testing.assert_allclose(found.approximation_errors, expected.approximation_errors, atol=1e-6)
+
+
+# The way there ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("form", ["array", "list", "tuple", "dict", "table", "rows"])
+def test_what_goes_to_a_device_keeps_its_form(form, library):
+    K, table = kernels(12), np.arange(12.0).reshape(4, 3)
+    given = {
+        "array": K,
+        "list": list(K),
+        "tuple": tuple(K),
+        "dict": dict(zip([1, "b", "c"], K, strict=True)),
+        "table": table,
+        "rows": table.tolist(),
+    }[form]
+    like = as_library(library, np.zeros(1))
+    moved = to_device(given, like=like)
+    if form in ("array", "table", "rows"):
+        parts, expected = [moved], [np.asarray(given)]
+    else:
+        assert type(moved) is type(given)
+        parts, expected = (list(getattr(x, "values", lambda x=x: x)()) for x in (moved, given))
+    if form == "dict":
+        assert list(moved) == [1, "b", "c"]
+    for part, known in zip(parts, expected, strict=True):
+        assert place(part) == place(like)
+        np.testing.assert_array_equal(to_host(part, None), known)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "bool", ">f8"])
+def test_the_type_of_numbers_is_kept_unless_another_is_asked_for(dtype, library):
+    X = {"a": np.ones((5, 2), dtype), "b": np.ones((5, 3))}
+    like = as_library(library, np.zeros(1))
+    kept, single = to_device(X, like=like), to_device(X, like=like, dtype=np.float32)
+    assert to_host(kept["a"], None).dtype == np.dtype(dtype).newbyteorder("=")
+    assert to_host(kept["b"], None).dtype == np.float64
+    assert {to_host(part, None).dtype.name for part in single.values()} == {"float32"}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_files_go_there_some_rows_at_a_time(library, tmp_path, monkeypatch):
+    monkeypatch.setattr("mkclust.devices.COPIED_BYTES", 3 * 20 * 4)
+    K = kernels(20).astype(np.float32)
+    np.save(tmp_path / "kernels.npy", K)
+    stored = np.load(tmp_path / "kernels.npy", mmap_mode="r")
+    like = as_library(library, np.zeros(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # torch warns of memory that cannot be written to
+        moved = to_device(stored, like=like)
+        several = to_device(list(stored), like=like, dtype="float64")
+    np.testing.assert_array_equal(to_host(moved, None), K)
+    assert moved.dtype == as_library(library, K[:0]).dtype
+    np.testing.assert_array_equal(to_host(several[2]), K[2])
+
+
+@over_libraries
+def test_it_is_a_copy_and_the_way_back_is_the_same(library):
+    K = kernels(20).copy()
+    there = to_device(K, like=as_library(library, np.zeros(1)))
+    K[:] = 0
+    back = to_device(there, like=np.zeros(1))
+    assert type(back) is np.ndarray
+    np.testing.assert_array_equal(back, kernels(20))
+    assert to_device(there, like=there) is there
+    assert place(to_device([there], like=there, dtype="float32")[0]) == place(there)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_what_does_not_fit_is_refused_before_anything_is_copied(library, monkeypatch):
+    like, K = as_library(library, np.zeros(1)), kernels(90)
+
+    def nothing(*args):
+        raise AssertionError("something was copied")
+
+    size = K.nbytes
+    needed = int(size * (1 + 1 / 3 + 0.1))
+    monkeypatch.setattr("mkclust.devices.free_bytes", lambda like: needed - 1)
+    with monkeypatch.context() as context:
+        context.setattr("mkclust.devices._copy", nothing)
+        # With NumPy, what is there already takes nothing more: then convert it.
+        for given in (K[:, ::-1].astype(">f8"), dict(enumerate(K.astype(">f8")))):
+            if library == "numpy":
+                given = as_library("numpy", K.astype(np.int64))
+            message = "3 kernels of 90 samples to .* takes .* MiB of the device's memory, and .*"
+            with pytest.raises(MemoryError, match=message + "dtype='float32'.*on-the-fly"):
+                to_device(given, like=like, dtype="float64")
+    if library != "numpy":
+        assert to_device(K, like=like, dtype="float32") is not None
+        monkeypatch.setattr("mkclust.devices.free_bytes", lambda like: needed)
+        assert to_device(list(K), like=like) is not None
+        # Of whole numbers a fit makes another copy, in double precision.
+        with pytest.raises(MemoryError):
+            to_device(K.astype(np.int32), like=like)
+        # Views need no room for a mix.
+        tall = {"a": np.zeros((300, 4)), "b": np.zeros((300, 5))}
+        monkeypatch.setattr("mkclust.devices.free_bytes", lambda like: 300 * 9 * 8)
+        assert set(to_device(tall, like=like)) == {"a", "b"}
+        monkeypatch.setattr("mkclust.devices.free_bytes", lambda like: 300 * 9 * 8 - 1)
+        with pytest.raises(MemoryError, match="copying 2 views to .* fewer columns"):
+            to_device(tall, like=like)
+
+
+@over_libraries
+def test_a_copy_that_fails_halfway_leaves_nothing_there(library, monkeypatch):
+    made, original = [], mkclust.devices.empty
+
+    class Broken:
+        shape, dtype = (20, 20), np.dtype(np.float64)
+
+        def __getitem__(self, rows):
+            raise OSError("the file is gone")
+
+    def watched(*args):
+        array = original(*args)
+        made.append(weakref.ref(array))
+        return array
+
+    monkeypatch.setattr("mkclust.devices.empty", watched)
+    with pytest.raises(OSError, match="the file is gone") as caught:
+        to_device([kernels(20)[0], Broken()], like=as_library(library, np.zeros(1)))
+    gc.collect()
+    assert caught.tb is not None  # the error is still there to be read
+    assert [reference() for reference in made] == [None, None]
+
+
+@needs_torch
+def test_a_device_is_named_as_torch_names_it():
+    import torch
+
+    K = kernels(20)
+    for device in ("cpu", torch.device("cpu")):
+        moved = to_device(K, device, dtype=torch.float32)
+        assert moved.dtype == torch.float32
+        assert moved.device.type == "cpu"
+    for device in ("gpu", "cuda:77"):
+        with pytest.raises(ValueError, match=f"device='{device}' cannot be used by torch"):
+            to_device(K, device)
+    half = torch.asarray(K).to(torch.bfloat16)
+    assert to_device(half, "cpu") is half
+    with pytest.raises(ValueError, match="bfloat16, which cannot be brought to NumPy"):
+        to_device(half, like=K)
+    assert to_device(half, like=K, dtype="float32").dtype == np.float32
+
+
+def test_without_torch_the_way_to_get_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match="pip install torch"):
+        to_device(kernels(20), "cuda")
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([scipy.sparse.eye(4).tocsr(), np.eye(4)], r"'view 0' is a sparse matrix.*toarray"),
+        ({"a": np.array([["x", "y"], ["z", "w"]])}, "'a' has the type <U1"),
+        ([], "X is an empty list"),
+        (np.arange(4.0), r"X has the shape \(4,\)"),
+        (np.ma.masked_less(np.eye(3), 0.5), "X has masked entries"),
+    ],
+)
+def test_what_cannot_go_to_a_device_is_refused(X, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        to_device(X, like=np.zeros(1))
+
+
+def test_a_place_is_told_once_and_types_are_those_that_are_computed_with():
+    with pytest.raises(ValueError, match="pass one of the two"):
+        to_device(kernels(20))
+    with pytest.raises(ValueError, match="pass one of the two"):
+        to_device(kernels(20), "cpu", like=np.zeros(1))
+    with pytest.raises(ValueError, match="dtype='float16': pass 'float32', 'float64'"):
+        to_device(kernels(20), like=np.zeros(1), dtype="float16")
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_sparse_tensors_are_told_apart():
+    import torch
+
+    dense = torch.asarray(kernels(20)[0])
+    for sparse in (dense.to_sparse(), dense.to_sparse_csr()):
+        with pytest.raises(ValueError, match=r"kernel 1 is a sparse tensor.*to_dense\(\)"):
+            as_stack([dense, sparse])
+        with pytest.raises(TypeError, match=r"'view 1' is a sparse matrix.*to_dense\(\)"):
+            to_device([dense, sparse], "cpu")
+
+
+# Smallest eigenvalues that many others are close to ---------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("n", [150, 260])
+def test_a_shift_is_enough_where_many_eigenvalues_are_the_smallest(n, library):
+    K = kernels(n)[0] - 0.3 * np.linalg.norm(kernels(n)[0], 2) * np.eye(n)[::-1]
+    shifted = as_stack(as_library(library, K[None]), psd="shift", normalize=False).kernel(0)
+    values = np.linalg.eigvalsh(to_host(shifted.dense()))
+    assert values[0] >= -1e-10 * values[-1]
+    assert values[0] <= 5e-3 * values[-1]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_traces_are_asked_for_once(library):
+    stack, asked = as_stack(as_library(library, kernels(90))), []
+
+    class Counted:
+        def __getattr__(self, name):
+            asked.append(name)
+            return getattr(stack, name)
+
+    mixture = Mixture(Counted(), K_CLUSTERS)
+    for _ in range(3):
+        mixture.unexplained(mixture.relax(mixture.uniform))
+    assert asked.count("traces") == 1
+
+
+@over_libraries
+def test_features_ask_the_device_for_room(library, monkeypatch):
+    monkeypatch.setattr("mkclust.methods.inductive.free_bytes", lambda like: 1000)
+    model = SimpleMKKM(K_CLUSTERS, approximation=Nystroem(20))
+    with pytest.raises(MemoryError, match="embedding of 90 samples .* the device's memory"):
+        model.fit(as_library(library, views()))

@@ -2,10 +2,15 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
-from mkclust.discretize import discretize, nearest_center, normalize_rows
+from libraries import LIBRARIES, as_library
+from mkclust.discretize import discretize, lloyd, nearest_center, normalize_rows
+from mkclust.discretize.lloyd import k_means
+from mkclust.linalg import to_host
 
 
 def noisy_rows(n=80, columns=4, seed=0):
@@ -168,3 +173,179 @@ def test_fewer_directions_than_clusters_leave_the_last_clusters_empty():
 def test_as_many_clusters_as_rows_are_single():
     labels, _ = discretize(np.eye(6) + 0.1, 6, random_state=0)
     np.testing.assert_array_equal(labels, np.arange(6))
+
+
+# --- Lloyd where the rows live ----------------------------------------------------------------
+
+
+def inertia(rows, centers):
+    return np.sum(np.min(cdist(rows, centers), axis=1) ** 2)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-4)])
+def test_clear_clusters_are_found_wherever_the_rows_are(library, init, dtype, tolerance):
+    rows, labels = make_blobs(300, 4, centers=3, cluster_std=0.3, random_state=2)
+    rows = rows.astype(dtype)
+    centers = k_means(as_library(library, rows), 3, init=init, random_state=0)
+    assert isinstance(centers, np.ndarray)
+    assert centers.dtype == dtype
+    found = cdist(rows, centers).argmin(axis=1)
+    assert adjusted_rand_score(labels, found) == 1
+    means = [rows[found == j].mean(axis=0, dtype=np.float64) for j in range(3)]
+    np.testing.assert_allclose(centers, means, atol=tolerance)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("k", [5, 10, 20])
+@pytest.mark.parametrize("spread", [0.5, 3.0, 8.0])
+def test_starts_together_are_as_good_as_those_of_scikit_learn(library, k, spread):
+    rows, _ = make_blobs(1000, 8, centers=10, cluster_std=spread, random_state=0)
+    best = KMeans(k, n_init=10, random_state=0).fit(rows).inertia_
+    centers = k_means(as_library(library, rows), k, random_state=0)
+    assert inertia(rows, centers) <= 1.01 * best
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_far_from_zero_clusters_are_the_same(library):
+    rows, _ = make_blobs(300, 4, centers=5, random_state=1)
+    centers = k_means(as_library(library, rows), 5, random_state=0)
+    far = k_means(as_library(library, rows + 1e6), 5, random_state=0)
+    np.testing.assert_allclose(far - 1e6, centers, atol=1e-6)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_the_seed_of_lloyd_decides(library, init):
+    rows = as_library(library, noisy_rows(n=200))
+
+    def centers(state):
+        return k_means(rows, 9, n_init=1, init=init, random_state=state)
+
+    np.testing.assert_array_equal(centers(3), centers(3))
+    np.testing.assert_array_equal(centers(3), centers(np.random.RandomState(3)))
+    assert not np.array_equal(centers(3), centers(4))
+    state = np.random.RandomState(3)
+    assert not np.array_equal(centers(state), centers(state))
+    assert np.isfinite(centers(None)).all()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_more_starts_of_lloyd_hold_the_fewer(library):
+    rows = normalize(noisy_rows(n=200))
+    there = as_library(library, rows)
+    found = [inertia(rows, k_means(there, 9, n_init=s, random_state=0)) for s in (1, 2, 4, 8, 16)]
+    assert np.all(np.diff(found) <= 1e-9)
+    assert found[-1] < found[0]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_how_many_starts_are_taken_at_once_does_not_matter(library, monkeypatch):
+    rows = as_library(library, normalize(noisy_rows(n=200)))
+    expected = k_means(rows, 9, n_init=7, random_state=0)
+    seen, start = [], lloyd._start
+
+    def noted(rows, k, init, generators):
+        seen.append(len(generators))
+        return start(rows, k, init, generators)
+
+    monkeypatch.setattr(lloyd, "_start", noted)
+    for at_once, cut in ((3, [3, 3, 1]), (0, [1] * 7)):
+        seen.clear()
+        monkeypatch.setattr(lloyd, "DISTANCE_BYTES", at_once * 8 * 200 * 9)
+        found = k_means(rows, 9, n_init=7, random_state=0)
+        assert seen == cut
+        order, other = np.lexsort(expected.T), np.lexsort(found.T)
+        np.testing.assert_allclose(found[other], expected[order], atol=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_an_empty_cluster_moves_to_the_farthest_row_as_in_scikit_learn(library):
+    rows = np.array([[0.0], [1.0], [2.0], [9.0], [14.0], [40.0]])
+    # Two of the centers are nearest to none of the rows.
+    start = np.array([[1.0], [-500.0], [11.0], [900.0]])
+    there, starts = as_library(library, rows), as_library(library, start[None])
+    labels = as_library(library, cdist(rows, start).argmin(axis=1)[:, None])
+    moved = to_host(lloyd._means(there, labels, starts, 0.0))[0]
+    once = KMeans(4, init=start, n_init=1, max_iter=1, tol=0).fit(rows)
+    np.testing.assert_allclose(np.sort(moved[:, 0]), [1, 9, 14, 40], atol=1e-12)
+    np.testing.assert_allclose(np.sort(moved, 0), np.sort(once.cluster_centers_, 0), atol=1e-12)
+    settled = to_host(lloyd._settle(there, starts, 0.0, 0.0))[0]
+    np.testing.assert_allclose(np.sort(settled, 0), np.sort(moved, 0), atol=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_cluster_that_gives_its_last_row_away_stays(library):
+    rows, start = np.array([[0.0], [2.0], [50.0]]), np.array([[1.0], [40.0], [-9.0]])
+    there, starts = as_library(library, rows), as_library(library, start[None])
+    labels = as_library(library, cdist(rows, start).argmin(axis=1)[:, None])
+    moved = to_host(lloyd._means(there, labels, starts, 0.0))[0]
+    np.testing.assert_allclose(moved, [[1.0], [50.0], [50.0]], atol=1e-12)
+    settled = to_host(lloyd._settle(there, starts, 0.0, 0.0))[0]
+    np.testing.assert_allclose(np.sort(settled[:, 0]), [0, 2, 50], atol=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e4 / 3])
+@pytest.mark.parametrize("distinct", [1, 3])
+def test_fewer_distinct_rows_than_clusters_end_at_those_rows(library, init, dtype, value, distinct):
+    rows = np.repeat(np.random.default_rng(0).normal(size=(distinct, 3)) * (distinct > 1), 40, 0)
+    rows = (rows + value).astype(dtype)
+    with pytest.warns(ConvergenceWarning, match=rf"clusters \({distinct}\) found smaller .* \(5\)"):
+        centers = k_means(as_library(library, rows), 5, init=init, n_init=3, random_state=0)
+    assert np.isfinite(centers).all()
+    np.testing.assert_allclose(
+        cdist(rows, centers).min(axis=1), 0, atol=100 * np.finfo(dtype).eps * max(value, 1)
+    )
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+@pytest.mark.parametrize("columns", [1, 4])
+def test_one_cluster_is_the_mean_and_as_many_as_rows_are_the_rows(library, init, columns):
+    rows = np.random.default_rng(0).normal(size=(30, columns))
+    there = as_library(library, rows)
+    (mean,) = k_means(there, 1, init=init, random_state=0)
+    np.testing.assert_allclose(mean, rows.mean(axis=0), atol=1e-12)
+    all_of_them = k_means(there, 30, init=init, random_state=0)
+    order, other = np.lexsort(all_of_them.T), np.lexsort(rows.T)
+    np.testing.assert_allclose(all_of_them[order], rows[other], atol=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_of_one_column_are_cut_where_the_gaps_are(library):
+    rows = np.concatenate([center + np.linspace(0, 1, 20) for center in (0, 50, 90)])[:, None]
+    centers = k_means(as_library(library, rows), 3, random_state=0)
+    np.testing.assert_allclose(np.sort(centers[:, 0]), [0.5, 50.5, 90.5], atol=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_lloyd_refuses_what_scikit_learn_refuses(library):
+    rows = np.random.default_rng(0).normal(size=(6, 2))
+    for bad in (rows, rows[:0]):
+        with pytest.raises(ValueError, match=f"n_samples={len(bad)} should be >= n_clusters=7"):
+            k_means(as_library(library, bad), 7)
+    with pytest.raises(ValueError, match="init='best' is not known: pass 'k-means"):
+        k_means(as_library(library, rows), 2, init="best")
+    for value in (np.nan, np.inf):
+        rows[3, 1] = value
+        with pytest.raises(ValueError, match="the rows to cluster have entries that are NaN"):
+            k_means(as_library(library, rows), 2)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rounding_does_not_keep_empty_clusters_moving(library, dtype, monkeypatch):
+    looks, distances = [], lloyd._distances
+    monkeypatch.setattr(lloyd, "_distances", lambda *given: looks.append(1) or distances(*given))
+    # Which means round so that one cluster after another would lose its rows is a matter of luck.
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        rows = (rng.normal(size=(3, 3))[rng.integers(3, size=1000)] / 3).astype(dtype)
+        looks.clear()
+        k_means(as_library(library, rows), 6, n_init=3, init="random", random_state=seed)
+        assert len(looks) < 20

@@ -96,14 +96,39 @@ def test_kernels_are_exactly_symmetric_and_their_diagonals_exact(library, dtype,
 @pytest.mark.parametrize("library", FOREIGN)
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("d", [1, 30, 900])
-def test_identical_rows_have_a_similarity_of_exactly_one(library, dtype, d):
+def test_identical_rows_have_a_similarity_of_one(library, dtype, d):
     rng = np.random.default_rng(0)
+    rounding = 0 if dtype == "float64" else 1e-5
     for view in (100 + rng.normal(size=(40, d)), rng.random((40, d)) < 0.4):
         twice = as_library(library, np.concatenate([view, view]).astype(dtype))
-        bank = KernelBank(widths=(0.1, 1.0), polynomials=(), linear=None)
-        K = to_host(bank.fit_transform(twice))
-        np.testing.assert_array_equal(np.einsum("pii->pi", K[:, :40, 40:]), 1)
-        assert K.max() == 1
+        for widths in ((0.1, 1.0), (1.0,)):
+            bank = KernelBank(widths=widths, polynomials=(), linear=None)
+            K = to_host(bank.fit_transform(twice))
+            same = np.einsum("pii->pi", K[:, :40, 40:])
+            np.testing.assert_allclose(same, 1, rtol=0, atol=rounding)
+            assert K.max() <= 1 + rounding
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+@pytest.mark.parametrize("width", [1.0, 1 / 8])
+@pytest.mark.parametrize("d", [2, 30, 400])
+def test_rows_far_from_the_rest_are_seen_to_be_identical(library, width, d, monkeypatch):
+    monkeypatch.setattr("mkclust.kernels.on_device.TILE_BYTES", 10 * 200 * 4)
+    view = np.random.default_rng(0).normal(size=(100, d)).astype("float32")
+    view[:3] = 40 * np.sign(view[:3])
+    views = np.concatenate([view, view])
+    settings = {"widths": (width,), "polynomials": (), "linear": None}
+    bank = KernelBank(**settings, on_the_fly=True)
+    rows = bank.fit_transform(as_library(library, views))
+    far = rows._views[0].far
+    assert far[:3].all()
+    assert far[100:103].all()
+    if width == 1:
+        assert far.sum() == 6
+    expected = KernelBank(**settings).fit_transform(views)
+    agree(rows.rows(0, 200), expected, "float32")
+    some = np.array([101, 7, 1])
+    agree(rows.among(some).rows(0, 3), expected[:, some][:, :, some], "float32")
 
 
 @pytest.mark.parametrize("library", FOREIGN)
@@ -161,6 +186,25 @@ def test_a_pickled_bank_holds_its_views_on_the_host(library):
     found = loaded.transform(new_views())
     assert isinstance(found, np.ndarray)
     agree(found, to_host(K))
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+@pytest.mark.parametrize("dtype", TOLERANCES)
+def test_pickled_rows_are_computed_on_the_host(library, dtype):
+    bank = KernelBank(linear="cosine", on_the_fly=True)
+    known = bank.fit_transform(as_library(library, views_of(dtype)))
+    for rows in (
+        known,
+        known.only([23, 0]),
+        known.among(np.arange(50)),
+        bank.transform(new_views(dtype)),
+    ):
+        loaded = pickle.loads(pickle.dumps(rows))
+        assert is_foreign(rows.like)
+        assert isinstance(loaded.like, np.ndarray)
+        assert (type(loaded), loaded.shape, loaded.dtype) == (type(rows), rows.shape, dtype)
+        height = rows.shape[1]
+        agree(loaded.rows(0, height), to_host(rows.rows(0, height), None), dtype)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -252,6 +296,29 @@ def test_a_first_look_finds_sums_and_diagonals(library):
             np.testing.assert_allclose(to_host(found), vector, rtol=0, atol=1e-11 * vector.max())
 
 
+@pytest.mark.parametrize("library", FOREIGN)
+@pytest.mark.parametrize("columns", [1, 16, 65, 4096])
+def test_row_sums_of_single_precision_are_those_of_double(library, columns, monkeypatch):
+    monkeypatch.setattr("mkclust.stack.streamed.SUMMED_COLUMNS", columns)
+    K = KernelBank().fit_transform(views_of("float32"))
+    source = MatrixRows(as_library(library, list(K)))
+    looked, _ = first_look(source, ["some kernel"] * len(K), symmetry=False)
+    for matrix, kernel in zip(looked, K.astype(np.float64), strict=True):
+        rounding = 1e-6 * np.abs(kernel).sum(axis=1).max()
+        assert matrix.sum().dtype == as_library(library, np.ones(1)).dtype
+        np.testing.assert_allclose(to_host(matrix.sum()), kernel.sum(axis=1), rtol=0, atol=rounding)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_of_no_samples_there_are_no_rows(library):
+    rows = KernelBank(on_the_fly=True).fit_transform(as_library(library, views_of()))
+    nobody = np.zeros(0, dtype=int)
+    assert row_ranges(rows.among(nobody)) == []
+    assert tuple(rows.among(nobody).rows(0, 0).shape) == (24, 0, 0)
+    stack = StreamedStack(rows, ("kernel",) * 24, as_stack(rows).standards)
+    assert tuple(stack.entries(nobody).shape) == (24, 0, 0)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rows_of_one_kernel_come_in_the_order_asked_for(library):
     K = KernelBank().fit_transform(views_of())[3:4]
@@ -298,6 +365,15 @@ def test_views_are_not_copied_and_keep_their_precision(library):
             assert float(found[0, 0]) == 5
     with pytest.raises(ValueError, match="View 'x' has the type .*complex"):
         as_views({"x": as_library(library, np.eye(3).astype(complex))})
+
+
+def test_sparse_tensors_are_refused_by_name():
+    torch = pytest.importorskip("torch")
+    for view in (torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr()):
+        with pytest.raises(TypeError, match=r"View 'x' is a sparse tensor.*\.to_dense\(\)"):
+            KernelBank().fit({"x": view})
+        with pytest.raises(TypeError, match="X is a sparse tensor"):
+            as_views(view)
 
 
 def test_half_precision_becomes_single_and_gradients_are_left_behind():

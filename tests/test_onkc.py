@@ -177,7 +177,7 @@ def test_few_and_many_positive_eigenvalues_take_the_same_path_of_descent(monkeyp
     kernels, _ = gaussian_kernels(np.random.default_rng(6), n=150, k=3)
     few = solve_onkc(as_stack(kernels), 3, proximity=0.1)
     assert few.kernel_rank < 150 / 8
-    monkeypatch.setattr("mkclust.linalg.FEW_POSITIVE", -1)
+    monkeypatch.setattr("mkclust.linalg.algebra.FEW_POSITIVE", -1)
     full = solve_onkc(as_stack(kernels), 3, proximity=0.1)
     np.testing.assert_allclose(few.history, full.history, rtol=1e-12)
     np.testing.assert_allclose(few.kernel, full.kernel, atol=1e-11)

@@ -185,16 +185,16 @@ class Progress:
     """Whether something that should fall still does."""
 
     def __init__(self) -> None:
-        self.stalled = False
-        self._best, self._waited = np.inf, 0
+        self.stalled, self.waited = False, 0
+        self._best = np.inf
 
     def note(self, value: float) -> None:
         """Take in the next value; a tenth less than at the last progress is progress."""
         if value < 0.9 * self._best:
-            self._best, self._waited = value, 0
+            self._best, self.waited = value, 0
         else:
-            self._waited += 1
-        self.stalled = self._waited >= PATIENCE
+            self.waited += 1
+        self.stalled = self.waited >= PATIENCE
 
 
 def block_width(n: int, n_clusters: int) -> int:

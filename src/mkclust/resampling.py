@@ -130,11 +130,12 @@ class Samples:
 
         Returns
         -------
-        dict of str to ndarray of shape (s, s) or (s, d), or ndarray of shape (s, d)
-            Kernels or views by name, or a table.
+        dict of str to array of shape (s, s) or (s, d), or array of shape (s, d)
+            Kernels or views by name, or a table, where X lives.
         """
         if self.kind == "kernels":
-            return dict(zip(self._stack.names, self._stack.entries(samples), strict=True))
+            entries = self._stack.entries(samples)
+            return {name: entries[p, :, :] for p, name in enumerate(self._stack.names)}
         views = self._blocks.take(samples)
         return next(iter(views.values())) if self.kind == "table" else views
 

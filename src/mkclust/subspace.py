@@ -5,6 +5,7 @@ found in a subspace of a few dozen to a few hundred dimensions. All this asks of
 products with thin matrices.
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,11 +49,14 @@ ANCHOR_TOLERANCE = 1e-12
 FIRST_TOLERANCE = 1e-2
 # Between two looks at all kernels the error falls to this share, in so many products at most: they
 # take a single matrix, and save a look at all; but vectors need be no better than the weights are.
-INNER_SHARE, INNER_PRODUCTS = 1e-3, 3
+# Where that leads nowhere, as with eigenvalues that nearly tie, they are not counted.
+INNER_SHARE, INNER_PRODUCTS = 1e-3, 6
 # Weights that differ from uniform ones by no more than this share need no combination of their own.
 NEAR_UNIFORM = 0.3
+# Coefficients that have grown by less than this share make nearly the same combination.
+LITTLE_MOVED = 1e-3
 # Samples, for each cluster, that the first weights are learned from, and how many at least.
-COARSE_SAMPLES, FEWEST_COARSE_SAMPLES = 5, 200
+COARSE_SAMPLES, FEWEST_COARSE_SAMPLES = 5, 100
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,13 @@ def search(
         last = len(history) >= max_iter or progress.stalled
         if last and gap > tol:
             break
+        if gap <= tol and not lazy:
+            # The last combination, a little enlarged, is above that of the weights that have moved
+            # a little since: where it has no eigenvectors that were missed, that has none.
+            excess = _excess(weights, combined)
+            if excess <= LITTLE_MOVED and strays(Scaled(target, 1 + excess), current, tol) is None:
+                converged = True
+                break
         if np.any(weights != combined):
             combined, operator = weights, stack.combine(weights**2, out=operator)
             target = _with_anchor(operator, anchored)
@@ -183,7 +194,8 @@ def search(
         elif gap > tol:
             inner_tol = float(np.clip(INNER_SHARE * error, 0.1 * tol, FIRST_TOLERANCE))
             start = current.vectors, current.products
-            found = improve(target, *start, n_clusters, inner_tol, max_products=INNER_PRODUCTS)
+            most = sys.maxsize if progress.waited else INNER_PRODUCTS
+            found = improve(target, *start, n_clusters, inner_tol, max_products=most)
             vectors = orthonormalize(found.vectors, basis.vectors)
         if vectors is None or not vectors.shape[1]:
             watched = Watched(target)
@@ -195,6 +207,23 @@ def search(
             if vectors is None or last:
                 break
     return Search(weights, current, baseline, np.array(history), converged, n_passes, anchored)
+
+
+def _excess(weights: Float, combined: Float) -> float:
+    """Return by which share combined coefficients must grow to reach those of the weights."""
+    ratios = np.divide(weights, combined, out=np.full(len(weights), np.inf), where=combined > 0)
+    return float(np.max(np.where(weights > 0, ratios, 0)) ** 2 - 1)
+
+
+class Scaled:
+    """A matrix times a number."""
+
+    def __init__(self, operator: Any, factor: float):
+        self._operator, self._factor, self.shape = operator, factor, operator.shape
+        self.like = getattr(operator, "like", operator)
+
+    def __matmul__(self, X: Array) -> Array:
+        return self._factor * (self._operator @ X)
 
 
 class Watched:

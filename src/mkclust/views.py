@@ -151,6 +151,11 @@ def _check_view(name: str, view: Any) -> Array:
 
 def _check_foreign(title: str, view: Array) -> Array:
     """Return a view of another library than NumPy as floats, where it lives."""
+    if "sparse" in str(getattr(view, "layout", "")):  # torch's have the type of the dense ones
+        raise TypeError(
+            f"{title} is a sparse tensor; kernels of views need a dense one: "
+            "pass its .to_dense() instead."
+        )
     _check_depth(title, view)
     view = as_floats(view, title)
     _check_entries(title, view)

@@ -11,6 +11,7 @@ from mkclust.choosing.cloud import Cloud
 from mkclust.choosing.mixed import Recipe, centered, shuffled
 from mkclust.choosing.path import Path, follow
 from mkclust.choosing.reading import NumberOfClusters, Strength
+from mkclust.linalg import on_host
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.resampling import Samples, check_resamples, draw, part_size, seeded
 from mkclust.types import Float
@@ -133,13 +134,13 @@ def suggest_n_clusters(
     used = draw(rng, source.n_samples, n_used)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        part = source.take(used)
+        part = _on_host(source.take(used))
         K = recipe.mix(part)
         path = follow(K, k_values)
         n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * k_values[-1]))
         tested, own = part, path
         if n_tested < n_used:
-            tested = source.take(used[draw(rng, n_used, n_tested)])
+            tested = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
             own = follow(recipe.mix(tested), k_values)
         cloud = Cloud(tested, recipe)
         clouds, p_cloud = _test(own, lambda: cloud.draw(rng), k_values, n_draws)
@@ -173,6 +174,13 @@ def suggest_n_clusters(
         n_used=n_used,
         n_tested=n_tested,
     )
+
+
+def _on_host(part: Any) -> Any:
+    """Return some samples as NumPy's: what is done with them takes many small steps."""
+    if isinstance(part, dict):
+        return {name: on_host(matrix) for name, matrix in part.items()}
+    return on_host(part)
 
 
 def _test(

@@ -8,6 +8,7 @@ samples are.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mkclust.blocks.base import check_finite
 from mkclust.diagnosis.noise import SummedDiagonals, has_clusters, most_clusters
 from mkclust.discretize import discretize
 from mkclust.generalize import inverse
+from mkclust.linalg import astype, namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.relaxation import Relaxation
 from mkclust.stack.features import Features, draw
@@ -61,16 +63,20 @@ class ExaminedFeatures:
         partition = f"partition of {list(self._views)}"
 
         def look(block: dict[str, np.ndarray], _: int) -> tuple:
-            H = block[partition]
-            F = np.hstack(
-                features.of({name: rows for name, rows in block.items() if name != partition})
-            ).astype(np.float64, copy=False)
-            Z = F - means
-            diagonals = np.add.reduceat(Z**2, ends[:-1], axis=1)
-            return Z.T @ Z, F.T @ H, diagonals.sum(axis=0), diagonals.T @ diagonals
+            views = {name: rows for name, rows in block.items() if name != partition}
+            H, xp = astype(block[partition], "float64"), namespace(block[partition])
+            F = xp.concat([astype(part, "float64") for part in features.of(views)], axis=1)
+            Z = F - to_device(means, F)
+            squared = Z * Z
+            lengths = [xp.sum(squared[:, a:b], axis=1) for a, b in pairwise(ends.tolist())]
+            diagonals = xp.stack(lengths, axis=1)
+            return Z.T @ Z, F.T @ H, xp.sum(diagonals, axis=0), diagonals.T @ diagonals
 
-        together = as_blocks(self._views | {partition: model.embedding_})
-        centered, self._toward, totals, squares = together.total(look)
+        H = model.embedding_
+        if not is_dask(H):
+            H = to_device(H, next(iter(self._views.values())))  # it may be of another place
+        together = as_blocks(self._views | {partition: H})
+        centered, self._toward, totals, squares = map(to_host, together.total(look))
         self.n_samples = n
         self.diagonals = SummedDiagonals(totals, squares, n)
         self._centered = (centered + centered.T) / 2
@@ -125,11 +131,12 @@ class ExaminedFeatures:
         mean = _sums(blocks, features) / self.n_samples
 
         def products(block: dict[str, np.ndarray], _: int) -> Float:
-            Z = features.of(block)[0] - mean
+            F = features.of(block)[0]
+            Z = astype(F, "float64") - to_device(mean, F)
             return Z.T @ Z
 
-        found = relax_features(blocks.total(products), most)
-        points = features.project(_sample(blocks), _orthonormal(found, most))
+        found = relax_features(to_host(blocks.total(products)), most)
+        points = to_host(features.project(_sample(blocks), _orthonormal(found, most)), None)
         return has_clusters(found.eigenvalues[:most], points)
 
     def _part(self, p: int) -> Any:
@@ -210,9 +217,11 @@ def _sums(blocks: Blocks, features: Features) -> Float:
 
     def look(block: dict[str, np.ndarray], start: int) -> Float:
         check_finite(block, start)
-        return np.concatenate([F.sum(axis=0, dtype=np.float64) for F in features.of(block)])
+        found = features.of(block)
+        xp = namespace(*found)
+        return xp.concat([xp.sum(F, axis=0, dtype=xp.float64) for F in found])
 
-    return blocks.total(look)
+    return to_host(blocks.total(look))
 
 
 def _sample(blocks: Blocks) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import gammaincc, ndtr
 from sklearn.cluster import KMeans
 
-from mkclust.linalg import to_device, to_host
+from mkclust.linalg import namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.stack import DenseStack, Operator, StreamedStack
 from mkclust.types import Array, Float
@@ -33,18 +33,20 @@ class Centered:
     """A kernel centered on the fly, however it was scaled before."""
 
     def __init__(self, kernel: Operator):
-        self.kernel, self.shape = kernel, kernel.shape
+        self.kernel, self.shape, self.like = kernel, kernel.shape, kernel.like
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
-        Y = self.kernel @ (X - X.mean(axis=0))
-        return Y - Y.mean(axis=0)
+        mean = namespace(X).mean
+        Y = self.kernel @ (X - mean(X, axis=0))
+        return Y - mean(Y, axis=0)
 
-    def dense(self) -> Float:
+    def dense(self) -> Array:
         """Write the entries out, (n, n)."""
         K = self.kernel.dense()
-        K = K - K.mean(axis=0)
-        return K - K.mean(axis=1)[:, None]
+        mean = namespace(K).mean
+        K = K - mean(K, axis=0)
+        return K - mean(K, axis=1)[:, None]
 
 
 class Moments(NamedTuple):

@@ -210,7 +210,8 @@ def _check_unit_kernels(model: Any) -> None:
                 "center=True and normalize=True"
             )
         # What a repair adds to the diagonal counts in the scale, but not in the kernel as given.
-        if np.abs(standard.centered_diagonal() * standard.scale**2 - 1).max() > 1e-6:
+        lengths = to_host(standard.centered_diagonal() * standard.scale**2)
+        if np.abs(lengths - 1).max() > 1e-6:
             raise ValueError(
                 f"{name} was indefinite and has been repaired, so its entries for new samples are "
                 "not known to stay within one, as the bound needs; pass positive semidefinite "

@@ -144,7 +144,7 @@ class Extension:
         )
 
 
-def _nth(matrices: Sequence[Array] | Array, index: int) -> Array:
+def _nth(matrices: Any, index: int) -> Array:
     """Return one of several matrices, be they in a list or in one array."""
     return matrices[index, ...] if is_foreign(matrices) else matrices[index]
 

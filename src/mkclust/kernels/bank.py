@@ -88,8 +88,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
     Of views of another library than NumPy, such as torch or CuPy, the kernels are arrays of that
     library, computed and kept on the device of the views; new rows are brought there. They are
     computed in their own precision: those of float32 views are good to about 1e-6, Gaussian ones
-    narrower than the median distance to fewer digits (1e-5 at an eighth of it). A pickled bank
-    holds its views on the host, so that it can be loaded where that device is not.
+    narrower than the median distance to fewer digits (1e-5 at an eighth of it), and so are those
+    of rows far from the rest. Identical rows have a similarity of exactly one in float64, and one
+    up to that rounding in float32. A pickled bank, and pickled rows of kernels on the fly, hold
+    their arrays on the host, so that they can be loaded where that device is not.
 
     Examples
     --------

@@ -1,29 +1,23 @@
 """The kernels of a view on a device: large tiles, by the formulas of the array API standard."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from mkclust.distances import BLOCK_ENTRIES, RESOLUTION, safe_norms, squared_norms
-from mkclust.linalg import (
-    astype,
-    device,
-    empty,
-    namespace,
-    precision_of,
-    ranges,
-    rounding_of,
-)
+from mkclust.linalg import astype, empty, namespace, precision_of, ranges, rounding_of, to_host
 from mkclust.types import Array
 
 # What one tile of one kernel takes; about four are at work at a time.
-TILE_BYTES = 2**26
+TILE_BYTES = 2**28
+# The error in Gaussian kernels of float32 that is not worth a second look.
+UNNOTICED = 1e-5
 
 
 def tile_rows(n_columns: int, precision: str) -> int:
     """Return how many rows of so many columns are computed at a time."""
-    return max(1, TILE_BYTES // (n_columns * np.dtype(precision).itemsize))
+    return max(1, TILE_BYTES // (max(1, n_columns) * np.dtype(precision).itemsize))
 
 
 def extended(view: Array, origin: Array, unit: float, precision: str) -> Array:
@@ -36,6 +30,19 @@ def extended(view: Array, origin: Array, unit: float, precision: str) -> Array:
         found[-2, rows] = 1.0
         found[-1, rows] = astype(squared_norms(moved) / 2, precision)
     return found
+
+
+def far_rows(samples: Array, factors: Iterable[float]) -> np.ndarray:
+    """Return which extended rows are so long that their distances need care, (n,) on the host.
+
+    Between rows that are nearly identical, an exponent is what is left of a difference between
+    numbers as large as half their squared norms, and so is its rounding.
+    """
+    d, n = samples.shape[0] - 2, samples.shape[1]
+    if precision_of(samples) == "float64":
+        return np.ones(n, dtype=bool)  # exactly one is expected of identical rows
+    rounding = max(factors) * rounding_of(samples) * np.sqrt(d)
+    return rounding * to_host(samples[-1, :]) > UNNOTICED
 
 
 def in_units(view: Array, scale: float, precision: str) -> Array:
@@ -72,11 +79,13 @@ def _gaussians(view: Any, rows: slice, columns: slice) -> Iterator[tuple[int, Ar
     xp, z = namespace(right), left[:-2, :]
     # -|z - y|^2 / 2 = z y - |z|^2 / 2 - |y|^2 / 2
     ends = -xp.flip(left[-2:, :], axis=0)
-    # Where shorter norms would make the distance negative it is rounding, as on the diagonal: the
-    # rows are identical.
-    shorter = 1 - max(RESOLUTION, rounding_of(right) * max(16, left.shape[0] / 4))
-    apart = xp.concat([z, shorter * ends]).T @ right < 0
-    exponents = xp.where(apart, xp.concat([z, ends]).T @ right, 0.0)
+    exponents = xp.concat([z, ends]).T @ right
+    if view.far[rows].any():
+        # Where shorter norms would make the distance negative it is rounding, as on the diagonal:
+        # the rows are identical. To see that costs as much as all the rest.
+        shorter = 1 - max(RESOLUTION, rounding_of(right) * max(16, left.shape[0] / 4))
+        apart = xp.concat([z, shorter * ends]).T @ right < 0
+        exponents = xp.where(apart, exponents, 0.0)
     for place, factor in view.gaussians:
         yield place, xp.exp(exponents if factor == 1 else exponents * float(factor))
 
@@ -101,14 +110,6 @@ def raised(base: Array, degree: int) -> Array:
     for _ in range(degree - 1):
         found = found * base
     return found
-
-
-def set_diagonal(tile: Array, diagonal: Array, first: int) -> None:
-    """Write a diagonal into a tile, in place, that begins at the first row and some column."""
-    xp, height = namespace(tile), tile.shape[0]
-    here = slice(first, first + height)
-    on = xp.eye(height, dtype=xp.bool, device=device(tile))
-    tile[:, here] = xp.where(on, diagonal[None, :], tile[:, here])
 
 
 def write_symmetric(out: Array, place: int, rows: slice, tile: Array) -> None:

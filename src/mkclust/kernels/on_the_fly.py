@@ -1,7 +1,7 @@
 """Kernels of views, computed when their rows are asked for and never held as matrices."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,13 +10,23 @@ import numpy as np
 from mkclust.distances import RESOLUTION, safe_norms, squared_norms
 from mkclust.kernels.on_device import (
     extended,
+    far_rows,
     in_units,
-    set_diagonal,
     tile_rows,
     tiles,
     write_symmetric,
 )
-from mkclust.linalg import empty, free_bytes, is_foreign, namespace, pick, precision_of, ranges
+from mkclust.linalg import (
+    empty,
+    free_bytes,
+    is_foreign,
+    namespace,
+    pick,
+    precision_of,
+    ranges,
+    set_diagonal,
+    to_host,
+)
 from mkclust.memory import require_memory
 from mkclust.types import Array, Float
 
@@ -26,7 +36,7 @@ TILE_ENTRIES, TILE_ROWS = 2**15, 64
 # What the rows of new samples take over all kernels, and how many there are at most.
 BLOCK_BYTES, BLOCK_ROWS = 16 * 2**20, 256
 # On a device, where each step has to be worth starting it.
-BLOCK_BYTES_ON_DEVICE = 2**29
+BLOCK_BYTES_ON_DEVICE = 2**30
 
 
 class CrossRows:
@@ -67,6 +77,23 @@ class CrossRows:
         )
         self._diagonal: Array | None = None
 
+    def __copy__(self) -> Any:
+        """Return the same rows, where they live; what is pickled is brought to the host."""
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: arrays on the host, wherever they live."""
+        state = dict(vars(self))
+        if is_foreign(self.like):
+            precision = precision_of(self)
+            state["dtype"] = np.dtype(precision)
+            state["_views"] = tuple(view.on_host() for view in self._views)
+            if self._diagonal is not None:
+                state["_diagonal"] = to_host(self._diagonal, precision)
+        return state
+
     @property
     def like(self) -> Array:
         """An array that says where the rows live."""
@@ -98,20 +125,26 @@ class CrossRows:
             self.write(start, stop, found)
             return found
         for block in ranges(stop - start, tile_rows(shape[2], precision_of(self))):
-            for p, part in enumerate(self.parts(start + block.start, start + block.stop)):
-                found[p, block, :] = part
+            for place, tile in self._tiles(start + block.start, start + block.stop):
+                found[place, block, :] = tile
         return found
 
-    def parts(self, start: int, stop: int, first: int = 0) -> list[Array]:
-        """Return the same on a device, all at once, m blocks of the columns from the first on."""
+    def parts(self, start: int, stop: int) -> list[Array]:
+        """Return the same on a device, all at once: m blocks, as they were computed."""
         found: list[Any] = [None] * self.shape[0]
-        rows = slice(start, min(stop, self.shape[1]))
-        for view in self._views:
-            for place, tile in tiles(view, rows, slice(first, self.shape[2])):
-                found[place] = tile
-                if self._diagonal is not None:
-                    set_diagonal(tile, self._diagonal[place, rows], start - first)
+        for place, tile in self._tiles(start, min(stop, self.shape[1])):
+            found[place] = tile
         return found
+
+    def _tiles(self, start: int, stop: int, first: int = 0) -> Iterator[tuple[int, Array]]:
+        """Compute rows on a device, kernel after kernel, with the columns from the first on."""
+        rows, columns = slice(start, stop), slice(first, self.shape[2])
+        for view in self._views:
+            for place, tile in tiles(view, rows, columns):
+                if self._diagonal is not None:
+                    own = tile[:, start - first : stop - first]
+                    set_diagonal(own, self._diagonal[place, rows])
+                yield place, tile
 
     def write(self, start: int, stop: int, out: np.ndarray) -> None:
         """Write the rows from start to stop of every kernel in place, (m, stop - start, n)."""
@@ -181,8 +214,8 @@ class KernelRows(CrossRows):
         _, n, _ = self.shape
         found = empty(self.shape, self.like, precision_of(self))
         for rows in ranges(n, tile_rows(n, precision_of(self))):
-            for p, part in enumerate(self.parts(rows.start, rows.stop, first=rows.start)):
-                write_symmetric(found, p, rows, part)
+            for place, tile in self._tiles(rows.start, rows.stop, first=rows.start):
+                write_symmetric(found, place, rows, tile)
         return found
 
     def entries(self, who: str) -> Array:
@@ -217,6 +250,8 @@ class _ViewKernels:
         kernels.
     scale : float
         What inner products are divided by.
+    far : ndarray of shape (n_new,) or None
+        On a device, which of the samples need care in Gaussian kernels. None elsewhere.
     """
 
     gaussians: Sequence[tuple[int, float]]
@@ -225,6 +260,7 @@ class _ViewKernels:
     moved: tuple[Array, Array] | None = field(repr=False)
     plain: tuple[Array, Array] | None = field(repr=False)
     scale: float
+    far: np.ndarray | None = field(default=None, repr=False)
 
     @property
     def places(self) -> list[int]:
@@ -255,7 +291,27 @@ class _ViewKernels:
         # Both of a pair are the same here.
         moved = None if self.moved is None else (pick(self.moved[1], samples, axis=1),) * 2
         plain = None if self.plain is None else (pick(self.plain[1], samples),) * 2
-        return replace(self, moved=moved, plain=plain)
+        far = None if self.far is None else self.far[samples]
+        return replace(self, moved=moved, plain=plain, far=far)
+
+    def on_host(self) -> "_ViewKernels":
+        """Return the same kernels of samples on a device, computed by NumPy."""
+
+        def of_both(pair: tuple[Array, Array] | None, brought: Callable) -> Any:
+            if pair is None:
+                return None
+            known = brought(to_host(pair[1]))
+            return (known if pair[0] is pair[1] else brought(to_host(pair[0])), known)
+
+        def exactly(extended: Float) -> Float:
+            norms = squared_norms(extended[:-2].T) / 2
+            return np.concatenate([extended[:-1], norms[None]])
+
+        return replace(
+            self,
+            moved=of_both(self.moved, exactly),
+            plain=of_both(self.plain, lambda rows: rows * np.sqrt(self.scale)),
+        )
 
     def write(self, rows: slice, out: np.ndarray) -> None:
         """Write some rows of every kernel in place, tile by tile, out being (m, b, n)."""
@@ -344,19 +400,21 @@ def _view_kernels(bank: Any, name: str, view: Array, first: int) -> _ViewKernels
         return rows.astype(np.float64, copy=False)
 
     places = iter(range(first, first + len(bank.kernel_names_)))
-    moved = plain = None
+    moved = plain = far = None
     # In units of one width, so that where it is the only one there is nothing left to multiply.
     gaussians = [(next(places), (bank.widths[0] / width) ** 2) for width in bank.widths]
     if gaussians:
         unit = bank.widths[0] * bank.medians_[name]
         right = columns(known)
         moved = (right if same else columns(view), right)
+        if is_foreign(right):
+            far = far_rows(moved[0], [factor for _, factor in gaussians])
     polynomials = [(next(places), offset, degree) for offset, degree in bank.polynomials]
     linear = [(next(places), bank.linear)] if bank.linear is not None else []
     if polynomials or linear:
         right = plainly(known)
         plain = (right if same else plainly(view), right)
-    return _ViewKernels(gaussians, polynomials, linear, moved, plain, bank.scales_[name])
+    return _ViewKernels(gaussians, polynomials, linear, moved, plain, bank.scales_[name], far)
 
 
 def _extended(view: np.ndarray, origin: np.ndarray, unit: float) -> Float:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from mkclust.linalg import to_device, to_host
+from mkclust.linalg import namespace, to_device, to_host
 from mkclust.stack import KernelStack
+from mkclust.types import Array
 
 
 def count_distinct(stack: KernelStack) -> int:
@@ -14,15 +15,20 @@ def count_distinct(stack: KernelStack) -> int:
     """
     probe = np.random.default_rng(0).standard_normal((stack.n_samples, 2))
     mix = np.random.default_rng(1).standard_normal(stack.n_kernels)
-    bounds = np.zeros((stack.n_samples, 1))
+    largest = np.abs(probe).max(axis=1)
+    limits: Array = 0.0
     for p, standard in enumerate(stack.standards):
-        size = np.sqrt(np.abs(to_host(standard.diagonal)))
-        mix[p] /= (standard.scale is None and size.max() ** 2) or 1.0
-        size = size if standard.scale is None else size * to_host(standard.scale)
+        xp = namespace(standard.diagonal)
+        size = xp.sqrt(xp.abs(standard.diagonal))
+        mix[p] /= (standard.scale is None and float(xp.max(size)) ** 2) or 1.0
+        size = size if standard.scale is None else size * standard.scale
         # By Cauchy and Schwarz no sum of terms is larger, nor its rounding than a share of it.
-        bounds[:, 0] += abs(mix[p]) * size * (size @ np.abs(probe).max(axis=1))
-    images = to_host(stack.apply(to_device(probe, stack.like)))
-    prints = np.tensordot(mix, images, 1)
+        reach = float(xp.sum(size * to_device(largest, size)))
+        limits = limits + abs(float(mix[p])) * reach * size
+    bounds = to_host(limits)[:, None]
+    # Mixed before they come to the host: two columns, however many kernels there are.
+    images = stack.apply(to_device(probe, stack.like))
+    prints = to_host(namespace(images).tensordot(to_device(mix, images), images, axes=1))
     order = np.argsort(prints[:, 0])
     apart = np.abs(np.diff(prints[order], axis=0))
     rounding = stack.precision * (bounds[order][1:] + bounds[order][:-1])

@@ -12,7 +12,7 @@ from mkclust.blocks.base import check_finite
 from mkclust.discretize import assign
 from mkclust.generalize import Extension
 from mkclust.kernels import Linear
-from mkclust.linalg import check_one_place, namespace, to_host
+from mkclust.linalg import check_one_place, free_bytes, namespace, to_host
 from mkclust.memory import require_memory
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.inputs import kind_of_input, looks_like_kernel
@@ -161,12 +161,14 @@ class InductiveClusterer(
             advice = "pass a smaller n_components"
         require_products(columns, m, advice)
         if not isinstance(blocks, DaskBlocks):
+            row = next(iter(blocks.take(np.arange(min(1, n))).values()))
             # The partition and the rows of k-means, twice for a baseline, in single precision.
             require_memory(
                 16 * n * self.n_clusters,
                 f"holding the embedding of {n} samples in {self.n_clusters} clusters",
                 "pass dask arrays, whose results stay on the workers, or fit on some samples and "
                 "predict the others",
+                there=free_bytes(row),
             )
 
     def _similarities(

@@ -1,6 +1,7 @@
 """The relaxed clustering of a mix of kernels, as a function of how they are mixed."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,11 @@ class Mixture:
         """The same weight for every kernel, summing to one."""
         return np.full(self.stack.n_kernels, 1 / self.stack.n_kernels)
 
+    @cached_property
+    def totals(self) -> Float:
+        """The traces of the kernels."""
+        return self.stack.traces()
+
     def relax(self, coefficients: Float) -> Relaxation:
         """Return the leading eigenvectors of one mix."""
         self.n_passes += 1
@@ -75,12 +81,11 @@ class Mixture:
 
     def unexplained(self, partition: Relaxation) -> Float:
         """Return ``Tr(K_p (I - H H^T))`` for every kernel."""
-        totals = self.stack.traces()
-        rest = totals - self.alignments(partition)
+        rest = self.totals - self.alignments(partition)
         # Never negative for a positive semidefinite kernel, and of a kernel of rank k nothing may
         # be left: what rounding leaves of it is no ground for weights.
         rounding = 10 * np.sqrt(self.stack.n_samples) * self.stack.precision
-        return np.where(rest <= rounding * totals, 0, rest)
+        return np.where(rest <= rounding * self.totals, 0, rest)
 
     def solution(
         self,

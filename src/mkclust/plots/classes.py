@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mkclust.linalg import to_host
 from mkclust.plots.style import INK, MAX_TICKS, set_titles, shortened
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ def draw_classes(ax: Axes, labels: Any, y: Any) -> None:
         The given class of each sample. Classes are ordered by the cluster that holds most of
         them, so that a good clustering reads as a dark diagonal.
     """
-    clusters, rows = np.unique(np.asarray(labels), return_inverse=True)
-    classes, columns = np.unique(np.asarray(y), return_inverse=True)
+    clusters, rows = np.unique(to_host(labels, None), return_inverse=True)
+    classes, columns = np.unique(to_host(y, None), return_inverse=True)
     counts = np.zeros((len(clusters), len(classes)), dtype=int)
     np.add.at(counts, (rows, columns), 1)
     order = np.lexsort((-counts.max(axis=0), counts.argmax(axis=0)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mkclust.linalg import pick, to_host
 from mkclust.plots.display import Display, learned
 from mkclust.plots.style import FAINT, PALETTE, set_titles
 
@@ -39,11 +40,11 @@ def draw_embedding(
     n_samples, n_clusters : int, optional
         How many there are in all, where what is given is a sample.
     """
-    labels = np.asarray(labels)
+    labels = to_host(labels, None)
     n = len(labels) if n_samples is None else n_samples
     k = len(np.unique(labels)) if n_clusters is None else n_clusters
     embedding, labels = _thinned(embedding, labels)
-    points, shares = _principal_plane(np.asarray(embedding, dtype=float))
+    points, shares = _principal_plane(to_host(embedding))
     clusters = np.unique(labels)
     # A fixed order drawn once at random: no cluster is painted over by the ones after it.
     order = np.random.default_rng(0).permutation(len(points))[:MAX_POINTS]
@@ -105,8 +106,8 @@ class EmbeddingDisplay(Display):
         n_samples: int | None = None,
         n_clusters: int | None = None,
     ):
-        self.embedding = np.asarray(embedding, dtype=float)
-        self.labels = np.asarray(labels)
+        self.embedding = to_host(embedding)
+        self.labels = to_host(labels, None)
         self.n_samples = n_samples
         self.n_clusters = n_clusters
 
@@ -114,8 +115,8 @@ class EmbeddingDisplay(Display):
     def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> EmbeddingDisplay:
         """Draw the embedding of a fitted model.
 
-        Of more than 200,000 samples, and of results that are with the workers of a cluster, so
-        many rows are taken to this process at most.
+        Of more than 200,000 samples, and of results that are on a device or with the workers of a
+        cluster, so many rows are taken to this process at most.
 
         Parameters
         ----------
@@ -158,7 +159,7 @@ def _thinned(embedding: Any, labels: np.ndarray) -> tuple[Any, np.ndarray]:
     if len(labels) <= MAX_ROWS:
         return embedding, labels
     some = np.sort(np.random.default_rng(0).choice(len(labels), MAX_ROWS, replace=False))
-    return embedding[some], labels[some]
+    return pick(embedding, some), labels[some]
 
 
 def _principal_plane(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mkclust.linalg import to_host
 from mkclust.plots.display import Display, learned
 from mkclust.plots.style import FAINT, INK, set_titles
 
@@ -42,7 +43,7 @@ def draw_sorted_kernel(
     note : str
         A sentence below the map.
     """
-    kernel, labels = np.asarray(kernel, dtype=float), np.asarray(labels)
+    kernel, labels = to_host(kernel), to_host(labels, None)
     s = len(labels)
     starts = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1]])
     ends, clusters = np.r_[starts[1:], s], labels[starts]
@@ -123,8 +124,8 @@ class SortedKernelDisplay(Display):
     def __init__(
         self, *, kernel: Any, labels: Any, samples: Any, sizes: dict[int, int], note: str = ""
     ):
-        self.kernel = np.asarray(kernel, dtype=float)
-        self.labels = np.asarray(labels)
+        self.kernel = to_host(kernel)
+        self.labels = to_host(labels, None)
         self.samples = np.asarray(samples)
         self.sizes = dict(sizes)
         self.note = note

@@ -26,9 +26,10 @@ TILE_BYTES = 4 * BLOCK_BYTES
 # Rows of all kernels are at most this share of one kernel's, so that small problems stay small;
 # but not smaller than this, or they would be read row by row.
 LARGEST_SHARE, SMALL_BYTES = 1 / 32, 4 * 2**20
-# On a device, where each step has to be worth starting it, they take so much, or this share of the
-# free memory, with as many blocks more as are at work on the way to one.
-BLOCK_BYTES_ON_DEVICE, SHARE_ON_DEVICE, BLOCKS_AT_WORK = 2**30, 0.05, 4
+# On a device, where each step has to be worth starting it, they are so many entries of each kernel;
+# but of all kernels at most this share of the free memory, with as many blocks more as are at work
+# on the way to one.
+ENTRIES_ON_DEVICE, SHARE_ON_DEVICE, BLOCKS_AT_WORK = 2**27, 0.05, 3
 
 Range = tuple[int, int]
 
@@ -262,11 +263,13 @@ def row_ranges(source: RowSource, samples: Array | None = None) -> list[Range]:
 def _height(source: RowSource) -> int:
     """Return how many rows to read at a time."""
     m, n = source.n_kernels, source.n_samples
+    if n == 0:
+        return 1
     one = m * n * np.dtype(precision_of(source)).itemsize  # one row of every kernel
     free = free_bytes(like_of(source))
     if free is not None:
-        room = min(BLOCK_BYTES_ON_DEVICE, int(SHARE_ON_DEVICE * free))
-        return min(max(1, m * room // (one * (m + BLOCKS_AT_WORK))), n)
+        at_work = one * (m + BLOCKS_AT_WORK) / m
+        return min(max(1, min(ENTRIES_ON_DEVICE // n, int(SHARE_ON_DEVICE * free / at_work))), n)
     rows = max(BLOCK_BYTES // one, FEWEST_ROWS)
     height = min(max(1, min(rows, max(int(LARGEST_SHARE * n / m), SMALL_BYTES // one))), n)
     # Whole tiles, so that none is read twice, unless they are too tall.

@@ -1,6 +1,6 @@
 """Kernels that are not in memory: read or computed some rows at a time, pass after pass."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -24,6 +24,9 @@ from mkclust.stack.base import Operator, Standard
 from mkclust.stack.dense import StandardizedKernel
 from mkclust.stack.rows import RowSource, like_of, only, row_ranges, sweep
 from mkclust.types import Array, Float
+
+# Entries of a row of float32 that are summed up in float32 on a device.
+SUMMED_COLUMNS = 4096
 
 
 @dataclass(frozen=True)
@@ -131,9 +134,11 @@ def _thin(V: Array, standard: Standard) -> Array:
     return Y if standard.row_means is None else Y - namespace(Y).mean(Y, axis=0)
 
 
-def _product(block: Array, Y: Array) -> Array:
-    """Multiply some rows of a kernel with a thin matrix, in their own precision."""
-    return astype(block @ astype(Y, precision_of(block)), "float64")
+def _products(blocks: Sequence[Array], thin: list[Array]) -> Iterator[tuple[int, Array]]:
+    """Multiply some rows of every kernel with its thin matrix, in the rows' own precision."""
+    for p, (block, Y) in enumerate(zip(blocks, thin, strict=True)):
+        thin[p] = astype(Y, precision_of(block))  # once, for all blocks to come
+        yield p, astype(block @ thin[p], "float64")
 
 
 @dataclass(frozen=True)
@@ -164,8 +169,7 @@ class StreamedCombination:
         found, sums = zeros(tuple(X.shape), X), zeros((len(thin), X.shape[1]), X)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            for p, (block, Y) in enumerate(zip(blocks, thin, strict=True)):
-                part = _product(block, Y)
+            for p, part in _products(blocks, thin):
                 sums[p, :] += xp.sum(part, axis=0)
                 found[rows, :] += outer[p, rows][:, None] * part
 
@@ -279,8 +283,8 @@ class StreamedStack:
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            for p, (block, Y) in enumerate(zip(blocks, thin, strict=True)):
-                products[p, :, rows] = _product(block, Y).T
+            for p, part in _products(blocks, thin):
+                products[p, :, rows] = part.T
 
         sweep(self.source, take)
         for p, standard in enumerate(self.standards):
@@ -369,7 +373,7 @@ def first_look(
         The largest entries in absolute value; zero where symmetry is not asked for.
     """
     m, n, like = source.n_kernels, source.n_samples, like_of(source)
-    xp, largest = namespace(like), np.zeros(m)
+    xp, largest = namespace(like), zeros((m,), like)
     sums, diagonals, apart = empty((m, n), like), empty((m, n), like), zeros((m, n), like)
     # No weight of the probe is small, so that no entry escapes it.
     rng = np.random.default_rng(0)
@@ -383,39 +387,57 @@ def first_look(
                     f"{who[p]}: rows {rows.start} to {rows.stop} came in the shape {found}, "
                     f"expected {expected}: the source of the rows is at fault"
                 )
-            sums[p, rows] = _finite_row_sums(block, who[p], rows.start)
+            sums[p, rows] = _row_sums(block)
             diagonals[p, rows] = astype(xp.linalg.diagonal(block, offset=rows.start), "float64")
-            if symmetry:
-                # In float64, where sums over many samples stay far more exact than the entries.
-                block = astype(block, "float64")
-                largest[p] = max(largest[p], float(xp.max(block)), -float(xp.min(block)))
-                apart[p, rows] += block @ probe
-                apart[p, :] -= probe[rows] @ block
+        # Of all kernels at once, for a device is waited for here.
+        if not xp.all(xp.isfinite(sums[:, rows])):
+            for p, block in enumerate(blocks):
+                _check_finite(block, sums[p, rows], who[p], rows.start)
+        for p, block in enumerate(blocks if symmetry else ()):
+            # In float64, where sums over many samples stay far more exact than the entries.
+            block = astype(block, "float64")
+            most = xp.maximum(xp.max(block), -xp.min(block))
+            largest[p] = xp.maximum(largest[p], most)
+            apart[p, rows] += block @ probe
+            apart[p, :] -= probe[rows] @ block
 
     sweep(source, take)
+    found = to_host(largest)
     for p in range(m):
         worst = int(xp.argmax(xp.abs(apart[p, :])))
         difference = abs(float(apart[p, worst]))
-        if difference > np.sqrt(rounding_of(source)) * largest[p]:
+        if difference > np.sqrt(rounding_of(source)) * found[p]:
             raise ValueError(
                 f"{who[p]} is not symmetric: its product with a random vector and that of its "
                 f"transpose differ by up to {difference:.3g}, most at sample {worst} "
-                f"(largest entry {largest[p]:.3g}); if that is meant, pass (K + K.T) / 2"
+                f"(largest entry {found[p]:.3g}); if that is meant, pass (K + K.T) / 2"
             )
     if hasattr(source, "diagonal"):
         diagonals = to_device(source.diagonal(), like, "float64")
     pairs = [(diagonals[p, :], sums[p, :]) for p in range(m)]
-    return [RowMatrix(only(source, [p]), *pair) for p, pair in enumerate(pairs)], largest
+    return [RowMatrix(only(source, [p]), *pair) for p, pair in enumerate(pairs)], found
 
 
-def _finite_row_sums(block: Array, who: str, start: int) -> Array:
-    """Return the row sums in float64, or say which row is not finite."""
+def _row_sums(block: Array) -> Array:
+    """Return the row sums in float64."""
     xp = namespace(block)
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = xp.sum(block, axis=1, dtype=xp.float64)
-    if xp.all(xp.isfinite(sums)):
-        return sums
+    if not is_foreign(block) or precision_of(block) == "float64":
+        with np.errstate(invalid="ignore", over="ignore"):
+            return xp.sum(block, axis=1, dtype=xp.float64)
+    # To sum up in another type, libraries of devices convert the whole block first: so they sum up
+    # short parts of every row as they are, where little is lost, and only these in float64.
+    height, n = block.shape
+    rest = n % SUMMED_COLUMNS
+    parts = xp.reshape(block[:, : n - rest], (height, n // SUMMED_COLUMNS, SUMMED_COLUMNS))
+    sums = xp.sum(xp.sum(parts, axis=2), axis=1, dtype=xp.float64)
+    return sums + astype(xp.sum(block[:, n - rest :], axis=1), "float64")
+
+
+def _check_finite(block: Array, sums: Array, who: str, start: int) -> None:
+    """Raise where row sums are not finite, and say which row and why."""
     bad = np.flatnonzero(~np.isfinite(to_host(sums)))
+    if not bad.size:
+        return
     row = to_host(block[int(bad[0]), :])
     n_nan, n_inf = int(np.isnan(row).sum()), int(np.isinf(row).sum())
     if n_nan + n_inf == 0:

@@ -10,6 +10,7 @@ from sklearn.metrics import silhouette_samples
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.discretize import normalize_rows
+from mkclust.linalg import pick, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.report.fit.budget import MOST_DOTS, MOST_ROWS, MOST_SIMILARITIES, thinned
 from mkclust.report.fit.kernels import KernelFindings, examine_kernels
@@ -152,7 +153,7 @@ def find(
 
 def _checked(values: Any, n: int, name: str) -> np.ndarray:
     """Return one value a sample, or say how many there are."""
-    found = np.asarray(values)
+    found = to_host(values, None)
     if found.ndim != 1 or len(found) != n:
         raise ValueError(
             f"{name} has the shape {found.shape}, the model was fitted on {n} samples: pass one "
@@ -174,7 +175,7 @@ def _names(ids: Any, X: Any, n: int) -> list[str]:
 
 def _rows(model: Any, samples: np.ndarray) -> Float:
     """Return the rows that k-means sees: of unit length, in memory."""
-    return normalize_rows(np.asarray(model.embedding_[samples], dtype=np.float64))
+    return normalize_rows(to_host(pick(model.embedding_, samples)))
 
 
 def _plane(model: Any, labels: np.ndarray, drawn: np.ndarray) -> tuple[Float, Float]:

@@ -9,10 +9,12 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from mkclust.blocks.distributed import DaskBlocks, is_dask, persist, reduce_blocks
+from mkclust.discretize.lloyd import k_means
 from mkclust.linalg import (
     astype,
     free_bytes,
     is_foreign,
+    is_on_accelerator,
     namespace,
     pick,
     precision_of,
@@ -51,8 +53,8 @@ def discretize(
     """Cluster the row-normalized embedding by k-means.
 
     Of more than 100,000 rows the centers are learned on a sample of 50,000, the same however the
-    rows are cut into chunks, and all rows are given to the nearest. Rows on a device stay there,
-    but for those that centers are learned on, which scikit-learn does on the host.
+    rows are cut into chunks, and all rows are given to the nearest. Rows on an accelerator stay
+    there; the centers of all others are learned by scikit-learn on the host.
 
     Parameters
     ----------
@@ -82,8 +84,12 @@ def discretize(
     >>> discretize(rows, 2, random_state=0)[0].tolist()
     [0, 0, 1]
     """
-    means = KMeans(n_clusters, init=init, n_init=n_init, random_state=random_state)
-    centers = means.fit(normalize_rows(_sample(rows, random_state))).cluster_centers_
+    some = normalize_rows(_sample(rows, random_state))
+    if is_on_accelerator(some):
+        centers = k_means(some, n_clusters, n_init=n_init, init=init, random_state=random_state)
+    else:
+        means = KMeans(n_clusters, init=init, n_init=n_init, random_state=random_state)
+        centers = means.fit(some).cluster_centers_
     # A row between two centers joins the first of them, so that the order decides about sizes as
     # sizes do about the order; larger clusters only grow, which soon settles it.
     for _ in range(n_clusters):
@@ -181,8 +187,11 @@ def _cut(rows: Array, n_clusters: int) -> Iterator[tuple[int, Array]]:
         yield some.start, rows[some, :]
 
 
-def _sample(rows: Array, random_state: Any) -> Float:
-    """Return the rows to learn from, on the host: all, or some drawn by their numbers alone."""
+def _sample(rows: Array, random_state: Any) -> Array:
+    """Return the rows to learn from: all, or some drawn by their numbers alone.
+
+    Those of an accelerator stay there, all others come to the host.
+    """
     n = rows.shape[0]
     if n > ALL_ROWS:
         # A generator's choice needs no list of all n, unlike that of a RandomState.
@@ -191,7 +200,8 @@ def _sample(rows: Array, random_state: Any) -> Float:
     elif is_dask(rows):
         numbers = np.arange(n)
     else:
-        return to_host(rows, None)
+        return rows if is_on_accelerator(rows) else to_host(rows, None)
     if is_dask(rows):
         return DaskBlocks({"rows": rows}).take(numbers)["rows"]
-    return to_host(pick(rows, numbers), None)
+    drawn = pick(rows, numbers)
+    return drawn if is_on_accelerator(rows) else to_host(drawn, None)

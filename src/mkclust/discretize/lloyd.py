@@ -1,0 +1,197 @@
+"""k-means where the rows live, all starts at once: Lloyd's algorithm as scikit-learn has it."""
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from mkclust.linalg import (
+    astype,
+    device,
+    namespace,
+    pick,
+    precision_of,
+    rounding_of,
+    to_device,
+    to_host,
+)
+from mkclust.types import Array, Float
+
+# Bytes of the distances from all rows to the centers of those starts that are taken at once; one
+# start takes what it needs, which is about what its rows take.
+DISTANCE_BYTES = 1 << 30
+# Centers stay that move, squared and all together, by less than this share of a column's variance.
+TOLERANCE, MAX_ITER = 1e-4, 300
+
+
+def k_means(
+    rows: Array,
+    n_clusters: int,
+    *,
+    n_init: int = 10,
+    init: str = "k-means++",
+    random_state: int | np.random.RandomState | None = None,
+) -> Float:
+    """Return the centers of the best of several starts of k-means.
+
+    Parameters
+    ----------
+    rows : array of any library, of shape (n_samples, n_columns)
+        The rows, float32 or float64.
+    n_clusters : int
+        Number of clusters, k.
+    n_init : int, default=10
+        Number of starts. Each draws for itself: the first of many are those of few.
+    init : {"k-means++", "random"}, default="k-means++"
+        How a start chooses its centers: spread out, or any samples.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
+
+    Returns
+    -------
+    ndarray of shape (n_clusters, n_columns)
+        The centers, on the host, in the number type of the rows.
+    """
+    xp, n, k = namespace(rows), rows.shape[0], n_clusters
+    if n < k:
+        raise ValueError(f"n_samples={n} should be >= n_clusters={k}.")
+    if init not in ("k-means++", "random"):
+        raise ValueError(f"init={init!r} is not known: pass 'k-means++' or 'random'")
+    length = float(xp.max(xp.sum(rows * rows, axis=1)))
+    if not np.isfinite(length):
+        raise ValueError("the rows to cluster have entries that are NaN, infinite or too large")
+    # Distances are differences of squared lengths, and these round least around the mean.
+    middle = xp.mean(rows, axis=0)[None, :]
+    rows = rows - middle
+    variance = float(xp.mean(xp.sum(rows * rows, axis=0))) / n
+    # Nearer to each other than this, squared, equal rows and their mean may be by rounding.
+    rounding = n * rounding_of(rows) ** 2 * length
+    seed = check_random_state(random_state).randint(2**31 - 1)
+    seeds = np.random.SeedSequence(seed).spawn(n_init)
+    at_once = max(1, DISTANCE_BYTES // (8 * n * k))
+    found = []
+    for first in range(0, n_init, at_once):
+        generators = [np.random.default_rng(one) for one in seeds[first : first + at_once]]
+        centers = _start(rows, k, init, generators)
+        centers = _settle(rows, centers, max(TOLERANCE * variance, rounding), rounding)
+        far = _distances(rows, centers)
+        inertia = to_host(xp.sum(astype(xp.min(far, axis=2), "float64"), axis=0))
+        best = int(np.argmin(inertia))
+        found.append((inertia[best], centers[best, :, :], xp.argmin(far[:, best, :], axis=1)))
+    _, centers, labels = min(found, key=lambda one: one[0])
+    distinct = xp.unique_values(labels).shape[0]
+    if distinct < k:
+        told = f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({k})."
+        warnings.warn(f"{told} Are there duplicates?", ConvergenceWarning, stacklevel=2)
+    return to_host(centers + middle, None)
+
+
+def _start(rows: Array, k: int, init: str, generators: list[np.random.Generator]) -> Array:
+    """Return the centers that starts begin with, (s, k, d)."""
+    n, starts = rows.shape[0], len(generators)
+    if init == "random":
+        chosen = np.stack([rng.choice(n, k, replace=False) for rng in generators])
+        return namespace(rows).reshape(pick(rows, chosen.ravel()), (starts, k, rows.shape[1]))
+    firsts = np.array([rng.integers(n) for rng in generators])
+    trials = 2 + int(np.log(k))
+    # One transfer for all steps.
+    drawn = np.stack([rng.uniform(size=(k, trials)) for rng in generators], axis=2)
+    return _spread(rows, pick(rows, firsts), to_device(drawn, rows))
+
+
+def _spread(rows: Array, firsts: Array, drawn: Array) -> Array:
+    """Return centers by greedy k-means++, given the first, (s, d), and draws, (k, trials, s)."""
+    xp, (k, trials, starts), n = namespace(rows), drawn.shape, rows.shape[0]
+    lengths = xp.sum(rows * rows, axis=1)
+    numbers = xp.arange(starts, device=device(rows))
+    chosen, near = [firsts], _squared(rows, lengths, firsts)  # (s, n): to the nearest so far
+    for step in range(1, k):
+        heights = xp.cumulative_sum(astype(near, "float64"), axis=1)
+        levels = drawn[step, :, :] * heights[:, -1][None, :]
+        # The first row to reach a level; the last row reaches all of them.
+        reached = astype(heights[None, :, :] >= levels[:, :, None], "uint8")
+        tries = xp.reshape(xp.argmax(reached, axis=2), (trials * starts,))
+        candidates = xp.take(rows, tries, axis=0)
+        far = xp.reshape(_squared(rows, lengths, candidates), (trials, starts, n))
+        far = xp.where(far < near[None, :, :], far, near[None, :, :])
+        best = xp.argmin(xp.sum(far, axis=2), axis=0) * starts + numbers
+        chosen.append(xp.take(candidates, best, axis=0))
+        near = xp.take(xp.reshape(far, (trials * starts, n)), best, axis=0)
+    return xp.stack(chosen, axis=1)
+
+
+def _settle(rows: Array, centers: Array, least: float, rounding: float) -> Array:
+    """Return the centers of all starts, (s, k, d), each where it stays, in the order they stop."""
+    xp, settled = namespace(rows), []
+    before = xp.full((rows.shape[0], centers.shape[0]), -1, device=device(rows))
+    for _ in range(MAX_ITER):
+        labels = xp.argmin(_distances(rows, centers), axis=2)
+        moved = _means(rows, labels, centers, rounding)
+        shift = xp.sum((moved - centers) ** 2, axis=(1, 2))
+        going = to_host(xp.any(labels != before, axis=0) & (shift > least), bool)
+        centers, before = moved, labels
+        if not going.all():
+            settled.append(pick(centers, np.flatnonzero(~going)))
+            centers = pick(centers, np.flatnonzero(going))
+            before = pick(before, np.flatnonzero(going), axis=1)
+        if not going.any():
+            break
+    return xp.concat([*settled, centers])
+
+
+def _means(rows: Array, labels: Array, centers: Array, rounding: float) -> Array:
+    """Return the means of the clusters of every start, none without a row if it can be."""
+    xp, (starts, k, d), n = namespace(rows), centers.shape, rows.shape[0]
+    numbers = xp.arange(k, dtype=labels.dtype, device=device(rows))
+    # Sums by a product with who belongs where: no order of adding that varies.
+    belongs = astype(labels[:, :, None] == numbers[None, None, :], precision_of(rows))
+    belongs = xp.reshape(belongs, (n, starts * k))
+    sizes = xp.reshape(xp.sum(belongs, axis=0), (starts, k))
+    sums = xp.reshape(belongs.T @ rows, (starts, k, d))
+    some = (sizes > 0)[:, :, None]
+    means = xp.where(some, sums / xp.where(some, sizes[:, :, None], 1.0), centers)
+    for start in np.flatnonzero(to_host(xp.any(sizes == 0, axis=1), bool)).tolist():
+        own = labels[:, start]
+        off = rows - xp.take(centers[start, :, :], own, axis=0)
+        far = xp.sum(off * off, axis=1)
+        found = _relocate(rows, own, far, means[start, :, :], sizes[start, :], rounding)
+        means[start, :, :] = to_device(found, rows)
+    return means
+
+
+def _relocate(
+    rows: Array, labels: Array, far: Array, means: Array, sizes: Array, rounding: float
+) -> Float:
+    """Return means, (k, d), where empty clusters have the rows farthest from their centers."""
+    means, sizes = to_host(means, None).copy(), to_host(sizes).copy()
+    empty = np.flatnonzero(sizes == 0)
+    order = namespace(rows).argsort(far, descending=True)
+    numbers = to_host(order[: len(empty)], np.intp)
+    numbers = numbers[to_host(pick(far, numbers)) > rounding]
+    owners, taken = to_host(pick(labels, numbers), np.intp), to_host(pick(rows, numbers), None)
+    for cluster, owner, row in zip(empty, owners, taken, strict=False):
+        # One that gives its last row away stays where it is.
+        if sizes[owner] > 1:
+            means[owner] += (means[owner] - row) / (sizes[owner] - 1)
+            sizes[owner] -= 1
+        means[cluster] = row
+    return means
+
+
+def _distances(rows: Array, centers: Array) -> Array:
+    """Return squared distances, (n, s, k), less the squared length of each row."""
+    xp, (starts, k, d) = namespace(rows), centers.shape
+    flat = xp.reshape(centers, (starts * k, d))
+    far = rows @ (-2 * flat.T)
+    far += xp.sum(flat * flat, axis=1)[None, :]
+    return xp.reshape(far, (rows.shape[0], starts, k))
+
+
+def _squared(rows: Array, lengths: Array, others: Array) -> Array:
+    """Return the squared distances from other rows to all rows, none negative."""
+    xp = namespace(rows)
+    far = (-2 * others) @ rows.T
+    far += lengths[None, :]
+    far += xp.sum(others * others, axis=1)[:, None]
+    return xp.where(far > 0, far, 0.0)

@@ -1,0 +1,192 @@
+"""Bases, eigenvectors and roots: thin matrices stay where they live, small ones are the host's."""
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from mkclust.linalg.arrays import is_foreign, is_on_accelerator, namespace, to_device, to_host
+from mkclust.types import Array, Float
+
+# Directions whose share of a block falls below this are rounding noise, not directions.
+RANK_TOLERANCE = 1e-12
+# A block is orthonormalized by triangular factors where the smallest of their diagonals, relative
+# to a vector's length, is above this: twice is enough then; above the second figure, once.
+WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e-3, 0.1
+# The share of a vector's squared length that a projection must leave, or it is done once more.
+LITTLE_TAKEN = 0.1
+# From this size on, eigenvalues of a matrix of the host come sooner by way of an accelerator.
+FASTER_ON_ACCELERATOR = 150
+# Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
+# from about a quarter on it is slower, several times in the end.
+FEW_POSITIVE = 0.125
+# A cosine between two subspaces below this is zero but for rounding.
+NULL_TOLERANCE = 1e-10
+
+
+def captured(products: Array, H: Array) -> Float:
+    """Return ``Tr(H^T K_p H)`` for every kernel, from the products K_p H, (m, n, b)."""
+    return to_host(namespace(H).sum(products * H, axis=(1, 2)))
+
+
+def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array]:
+    """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors.
+
+    Parameters
+    ----------
+    M : array of shape (b, b)
+        The matrix.
+    count : int
+        How many.
+    like : array, default=None
+        What M was computed from. A larger matrix of the host is decomposed on the accelerator that
+        this lives on, where that is faster in spite of the way there and back.
+
+    Returns
+    -------
+    values : ndarray of shape (count,)
+    vectors : array of shape (b, count)
+        Where M lives.
+    """
+    # NumPy's full solver rather than SciPy's selective one: the two bring their own BLAS threads,
+    # which stand in each other's way when calls alternate.
+    xp, first = namespace(M), max(M.shape[0] - count, 0)
+    if not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like):
+        values, vectors = namespace(like).linalg.eigh(to_device(M, like))
+        values, vectors = to_host(values), to_host(vectors[:, first:])
+    else:
+        values, vectors = xp.linalg.eigh(M)
+        values, vectors = to_host(values), vectors[:, first:]
+    return values[first:][::-1], xp.flip(vectors, axis=1)
+
+
+def orthonormalize(X: Array, against: Array | None = None) -> Array:
+    """Return an orthonormal basis of the columns of X, orthogonal to the basis ``against``.
+
+    Works by decompositions of Gram matrices, which cost matrix products only; columns that depend
+    on others are dropped, so the result may be narrower than X. Twice is enough, and once where
+    little had to be taken away.
+    """
+    xp = namespace(X)
+    before = xp.sum(X * X, axis=0)[None, :]
+    if against is not None:
+        X = X - against @ (against.T @ X)
+    *gram, squares = to_host(xp.concat([X.T @ X, before]))
+    gram = np.reshape(gram, (len(squares), len(squares)))
+    left = np.diag(gram)
+    # What is left of a vector after the projection must exceed its rounding error.
+    kept = left > (0 if against is None else 1e-26 * squares)
+    mixing, well_conditioned = _inverse_root(gram, RANK_TOLERANCE, kept)
+    X = X @ to_device(mixing, X)
+    if well_conditioned and np.all(left >= LITTLE_TAKEN * squares):
+        return X
+    if against is not None:
+        X = X - against @ (against.T @ X)
+    mixing, _ = _inverse_root(to_host(X.T @ X), 0.0)
+    return X @ to_device(mixing, X)
+
+
+def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> tuple[Float, bool]:
+    """Return what makes columns orthonormal, given their Gram matrix: an inverse root of it.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (b, b)
+        Inner products of the columns.
+    tolerance : float
+        Directions with less than this share of the largest are dropped.
+    kept : ndarray of bool of shape (b,), default=True
+        Which columns count; the others are dropped.
+
+    Returns
+    -------
+    mixing : ndarray of shape (b, at most b)
+        What to multiply the columns with.
+    well_conditioned : bool
+        Whether they are orthonormal then but for rounding.
+    """
+    used = np.flatnonzero(np.broadcast_to(kept, len(gram)) & (np.diag(gram) > 0))
+    lengths = np.sqrt(np.diag(gram)[used])[:, None]
+    scaled = gram[np.ix_(used, used)] / lengths / lengths.T
+    try:
+        # A tenth of the time of eigenvalues, and as good where it ends well.
+        root = np.linalg.cholesky(scaled)
+        smallest = np.min(np.diag(root), initial=1.0)
+    except np.linalg.LinAlgError:
+        smallest = 0.0
+    if smallest > WELL_CONDITIONED:
+        inverse = np.linalg.inv(root).T
+    else:
+        values, vectors = np.linalg.eigh(scaled)
+        some = values > tolerance * max(values[-1], 0)
+        inverse = vectors[:, some] / np.sqrt(values[some])
+    mixing = np.zeros((len(gram), inverse.shape[1]))
+    mixing[used] = inverse / lengths
+    return mixing, bool(smallest > VERY_WELL_CONDITIONED)
+
+
+def polar_factor(X: Array, ties: Float | None = None) -> Array:
+    """Return the orthonormal matrix nearest to X: ``U V^T`` of its thin SVD.
+
+    Where X, of order one, lacks rank, several are equally near: of these, if X is square, the one
+    nearest to ``ties`` in the directions that X leaves open. What is square is on the host.
+    """
+    if is_foreign(X):
+        Q, R = namespace(X).linalg.qr(X)
+        return Q @ to_device(polar_factor(to_host(R)), Q)
+    U, lengths, Vt = np.linalg.svd(X, full_matrices=False)
+    rank = int(np.sum(lengths > NULL_TOLERANCE))
+    if ties is None or rank == len(lengths):
+        return U @ Vt
+    # Within what X leaves open on either side, so that the whole stays orthonormal.
+    rest = polar_factor(U[:, rank:].T @ ties @ Vt[rank:].T)
+    return U[:, :rank] @ Vt[:rank] + U[:, rank:] @ rest @ Vt[rank:]
+
+
+def psd_part(
+    M: Array, *, count: int = 0, likely_rank: int | None = None
+) -> tuple[Array, Float, Array]:
+    """Return the nearest positive semidefinite matrix to a symmetric one, and eigenpairs.
+
+    Parameters
+    ----------
+    M : array of shape (n, n)
+        Symmetric; its memory is made use of and its entries are lost.
+    count : int, default=0
+        How many of the largest eigenvalues to return, be they negative.
+    likely_rank : int, default=None
+        About how many eigenvalues are positive, where that is known. If they are few, only they
+        are computed, on the host.
+
+    Returns
+    -------
+    part : array of shape (n, n)
+        Exactly symmetric.
+    values : ndarray of shape (b,)
+        The positive eigenvalues of M and the ``count`` largest, falling, on the host.
+    vectors : array of shape (n, b)
+        Their eigenvectors.
+    """
+    xp = namespace(M)
+    if is_foreign(M):
+        found, vectors = xp.linalg.eigh(M)
+        values = to_host(found)
+    else:
+        values, vectors = _eigenpairs_on_host(M, count, likely_rank)
+    first = len(values) - max(count, int((values > 0).sum()))
+    values, vectors = values[first:][::-1], xp.flip(vectors[:, first:], axis=1)
+    root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
+    part = root @ root.T
+    # NumPy knows such a product to be symmetric; other libraries round either side on its own.
+    return (part + part.T) / 2 if is_foreign(M) else part, values, vectors
+
+
+def _eigenpairs_on_host(M: Float, count: int, likely_rank: int | None) -> tuple[Float, Float]:
+    """Return eigenpairs, rising: all, or the positive ones where they are few but enough."""
+    if likely_rank is not None and count <= likely_rank <= FEW_POSITIVE * len(M):
+        values, vectors = scipy.linalg.eigh(M, subset_by_value=(0, np.inf), check_finite=False)
+        if len(values) >= count:
+            return values, vectors
+    # SciPy's solver works in place, where NumPy's takes three matrices more; the transpose is
+    # the same matrix in the order of memory that it asks for.
+    return scipy.linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)

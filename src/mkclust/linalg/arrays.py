@@ -1,0 +1,244 @@
+"""Arrays of any library: where they live, how to get there, and what is the same everywhere."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import array_api_compat
+import array_api_compat.numpy
+import numpy as np
+from array_api_compat import is_cupy_array, is_torch_array
+
+from mkclust.types import Array
+
+# Rows of the squares along a diagonal that are written at a time on a device.
+DIAGONAL_ROWS = 1024
+
+
+def is_foreign(thing: Any) -> bool:
+    """Return whether something is an array of another library than NumPy that we compute with.
+
+    Dask arrays are many, and arrays that cannot be written to (JAX's) are taken to NumPy.
+    """
+    return (
+        not isinstance(thing, np.ndarray | np.generic)
+        and array_api_compat.is_array_api_obj(thing)
+        and array_api_compat.is_writeable_array(thing)
+        and not array_api_compat.is_dask_array(thing)
+        and not array_api_compat.is_pydata_sparse_array(thing)
+    )
+
+
+def namespace(*arrays: Any) -> Any:
+    """Return the functions of the library that arrays belong to; NumPy's for all that is no array.
+
+    Memory maps, sparse matrices and matrices known by their rows are computed with by NumPy.
+    """
+    foreign = [array for array in arrays if is_foreign(array)]
+    return array_api_compat.array_namespace(*foreign) if foreign else array_api_compat.numpy
+
+
+def device(array: Any) -> Any:
+    """Return the device that an array lives on, as its library names it; None on the host."""
+    return array_api_compat.device(array) if is_foreign(array) else None
+
+
+def is_on_accelerator(array: Any) -> bool:
+    """Return whether an array lives on a device that is not the host's processor."""
+    return is_cupy_array(array) or (is_torch_array(array) and array.device.type != "cpu")
+
+
+def place(array: Any) -> str:
+    """Return the library and the device of an array, in words."""
+    if not is_foreign(array):
+        return "NumPy"
+    library = namespace(array).__name__.removeprefix("array_api_compat.").split(".")[0]
+    where = str(device(array))
+    return f"{library} on {where}"
+
+
+def check_one_place(arrays: Sequence[Any], who: Sequence[str]) -> None:
+    """Raise where arrays belong to different libraries, or live on different devices."""
+    for array, label in zip(arrays, who, strict=True):
+        if place(array) != place(arrays[0]):
+            raise ValueError(
+                f"{who[0]} is an array of {place(arrays[0])} and {label} one of {place(array)}: "
+                "bring all of them to one library and one device"
+            )
+
+
+def free_bytes(like: Any) -> int | None:
+    """Return how much memory is free on the device of an array, None where that is the host's."""
+    if is_torch_array(like) and like.device.type == "cuda":
+        import torch
+
+        free, _ = torch.cuda.mem_get_info(like.device)
+        # What torch holds and does not use can be used again.
+        held = torch.cuda.memory_reserved(like.device) - torch.cuda.memory_allocated(like.device)
+        return free + held
+    if is_cupy_array(like):
+        import cupy
+
+        with like.device:
+            return like.device.mem_info[0] + cupy.get_default_memory_pool().free_bytes()
+    return None
+
+
+def to_host(array: Any, dtype: Any = np.float64) -> Any:
+    """Return an array as NumPy, float64 if nothing else is asked for; None keeps the type."""
+    if is_torch_array(array):
+        array = array.detach().cpu().numpy()
+    elif is_cupy_array(array):
+        array = array.get()
+    elif is_foreign(array):
+        array = np.from_dlpack(array)
+    return np.asarray(array, dtype=dtype)
+
+
+def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
+    """Return an array beside ``like``, by its library and on its device.
+
+    Parameters
+    ----------
+    array : array of any library
+        What to bring there; not copied where it is there already.
+    like : array of any library
+        What says where.
+    dtype : str, default=None
+        The number type, such as "float64"; None keeps that of the array.
+
+    Returns
+    -------
+    array of the library of ``like``
+    """
+    if not is_foreign(like):
+        return to_host(array, dtype)
+    xp, where = namespace(like), device(like)
+    if not (is_foreign(array) and namespace(array) is xp and device(array) == where):
+        array = xp.asarray(np.ascontiguousarray(to_host(array, None)), device=where)
+    return array if dtype is None else xp.astype(array, getattr(xp, dtype), copy=False)
+
+
+def on_host(thing: Any) -> Any:
+    """Return an array as NumPy in its own type where it is one of another library, all else as is.
+
+    What is to be stored must not ask for the device that it was computed on.
+    """
+    if isinstance(thing, list | tuple):
+        return type(thing)(map(on_host, thing))
+    return to_host(thing, None) if is_foreign(thing) else thing
+
+
+def empty(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Array:
+    """Return a new array beside ``like`` whose entries are still to be written."""
+    xp = namespace(like)
+    return xp.empty(shape, dtype=getattr(xp, dtype), device=device(like))
+
+
+def zeros(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Array:
+    """Return zeros beside ``like``."""
+    xp = namespace(like)
+    return xp.zeros(shape, dtype=getattr(xp, dtype), device=device(like))
+
+
+def noise(shape: tuple[int, ...], seed: int, like: Any) -> Array:
+    """Return normal random numbers beside ``like``, in float64, drawn where they are needed."""
+    if is_torch_array(like):
+        import torch
+
+        generator = torch.Generator(device=like.device).manual_seed(seed)
+        return torch.randn(shape, generator=generator, dtype=torch.float64, device=like.device)
+    if is_cupy_array(like):
+        import cupy
+
+        with like.device:
+            return cupy.random.RandomState(seed).standard_normal(shape)
+    return to_device(np.random.default_rng(seed).standard_normal(shape), like)
+
+
+def copied(array: Array) -> Array:
+    """Return a copy of an array, in memory of its own."""
+    return namespace(array).asarray(array, copy=True)
+
+
+def ranges(n: int, height: int) -> Iterator[slice]:
+    """Cut n rows into slices of a height, the last of which ends with them."""
+    for start in range(0, n, height):
+        yield slice(start, min(start + height, n))
+
+
+def pick(array: Array, where: Any, axis: int = 0) -> Array:
+    """Return some rows or columns: those of a slice, or those with the numbers in an array."""
+    if not is_foreign(array):
+        return array[(slice(None),) * axis + (where,)]
+    if isinstance(where, slice):
+        return array[(slice(None),) * axis + (where, ...)]
+    return namespace(array).take(array, to_device(where, array), axis=axis)
+
+
+def set_diagonal(M: Array, values: Array | float) -> None:
+    """Write numbers, beside M, or one number to the diagonal of a square matrix."""
+    if not is_foreign(M):
+        np.fill_diagonal(M, values)
+        return
+    xp = namespace(M)
+    for rows in ranges(M.shape[0], DIAGONAL_ROWS):
+        own = xp.eye(rows.stop - rows.start, dtype=xp.bool, device=device(M))
+        new = values if isinstance(values, float) else values[rows]
+        M[rows, rows] = xp.where(own, new, M[rows, rows])
+
+
+def precision_of(array: Any) -> str:
+    """Return the name of a floating number type: "float32" or "float64"."""
+    return "float32" if rounding_of(array) > 1e-10 else "float64"
+
+
+def rounding_of(array: Any) -> float:
+    """Return the relative rounding of the floating numbers of an array, or of what has entries."""
+    return float(namespace(getattr(array, "like", array)).finfo(array.dtype).eps)
+
+
+def astype(array: Any, dtype: str) -> Array:
+    """Return an array in another number type, not copied where it is in that already."""
+    xp = namespace(array)
+    return xp.astype(array, getattr(xp, dtype), copy=False)
+
+
+def as_floats(array: Array, who: str) -> Array:
+    """Return an array of another library in float32 or float64, or say why it cannot be."""
+    xp = namespace(array)
+    if is_torch_array(array):
+        array = array.detach()  # what is learned here has no gradient
+    if xp.isdtype(array.dtype, "bool") or xp.isdtype(array.dtype, "integral"):
+        return xp.astype(array, xp.float64)
+    if not xp.isdtype(array.dtype, "real floating"):
+        raise ValueError(
+            f"{who} has the type {array.dtype}: a kernel or view is a matrix of real numbers; "
+            "convert it to float64 or float32"
+        )
+    # Half precision, in either of its forms, is none to compute in.
+    narrow = xp.finfo(array.dtype).bits < 32
+    return xp.astype(array, xp.float32) if narrow else array
+
+
+def is_sparse_tensor(thing: Any) -> bool:
+    """Return whether something is a tensor of torch that holds its nonzero entries only."""
+    return is_torch_array(thing) and str(thing.layout) != "torch.strided"
+
+
+def on_torch_device(device: Any) -> Array:
+    """Return an empty array of torch on a device, which tells other arrays where to go."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            f"device={device!r} is reached by torch, which is not installed: pip install torch"
+        ) from error
+    try:
+        # In double precision, for what cannot hold that cannot be computed with here.
+        return torch.empty(0, dtype=torch.float64, device=device)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"device={device!r} cannot be used by torch ({reason}): pass one that is there and "
+            "computes in float64, such as 'cuda', 'cuda:1' or 'cpu'"
+        ) from error
