@@ -4,6 +4,7 @@ Mix several kernels, or several views of the same samples, and find the clusters
 """
 
 from mkclust.choosing import NumberOfClusters, suggest_n_clusters
+from mkclust.devices import to_device
 from mkclust.diagnosis import Diagnosis, LandmarkStability, diagnose, landmark_stability
 from mkclust.kernels import KernelBank
 from mkclust.memory import estimate_memory
@@ -60,4 +61,5 @@ __all__ = [
     "estimate_memory",
     "landmark_stability",
     "suggest_n_clusters",
+    "to_device",
 ]

@@ -5,7 +5,6 @@ found in a subspace of a few dozen to a few hundred dimensions. All this asks of
 products with thin matrices.
 """
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +48,8 @@ ANCHOR_TOLERANCE = 1e-12
 FIRST_TOLERANCE = 1e-2
 # Between two looks at all kernels the error falls to this share, in so many products at most: they
 # take a single matrix, and save a look at all; but vectors need be no better than the weights are.
-# Where that leads nowhere, as with eigenvalues that nearly tie, they are not counted.
-INNER_SHARE, INNER_PRODUCTS = 1e-3, 6
+# Where that leads nowhere, as with eigenvalues that nearly tie, there may be more.
+INNER_SHARE, INNER_PRODUCTS, MOST_INNER_PRODUCTS = 1e-3, 6, 30
 # Weights that differ from uniform ones by no more than this share need no combination of their own.
 NEAR_UNIFORM = 0.3
 # Coefficients that have grown by less than this share make nearly the same combination.
@@ -194,7 +193,7 @@ def search(
         elif gap > tol:
             inner_tol = float(np.clip(INNER_SHARE * error, 0.1 * tol, FIRST_TOLERANCE))
             start = current.vectors, current.products
-            most = sys.maxsize if progress.waited else INNER_PRODUCTS
+            most = MOST_INNER_PRODUCTS if progress.waited else INNER_PRODUCTS
             found = improve(target, *start, n_clusters, inner_tol, max_products=most)
             vectors = orthonormalize(found.vectors, basis.vectors)
         if vectors is None or not vectors.shape[1]:

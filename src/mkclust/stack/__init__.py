@@ -11,7 +11,14 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg import check_one_place, free_bytes, namespace, rounding_of
+from mkclust.linalg import (
+    check_one_place,
+    free_bytes,
+    is_foreign,
+    namespace,
+    precision_of,
+    rounding_of,
+)
 from mkclust.memory import available_bytes, require_memory
 from mkclust.stack.base import KernelStack, Operator, Standard
 from mkclust.stack.checks import (
@@ -138,7 +145,21 @@ def as_stack(
         standards.append(replace(given.standard, scale=scale))
     if any(kernel.matrix is not part for kernel, part in zip(stacked, slices, strict=True)):
         whole = None  # converted or clipped: no longer slices of one array
+    _require_room_for_mix(matrices)
     return DenseStack(tuple(stacked), tuple(names), tuple(standards), tuple(matrices), whole)
+
+
+def _require_room_for_mix(matrices: Sequence[Any]) -> None:
+    """Refuse kernels that leave no room on their device for a mix of them."""
+    if is_foreign(matrices[0]) and len(matrices) > 1:
+        n, precision = matrices[0].shape[0], max(map(precision_of, matrices))
+        require_memory(
+            n**2 * np.dtype(precision).itemsize,
+            f"mixing {len(matrices)} kernels of {n} samples, beside the kernels themselves,",
+            "pass kernels in float32, fewer of them or of fewer samples, or views with "
+            "kernels='on-the-fly'",
+            there=free_bytes(matrices[0]),
+        )
 
 
 def _streams(kernels: Any) -> bool:

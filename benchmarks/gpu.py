@@ -1,0 +1,261 @@
+"""What one GPU does: solves beside the time it takes to read the kernels, and many samples.
+
+Run ``python benchmarks/gpu.py`` on a machine with a CUDA device and torch; it prints what it
+measures and writes ``results/gpu.json``. Times are medians of five after a warm-up, with the
+smallest and the largest beside them; where one run takes long there is one.
+
+solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels.
+           ``read_floor`` is how long the kernels' bytes take as often as all of them are read, at
+           the bandwidth that a copy on this device reaches (bytes read and written);
+           ``read_floor_with_mix`` counts what is read of the mixed kernel, too
+million    one million samples, three views, Nystroem with 200 landmarks each, float32: the whole
+           fit, labels included
+flying     exact kernels computed when they are asked for, three views of 30 columns, float32
+far        the same for one million samples: the solve alone, one run
+agreement  UCI Digit (MKCLUST_DATA): float32 on the device beside float64 on the host
+k_means    scikit-learn on the host, by its number of threads, and Lloyd on the device
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
+
+import mkclust
+import mkclust.stack.dense
+from mkclust import KernelBank, SimpleMKKM
+from mkclust.datasets import load
+from mkclust.discretize.lloyd import k_means as device_k_means
+from mkclust.kernels import Nystroem
+from mkclust.methods import solve_simple_mkkm
+from mkclust.metrics import adjusted_rand_index
+from mkclust.stack import as_stack
+
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+# Samples, kernels, clusters, number type, and how long a solve may take.
+PROBLEMS = [
+    (8189, 4, 102, torch.float64, 0.15),
+    (20_000, 5, 20, torch.float64, 0.12),
+    (50_000, 5, 50, torch.float32, 0.35),
+]
+
+
+def blobs(n, dimensions, k, dtype, n_noise=0):
+    """Return views of k Gaussian blobs on the device, the last of them noise, and the classes."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(k, size=n)
+    views = []
+    for p, d in enumerate(dimensions):
+        centers = rng.normal(size=(k, d)) * (p < len(dimensions) - n_noise)
+        rows = centers[y] + rng.normal(size=(n, d))
+        views.append(torch.as_tensor(rows, dtype=dtype, device="cuda"))
+    return views, y
+
+
+def timed(function, repetitions=5):
+    """Return the seconds of several calls after a warm-up, as numbers by name, and the result."""
+    result = function()
+    seconds = []
+    for _ in range(repetitions):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        result = function()
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - started)
+    return {
+        "seconds": round(float(np.median(seconds)), 4),
+        "fastest": round(min(seconds), 4),
+        "slowest": round(max(seconds), 4),
+        "repetitions": repetitions,
+    }, result
+
+
+def bandwidth():
+    """Return how many bytes a second a copy on the device reads and writes."""
+    source = torch.rand(2**30, device="cuda")
+    target = torch.empty_like(source)
+    times, _ = timed(lambda: target.copy_(source))
+    return 2 * source.nbytes / times["seconds"]
+
+
+def mix_reads(stack, k):
+    """Return how often a solve multiplies with a matrix that is none of the kernels."""
+    kernels = {kernel.matrix.data_ptr() for kernel in stack.kernels}
+    count, product = 0, mkclust.stack.dense._product
+
+    def counted(matrix, X):
+        nonlocal count
+        count += matrix.data_ptr() not in kernels
+        return product(matrix, X)
+
+    mkclust.stack.dense._product = counted
+    try:
+        solve_simple_mkkm(stack, k)
+    finally:
+        mkclust.stack.dense._product = product
+    return count
+
+
+def solve():
+    """Solve three sizes from kernels on the device."""
+    speed = bandwidth()
+    rows = []
+    for n, m, k, dtype, limit in PROBLEMS:
+        views, _ = blobs(n, [20 + 5 * p for p in range(m)], k, dtype, n_noise=1)
+        kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(views)
+        checks, stack = timed(lambda kernels=kernels: as_stack(kernels), 1)
+        times, solution = timed(lambda stack=stack, k=k: solve_simple_mkkm(stack, k))
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        there = torch.cuda.memory_allocated()
+        solve_simple_mkkm(stack, k)
+        peak = torch.cuda.max_memory_allocated() - there
+        floor = kernels.nbytes * solution.n_passes / speed
+        with_mix = floor + mix_reads(stack, k) * kernels.nbytes / m / speed
+        rows.append(
+            {"n": n, "m": m, "k": k, "dtype": str(dtype).removeprefix("torch.")}
+            | times
+            | {
+                "at_most": limit,
+                "relative_gap": float(solution.gap),
+                "iterations": solution.n_iter,
+                "passes": solution.n_passes,
+                "read_floor": round(floor, 4),
+                "times_read_floor": round(times["seconds"] / floor, 2),
+                "read_floor_with_mix": round(with_mix, 4),
+                "times_read_floor_with_mix": round(times["seconds"] / with_mix, 2),
+                "memory_beside_kernels": round(peak / kernels.nbytes, 3),
+                "check_seconds": checks["seconds"],
+            }
+        )
+        del kernels, stack, solution, views
+        torch.cuda.empty_cache()
+    return {"copy_gigabytes_per_second": round(speed / 1e9), "problems": rows}
+
+
+def million():
+    """Fit a million samples by features."""
+    views, y = blobs(1_000_000, (20, 35, 50), 10, torch.float32)
+    model = SimpleMKKM(10, approximation=Nystroem(n_components=200), random_state=0)
+    times, _ = timed(lambda: model.fit(views))
+    return times | {
+        "at_most": 3,
+        "relative_gap": model.duality_gap_,
+        "adjusted_rand_index": adjusted_rand_index(y, model.labels_),
+    }
+
+
+def flying(n=200_000, k=20):
+    """Fit exact kernels that are never held."""
+    views, y = blobs(n, (30, 30, 30), k, torch.float32)
+    bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=True)
+    model = SimpleMKKM(k, kernels=bank, random_state=0)
+    SimpleMKKM(k, kernels=bank, random_state=0).fit([view[:5000] for view in views])  # warm up
+    torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    model.fit(views)
+    return {
+        "n": n,
+        "k": k,
+        "fit_seconds": round(time.perf_counter() - started, 2),
+        "solve_seconds": round(model.solve_seconds_, 2),
+        "at_most": 60,
+        "passes": model.n_passes_,
+        "relative_gap": model.duality_gap_,
+        "peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2),
+        "adjusted_rand_index": adjusted_rand_index(y, model.labels_),
+    }
+
+
+def far(n=1_000_000, k=20):
+    """Solve for a million samples with exact kernels."""
+    views, _ = blobs(n, (30, 30, 30), k, torch.float32)
+    started = time.perf_counter()
+    rows = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform(views)
+    stack = as_stack(rows, validate=False)
+    looked = time.perf_counter()
+    solution = solve_simple_mkkm(stack, k)
+    torch.cuda.synchronize()
+    return {
+        "n": n,
+        "k": k,
+        "first_look_seconds": round(looked - started, 1),
+        "solve_seconds": round(time.perf_counter() - looked, 1),
+        "passes": solution.n_passes,
+        "relative_gap": float(solution.gap),
+    }
+
+
+def agreement():
+    """Compare float32 on the device with float64 on the host."""
+    folder = os.environ.get("MKCLUST_DATA")
+    if not folder:
+        return {"skipped": "MKCLUST_DATA is not set"}
+    views = load(Path(folder) / "uci_digit" / "UCI.mat").views
+    kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(views)
+    host = SimpleMKKM(10, random_state=0).fit(kernels)
+    device = SimpleMKKM(10, random_state=0).fit(torch.as_tensor(kernels, device="cuda").float())
+    return {
+        "largest_difference_of_weights": float(np.abs(host.weights_ - device.weights_).max()),
+        "share_of_labels_that_differ": float(np.mean(host.labels_ != device.labels_)),
+    }
+
+
+def k_means():
+    """Cluster rows on the host and on the device."""
+    found = []
+    for n, k in ((50_000, 10), (8189, 102), (50_000, 50)):
+        rng = np.random.default_rng(0)
+        rows = np.eye(k)[rng.integers(k, size=n)] + 0.35 * rng.normal(size=(n, k))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        host = {}
+        for threads in (1, 4, 8, os.cpu_count()):
+            with threadpool_limits(threads):
+                started = time.perf_counter()
+                KMeans(k, n_init=10, random_state=0).fit(rows)
+                host[f"{threads} threads"] = round(time.perf_counter() - started, 3)
+        there = torch.as_tensor(rows, device="cuda")
+        times, _ = timed(lambda there=there, k=k: device_k_means(there, k, random_state=0), 3)
+        found.append({"n": n, "k": k, "host_seconds": host, "device_seconds": times["seconds"]})
+    return found
+
+
+PARTS = ("solve", "million", "flying", "agreement", "k_means", "far")
+
+
+def main():
+    """Measure, print, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS)
+    out = Path(__file__).parent / "results" / "gpu.json"
+    parser.add_argument("--out", type=Path, default=out)
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.exit(1, "torch sees no CUDA device here\n")
+    record = json.loads(options.out.read_text()) if options.out.exists() else {"parts": {}}
+    for part in options.only:
+        record["parts"][part] = globals()[part]()
+        print(part, json.dumps(record["parts"][part], indent=2), flush=True)
+        record |= {
+            "command": "python benchmarks/gpu.py [--only PART ...]",
+            "device": torch.cuda.get_device_name(),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            "versions": {
+                "mkclust": mkclust.__version__,
+                "numpy": np.__version__,
+                "torch": torch.__version__,
+            },
+        }
+        options.out.write_text(json.dumps(record, indent=2) + "\n")
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()
