@@ -246,9 +246,9 @@ def test_how_many_starts_are_taken_at_once_does_not_matter(library, monkeypatch)
     expected = k_means(rows, 9, n_init=7, random_state=0)
     seen, start = [], lloyd._start
 
-    def noted(rows, k, init, generators):
-        seen.append(len(generators))
-        return start(rows, k, init, generators)
+    def noted(rows, k, init, rng, starts):
+        seen.append(starts)
+        return start(rows, k, init, rng, starts)
 
     monkeypatch.setattr(lloyd, "_start", noted)
     for at_once, cut in ((3, [3, 3, 1]), (0, [1] * 7)):
@@ -349,3 +349,16 @@ def test_rounding_does_not_keep_empty_clusters_moving(library, dtype, monkeypatc
         looks.clear()
         k_means(as_library(library, rows), 6, n_init=3, init="random", random_state=seed)
         assert len(looks) < 20
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_seed_begins_where_it_begins_in_scikit_learn(library, init, seed):
+    # One start, clusters that run into each other: another start would end elsewhere.
+    rows = np.random.default_rng(seed).normal(size=(300, 4))
+    centers = k_means(as_library(library, rows), 9, n_init=1, init=init, random_state=seed)
+    expected = KMeans(9, n_init=1, init=init, random_state=seed).fit(rows)
+    found = nearest_center(rows, centers)
+    assert np.mean(found == expected.labels_) > 0.98
+    assert np.mean(found == KMeans(9, n_init=1, random_state=99).fit(rows).labels_) < 0.5

@@ -1,7 +1,7 @@
 """The relaxed k-means problem of one kernel: its leading eigenvectors, by thin products alone."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ class Relaxation:
         Falling.
     error : float
         By how much the eigenvalue sum may still be too small, judged by the residuals.
+    residuals : array of shape (n_samples, b) or None
+        By how much the vectors miss being eigenvectors, where that was asked.
     """
 
     n_clusters: int
@@ -47,6 +49,7 @@ class Relaxation:
     products: Array
     eigenvalues: Float
     error: float = 0.0
+    residuals: Array | None = None
 
     @property
     def value(self) -> float:
@@ -62,10 +65,6 @@ class Relaxation:
     def cluster_gap(self) -> float:
         """Relative gap between eigenvalues k - 1 and k, where k centered clusters show."""
         return self._gap(self.n_clusters - 1)
-
-    def residuals(self) -> Array:
-        """Return by how much the vectors miss being eigenvectors, (n, b)."""
-        return self.products - self.vectors * to_device(self.eigenvalues, self.vectors)
 
     def gap_above(self, lower_bound: float) -> float:
         """Return how far, relatively, the value may lie above a lower bound of its minimum.
@@ -256,7 +255,7 @@ def improve(
             rows[:width, :], images[:width, :] = vectors.T, products.T
             T[:width, :width] = np.diag(values)
             size = width
-        new = orthonormalize(current.residuals(), rows[:size, :].T)
+        new = orthonormalize(current.residuals, rows[:size, :].T)
         if not new.shape[1]:
             return current  # an invariant subspace: the residuals are rounding
         fresh = operator @ new
@@ -320,16 +319,16 @@ def strays(operator: Any, found: Relaxation, tol: float) -> Array | None:
 
 def judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:
     """Return a relaxation with the error that its residuals leave open."""
-    found = Relaxation(n_clusters, vectors, products, values)
-    residuals = found.residuals()
-    lengths = np.sqrt(to_host(namespace(residuals).sum(residuals**2, axis=0)))
+    residuals = products - vectors * to_device(values, vectors)
+    lengths = np.sqrt(to_host(namespace(residuals).sum(residuals * residuals, axis=0)))
     # An eigenvalue lies within the residual, and within its square over the distance to the part
     # of the spectrum that the block does not hold, which begins about where the block ends.
     outside = values[-1] + lengths[-1]
     lengths = lengths[:n_clusters]
     distance = np.maximum(values[:n_clusters] - outside, lengths)
     distance[distance == 0] = 1
-    return replace(found, error=float((lengths**2 / distance).sum()))
+    error = float((lengths**2 / distance).sum())
+    return Relaxation(n_clusters, vectors, products, values, error, residuals)
 
 
 def side_by_side(*blocks: Array) -> Array:

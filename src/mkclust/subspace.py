@@ -31,6 +31,7 @@ from mkclust.relaxation import (
     judged,
     relax,
     relax_whole,
+    side_by_side,
     strays,
     sum_of_squares,
 )
@@ -44,8 +45,8 @@ BASELINE_TOLERANCE = 1e-3
 # The same where it is an anchor and becomes part of the problem, which vectors do to first order,
 # while eigenvalues tell of their error to second.
 ANCHOR_TOLERANCE = 1e-12
-# The same for the first, provisional weights.
-FIRST_TOLERANCE = 1e-2
+# The same for the first, provisional weights, and for the partition of their combination.
+FIRST_TOLERANCE, FIRST_VECTORS_TOLERANCE = 1e-2, 1e-4
 # Between two looks at all kernels the error falls to this share, in so many products at most: they
 # take a single matrix, and save a look at all; but vectors need be no better than the weights are.
 # Where that leads nowhere, as with eigenvalues that nearly tie, there may be more.
@@ -160,8 +161,10 @@ def search(
         n_passes += not lazy
     target = _with_anchor(operator, anchored)
     if not lazy and (far or anchored is not None):
-        products = target @ vectors
-        vectors = improve(target, vectors, products, n_clusters, FIRST_TOLERANCE).vectors
+        start = baseline.vectors, target @ baseline.vectors
+        found = improve(target, *start, n_clusters, FIRST_VECTORS_TOLERANCE)
+        # Two partitions tell the kernels apart better than one.
+        vectors = orthonormalize(side_by_side(found.vectors, baseline.vectors))
     history: list[tuple[float, float]] = []
     error, converged = FIRST_TOLERANCE, False
     while True:
@@ -372,7 +375,7 @@ class Basis:
 
     def residuals(self, found: Relaxation) -> Array:
         """Return where the eigenvectors found in the basis still miss, orthonormal, (n, b)."""
-        return orthonormalize(found.residuals(), self.vectors)
+        return orthonormalize(found.residuals, self.vectors)
 
     def _restrict(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""

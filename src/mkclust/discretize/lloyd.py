@@ -12,6 +12,7 @@ from mkclust.linalg import (
     namespace,
     pick,
     precision_of,
+    ranges,
     rounding_of,
     to_device,
     to_host,
@@ -42,7 +43,7 @@ def k_means(
     n_clusters : int
         Number of clusters, k.
     n_init : int, default=10
-        Number of starts. Each draws for itself: the first of many are those of few.
+        Number of starts.
     init : {"k-means++", "random"}, default="k-means++"
         How a start chooses its centers: spread out, or any samples.
     random_state : int, RandomState instance or None, default=None
@@ -67,13 +68,11 @@ def k_means(
     variance = float(xp.mean(xp.sum(rows * rows, axis=0))) / n
     # Nearer to each other than this, squared, equal rows and their mean may be by rounding.
     rounding = n * rounding_of(rows) ** 2 * length
-    seed = check_random_state(random_state).randint(2**31 - 1)
-    seeds = np.random.SeedSequence(seed).spawn(n_init)
+    rng = check_random_state(random_state)
     at_once = max(1, DISTANCE_BYTES // (8 * n * k))
     found = []
-    for first in range(0, n_init, at_once):
-        generators = [np.random.default_rng(one) for one in seeds[first : first + at_once]]
-        centers = _start(rows, k, init, generators)
+    for some in ranges(n_init, at_once):
+        centers = _start(rows, k, init, rng, some.stop - some.start)
         centers = _settle(rows, centers, max(TOLERANCE * variance, rounding), rounding)
         far = _distances(rows, centers)
         inertia = to_host(xp.sum(astype(xp.min(far, axis=2), "float64"), axis=0))
@@ -87,26 +86,31 @@ def k_means(
     return to_host(centers + middle, None)
 
 
-def _start(rows: Array, k: int, init: str, generators: list[np.random.Generator]) -> Array:
-    """Return the centers that starts begin with, (s, k, d)."""
-    n, starts = rows.shape[0], len(generators)
+def _start(rows: Array, k: int, init: str, rng: np.random.RandomState, starts: int) -> Array:
+    """Return the centers that starts begin with, (s, k, d).
+
+    Random numbers are drawn in the order in which scikit-learn draws them, so that a seed begins
+    where it begins there, and clusters do not depend on where the rows live.
+    """
+    n, xp = rows.shape[0], namespace(rows)
     if init == "random":
-        chosen = np.stack([rng.choice(n, k, replace=False) for rng in generators])
-        return namespace(rows).reshape(pick(rows, chosen.ravel()), (starts, k, rows.shape[1]))
-    firsts = np.array([rng.integers(n) for rng in generators])
+        alike = np.full(n, 1 / n)
+        chosen = [rng.choice(n, k, replace=False, p=alike) for _ in range(starts)]
+        return xp.reshape(pick(rows, np.concatenate(chosen)), (starts, k, rows.shape[1]))
     trials = 2 + int(np.log(k))
-    # One transfer for all steps.
-    drawn = np.stack([rng.uniform(size=(k, trials)) for rng in generators], axis=2)
-    return _spread(rows, pick(rows, firsts), to_device(drawn, rows))
+    drawn = rng.random_sample((starts, 1 + (k - 1) * trials))
+    firsts = np.minimum(drawn[:, 0] * n, n - 1).astype(np.int64)
+    later = drawn[:, 1:].reshape(starts, k - 1, trials).transpose(1, 2, 0)
+    return _spread(rows, pick(rows, firsts), to_device(later, rows))  # one transfer for all steps
 
 
 def _spread(rows: Array, firsts: Array, drawn: Array) -> Array:
-    """Return centers by greedy k-means++, given the first, (s, d), and draws, (k, trials, s)."""
-    xp, (k, trials, starts), n = namespace(rows), drawn.shape, rows.shape[0]
+    """Return centers by greedy k-means++, given the first, (s, d), and draws, (k-1, trials, s)."""
+    xp, (steps, trials, starts), n = namespace(rows), drawn.shape, rows.shape[0]
     lengths = xp.sum(rows * rows, axis=1)
     numbers = xp.arange(starts, device=device(rows))
     chosen, near = [firsts], _squared(rows, lengths, firsts)  # (s, n): to the nearest so far
-    for step in range(1, k):
+    for step in range(steps):
         heights = xp.cumulative_sum(astype(near, "float64"), axis=1)
         levels = drawn[step, :, :] * heights[:, -1][None, :]
         # The first row to reach a level; the last row reaches all of them.

@@ -10,6 +10,8 @@ from array_api_compat import is_cupy_array, is_torch_array
 
 from mkclust.types import Array
 
+# Large odd numbers whose products with a number spread its bits.
+MIXING_FACTORS = (-0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)
 # Rows of the squares along a diagonal that are written at a time on a device.
 DIAGONAL_ROWS = 1024
 
@@ -140,19 +142,21 @@ def zeros(shape: int | tuple[int, ...], like: Any, dtype: str = "float64") -> Ar
     return xp.zeros(shape, dtype=getattr(xp, dtype), device=device(like))
 
 
-def noise(shape: tuple[int, ...], seed: int, like: Any) -> Array:
-    """Return normal random numbers beside ``like``, in float64, drawn where they are needed."""
-    if is_torch_array(like):
-        import torch
+def noise(shape: tuple[int, int], seed: int, like: Any) -> Array:
+    """Return random numbers beside ``like``, uniform about zero with variance one, in float64.
 
-        generator = torch.Generator(device=like.device).manual_seed(seed)
-        return torch.randn(shape, generator=generator, dtype=torch.float64, device=like.device)
-    if is_cupy_array(like):
-        import cupy
-
-        with like.device:
-            return cupy.random.RandomState(seed).standard_normal(shape)
-    return to_device(np.random.default_rng(seed).standard_normal(shape), like)
+    They are made where they are needed from the numbers of their rows and columns, and are the
+    same for every library and device, so that results differ by rounding only.
+    """
+    xp, (n, b) = namespace(like), shape
+    rows = xp.arange(n, dtype=xp.int64, device=device(like))[:, None]
+    columns = xp.arange(b, dtype=xp.int64, device=device(like))[None, :]
+    bits = rows * b + columns + (seed << 40) + 1
+    # The steps of a well-known mixer of bits; products wrap around, and shifts keep the sign.
+    for factor in MIXING_FACTORS:
+        bits = (bits ^ (bits >> 29)) * factor
+    bits = (bits ^ (bits >> 32)) & (2**53 - 1)
+    return (xp.astype(bits, xp.float64) / 2**52 - 1.0) * float(np.sqrt(3))
 
 
 def copied(array: Array) -> Array:
