@@ -249,6 +249,7 @@ def test_a_streamed_stack_answers_where_the_views_live(
 ):
     # Several blocks, not all of the same height.
     monkeypatch.setattr("mkclust.stack.rows.SMALL_BYTES", 37 * 4 * N * np.dtype(dtype).itemsize)
+    monkeypatch.setattr("mkclust.stack.rows.ENTRIES_ON_DEVICE", 37 * N)
     settings = {"widths": (1.0, 0.5), "polynomials": (), "linear": None}
     K = KernelBank(**settings).fit_transform(views_of(dtype))
     dense = as_stack(K.astype(np.float64), center=center, normalize=normalize)

@@ -41,7 +41,7 @@ class Relaxation:
     error : float
         By how much the eigenvalue sum may still be too small, judged by the residuals.
     residuals : array of shape (n_samples, b) or None
-        By how much the vectors miss being eigenvectors, where that was asked.
+        By how much the vectors miss being eigenvectors, where that was found on the way.
     """
 
     n_clusters: int
@@ -170,11 +170,11 @@ def relax(
     if width >= n:
         return relax_whole(operator.dense(), n_clusters)
     vectors = _complete(operator, start, width)
-    found = improve(operator, vectors, operator @ vectors, n_clusters, tol)
+    found = improve(operator, ritz(operator, vectors, n_clusters), tol)
     while thorough and (missed := strays(operator, found, tol)) is not None:
         # They may lean on the guard vectors, which are among those found.
         vectors = side_by_side(found.vectors, orthonormalize(missed, found.vectors))
-        known, found = found, improve(operator, vectors, operator @ vectors, n_clusters, tol)
+        known, found = found, improve(operator, ritz(operator, vectors, n_clusters), tol)
         if found.value <= known.value + tol * abs(known.value):
             break  # what was found is rounding: in single precision it never ends
     return found
@@ -226,34 +226,31 @@ def relax_whole(M: Array, n_clusters: int) -> Relaxation:
     return Relaxation(n_clusters, vectors, M @ vectors, values)
 
 
+def ritz(operator: Any, vectors: Array, n_clusters: int) -> Relaxation:
+    """Return what orthonormal vectors know of the leading eigenvectors of a matrix."""
+    products = operator @ vectors
+    T = to_host(vectors.T @ products)
+    values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
+    turn = to_device(S, vectors)
+    return judged(vectors @ turn, products @ turn, values, n_clusters)
+
+
 def improve(
-    operator: Any,
-    vectors: Array,
-    products: Array,
-    n_clusters: int,
-    tol: float,
-    *,
-    max_products: int = sys.maxsize,
+    operator: Any, start: Relaxation, tol: float, *, max_products: int = sys.maxsize
 ) -> Relaxation:
     """Improve leading eigenvectors by block Krylov steps with one matrix (thick restarts)."""
-    n, width = vectors.shape
+    current, (n, width) = start, start.vectors.shape
     capacity = 4 * width
-    rows, images = empty((capacity, n), vectors), empty((capacity, n), vectors)
+    rows, images = empty((capacity, n), start.vectors), empty((capacity, n), start.vectors)
     T = np.zeros((capacity, capacity))
-    size, progress = width, Progress()
-    rows[:width, :], images[:width, :] = vectors.T, products.T
-    T[:width, :width] = to_host(vectors.T @ products)
+    size, progress = capacity, Progress()
     while True:
-        values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width, vectors)
-        turn = to_device(S.T, vectors)
-        vectors, products = (turn @ rows[:size, :]).T, (turn @ images[:size, :]).T
-        current = judged(vectors, products, values, n_clusters)
         progress.note(current.error)
         if current.error <= tol * current.value or progress.stalled or max_products == 0:
             return current
         if size + width > capacity:
-            rows[:width, :], images[:width, :] = vectors.T, products.T
-            T[:width, :width] = np.diag(values)
+            rows[:width, :], images[:width, :] = current.vectors.T, current.products.T
+            T[:width, :width] = np.diag(current.eigenvalues)
             size = width
         new = orthonormalize(current.residuals, rows[:size, :].T)
         if not new.shape[1]:
@@ -265,6 +262,10 @@ def improve(
         T[:end, size:end] = to_host(rows[:end, :] @ fresh)
         T[size:end, :size] = T[:size, size:end].T
         size = end
+        values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width, rows)
+        turn = to_device(S.T, rows)
+        vectors, products = (turn @ rows[:size, :]).T, (turn @ images[:size, :]).T
+        current = judged(vectors, products, values, start.n_clusters)
 
 
 def strays(operator: Any, found: Relaxation, tol: float) -> Array | None:

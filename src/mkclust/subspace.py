@@ -13,6 +13,7 @@ import numpy as np
 from mkclust.linalg import (
     captured,
     empty,
+    namespace,
     noise,
     orthonormalize,
     pick,
@@ -31,6 +32,7 @@ from mkclust.relaxation import (
     judged,
     relax,
     relax_whole,
+    ritz,
     side_by_side,
     strays,
     sum_of_squares,
@@ -161,8 +163,8 @@ def search(
         n_passes += not lazy
     target = _with_anchor(operator, anchored)
     if not lazy and (far or anchored is not None):
-        start = baseline.vectors, target @ baseline.vectors
-        found = improve(target, *start, n_clusters, FIRST_VECTORS_TOLERANCE)
+        start = ritz(target, baseline.vectors, n_clusters)
+        found = improve(target, start, FIRST_VECTORS_TOLERANCE)
         # Two partitions tell the kernels apart better than one.
         vectors = orthonormalize(side_by_side(found.vectors, baseline.vectors))
     history: list[tuple[float, float]] = []
@@ -195,9 +197,8 @@ def search(
             vectors = basis.residuals(current)
         elif gap > tol:
             inner_tol = float(np.clip(INNER_SHARE * error, 0.1 * tol, FIRST_TOLERANCE))
-            start = current.vectors, current.products
             most = MOST_INNER_PRODUCTS if progress.waited else INNER_PRODUCTS
-            found = improve(target, *start, n_clusters, inner_tol, max_products=most)
+            found = improve(target, current, inner_tol, max_products=most)
             vectors = orthonormalize(found.vectors, basis.vectors)
         if vectors is None or not vectors.shape[1]:
             watched = Watched(target)
@@ -336,13 +337,12 @@ class Basis:
         self._rows[old : self.size, :] = new.T
         if self._anchor is not None:
             self._overlap[:, old : self.size] = to_host(self._anchor.overlap(new))
-        for p, G in enumerate(self._G):
-            image = images[p, :, :]
-            self._images[p, old : self.size, :] = image.T
-            block = to_host(self.vectors.T @ image)
-            block[old:] = (block[old:] + block[old:].T) / 2
-            G[: self.size, old : self.size] = block
-            G[old : self.size, : self.size] = block.T
+        xp = namespace(images)
+        self._images[:, old : self.size, :] = xp.permute_dims(images, (0, 2, 1))
+        blocks = to_host(self.vectors.T @ images)
+        blocks[:, old:] = (blocks[:, old:] + blocks[:, old:].transpose(0, 2, 1)) / 2
+        self._G[:, : self.size, old : self.size] = blocks
+        self._G[:, old : self.size, : self.size] = blocks.transpose(0, 2, 1)
 
     def evaluate(self, weights: Float, n_clusters: int) -> Evaluation:
         """Return the value and the alignments at some weights as seen from the basis."""

@@ -10,6 +10,8 @@ from array_api_compat import is_cupy_array, is_torch_array
 
 from mkclust.types import Array
 
+# The functions for every type of array that was seen.
+_LIBRARIES: dict[type, Any] = {}
 # Large odd numbers whose products with a number spread its bits.
 MIXING_FACTORS = (-0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)
 # Rows of the squares along a diagonal that are written at a time on a device.
@@ -21,13 +23,7 @@ def is_foreign(thing: Any) -> bool:
 
     Dask arrays are many, and arrays that cannot be written to (JAX's) are taken to NumPy.
     """
-    return (
-        not isinstance(thing, np.ndarray | np.generic)
-        and array_api_compat.is_array_api_obj(thing)
-        and array_api_compat.is_writeable_array(thing)
-        and not array_api_compat.is_dask_array(thing)
-        and not array_api_compat.is_pydata_sparse_array(thing)
-    )
+    return _library(thing) is not None
 
 
 def namespace(*arrays: Any) -> Any:
@@ -35,8 +31,28 @@ def namespace(*arrays: Any) -> Any:
 
     Memory maps, sparse matrices and matrices known by their rows are computed with by NumPy.
     """
-    foreign = [array for array in arrays if is_foreign(array)]
-    return array_api_compat.array_namespace(*foreign) if foreign else array_api_compat.numpy
+    found = {_library(array) for array in arrays} - {None}
+    if len(found) > 1:
+        raise TypeError(f"arrays of several libraries: {', '.join(sorted(map(str, found)))}")
+    return found.pop() if found else array_api_compat.numpy
+
+
+def _library(thing: Any) -> Any:
+    """Return the functions of another library than NumPy that an array belongs to, or None.
+
+    Types do not change, and are asked millions of times.
+    """
+    kind = type(thing)
+    if kind not in _LIBRARIES:
+        foreign = (
+            not isinstance(thing, np.ndarray | np.generic)
+            and array_api_compat.is_array_api_obj(thing)
+            and array_api_compat.is_writeable_array(thing)
+            and not array_api_compat.is_dask_array(thing)
+            and not array_api_compat.is_pydata_sparse_array(thing)
+        )
+        _LIBRARIES[kind] = array_api_compat.array_namespace(thing) if foreign else None
+    return _LIBRARIES[kind]
 
 
 def device(array: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,7 +130,7 @@ class Standard:
         """Return what is stored of it: arrays of the host."""
         return {name: on_host(value) for name, value in vars(self).items()}
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """Mean of all entries of the kernel."""
         return (
