@@ -49,3 +49,13 @@ def test_another_array_library_keeps_its_arrays():
     assert isinstance(Q, type(X))
     np.testing.assert_allclose(to_host(Q.T @ Q), np.eye(4), atol=1e-12)
     assert isinstance(to_device(np.eye(2), X), type(X))
+
+
+def test_a_block_whose_factor_hides_its_conditioning_is_orthonormalized_all_the_same():
+    # Kahan's: no diagonal entry of the triangular factor is small, and yet it is near singular.
+    b, rng = 60, np.random.default_rng(0)
+    s = 0.11 ** (1 / (b - 1))
+    c = np.sqrt(1 - s**2)
+    R = np.diag(s ** np.arange(b)) @ (np.eye(b) - c * np.triu(np.ones((b, b)), 1))
+    Z = orthonormalize(np.linalg.qr(rng.normal(size=(400, b)))[0] @ R)
+    assert np.abs(Z.T @ Z - np.eye(Z.shape[1])).max() < 1e-12

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from mkclust.linalg import empty, free_bytes, is_foreign, namespace, place, ranges
 from mkclust.linalg import to_device as beside
-from mkclust.linalg.arrays import is_sparse_tensor, on_torch_device
+from mkclust.linalg.arrays import detached, is_sparse_tensor, on_torch_device
 from mkclust.memory import require_memory
 from mkclust.types import Array
 from mkclust.views import TABLE, named_views
@@ -69,6 +69,8 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
         )
     if like is None:
         like = on_torch_device(device)
+    elif not (isinstance(like, np.ndarray) or is_foreign(like)):
+        raise TypeError(f"like={like!r} is no array: pass one, or a device by device={like!r}")
     wanted = None if dtype is None else _known_type(dtype)
     named = named_views(X)
     if not named:
@@ -126,7 +128,9 @@ def _sliceable(part: Any, who: str) -> Any:
         )
     if not is_foreign(part) and np.dtype(part.dtype).kind not in "biufc":
         raise TypeError(f"{who} has the type {part.dtype}: pass kernels or views of numbers")
-    return part
+    if "complex" in str(part.dtype):
+        raise TypeError(f"{who} has the type {part.dtype}: pass real kernels or views")
+    return detached(part)
 
 
 def _type_of(part: Any) -> str:

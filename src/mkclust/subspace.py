@@ -183,7 +183,8 @@ def search(
             break
         if gap <= tol and not lazy:
             # The last combination, a little enlarged, is above that of the weights that have moved
-            # a little since: where it has no eigenvectors that were missed, that has none.
+            # a little since (kernels are positive semidefinite): where no eigenvector of the one
+            # was missed, none of the other was.
             excess = _excess(weights, combined)
             if excess <= LITTLE_MOVED and strays(Scaled(target, 1 + excess), current, tol) is None:
                 converged = True
@@ -264,7 +265,8 @@ def _start(
 def _anchor(baseline: Relaxation, anchor: float) -> Anchor | None:
     """Return the anchor that a baseline makes, None where nothing is to be added."""
     k = baseline.n_clusters
-    return Anchor(baseline.vectors[:, :k], anchor * baseline.value / k) if anchor else None
+    strength = float(anchor * baseline.value / k)
+    return Anchor(baseline.vectors[:, :k], strength) if anchor else None
 
 
 def _with_anchor(operator: Any, anchor: Anchor | None) -> Any:

@@ -8,6 +8,7 @@ from scipy.sparse import issparse
 
 from mkclust.blocks.base import as_floats, check_type
 from mkclust.linalg import is_foreign, place
+from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.views import depth
 
 
@@ -102,6 +103,8 @@ def check_tables(views: Mapping[str, Any]) -> None:
             raise ValueError(f"View {name!r} has no rows; pass at least one sample.")
         if view.shape[1] == 0:
             raise ValueError(f"View {name!r} has no columns; leave it out.")
+        if is_sparse_tensor(view):
+            raise TypeError(f"View {name!r} is a sparse tensor: pass its .to_dense() instead.")
         if is_foreign(view):
             as_floats(name, view[:0, :])  # refuses what is no number
         elif hasattr(view, "dtype"):

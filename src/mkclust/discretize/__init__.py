@@ -39,7 +39,7 @@ def normalize_rows(rows: Array) -> Array:
     xp = namespace(rows)
     lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
     # Rows of an orthonormal matrix are of the order sqrt(k / n); far below that is rounding.
-    return xp.where(lengths > 1e-15, rows, 0.0) / xp.where(lengths > 1e-15, lengths, 1.0)
+    return xp.where(lengths <= 1e-15, 0.0, rows) / xp.where(lengths <= 1e-15, 1.0, lengths)
 
 
 def discretize(

@@ -69,8 +69,10 @@ class Extension:
         feature space of ``sum_p coefficients_p K_p``. A cluster without members has no column.
         """
         members = (labels[:, None] == np.unique(labels)).astype(np.float64)
-        means = members / members.sum(axis=0)
-        return Extension(self.standards, self.names, [c * means for c in coefficients])
+        # Beside the other projections, or it would have to get there for every block of samples.
+        means = to_device(members / members.sum(axis=0), self.projections[0])
+        parts = [float(c) * means for c in coefficients]
+        return Extension(self.standards, self.names, parts)
 
     def embed_training(self, stack: Any) -> Array:
         """Embed the training samples by the same road as new ones, (n_samples, k).

@@ -168,6 +168,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
         return self
 
+    def __copy__(self) -> "KernelBank":
+        """Return a bank over the same views, where they are."""
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: arrays on the host, wherever they live."""
         state = dict(super().__getstate__())

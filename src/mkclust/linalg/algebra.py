@@ -10,9 +10,9 @@ from mkclust.types import Array, Float
 
 # Directions whose share of a block falls below this are rounding noise, not directions.
 RANK_TOLERANCE = 1e-12
-# A block is orthonormalized by triangular factors where the smallest of their diagonals, relative
-# to a vector's length, is above this: twice is enough then; above the second figure, once.
-WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e-3, 0.1
+# A block of unit vectors is orthonormalized by a triangular factor where the root mean square of
+# the inverse's columns is below this: twice is enough then; below the second figure, once.
+WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e3, 5.0
 # The share of a vector's squared length that a projection must leave, or it is done once more.
 LITTLE_TAKEN = 0.1
 # From this size on, eigenvalues of a matrix of the host come sooner by way of an accelerator.
@@ -109,20 +109,18 @@ def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> tuple[Floa
     lengths = np.sqrt(np.diag(gram)[used])[:, None]
     scaled = gram[np.ix_(used, used)] / lengths / lengths.T
     try:
-        # A tenth of the time of eigenvalues, and as good where it ends well.
-        root = np.linalg.cholesky(scaled)
-        smallest = np.min(np.diag(root), initial=1.0)
+        # A tenth of the time of eigenvalues, and as good where the inverse is not large.
+        inverse = np.linalg.inv(np.linalg.cholesky(scaled)).T
+        size = float(np.linalg.norm(inverse)) / max(np.sqrt(len(used)), 1)
     except np.linalg.LinAlgError:
-        smallest = 0.0
-    if smallest > WELL_CONDITIONED:
-        inverse = np.linalg.inv(root).T
-    else:
+        size = np.inf
+    if not size < WELL_CONDITIONED:
         values, vectors = np.linalg.eigh(scaled)
         some = values > tolerance * max(values[-1], 0)
         inverse = vectors[:, some] / np.sqrt(values[some])
     mixing = np.zeros((len(gram), inverse.shape[1]))
     mixing[used] = inverse / lengths
-    return mixing, bool(smallest > VERY_WELL_CONDITIONED)
+    return mixing, size < VERY_WELL_CONDITIONED
 
 
 def polar_factor(X: Array, ties: Float | None = None) -> Array:

@@ -104,7 +104,9 @@ def free_bytes(like: Any) -> int | None:
 def to_host(array: Any, dtype: Any = np.float64) -> Any:
     """Return an array as NumPy, float64 if nothing else is asked for; None keeps the type."""
     if is_torch_array(array):
-        array = array.detach().cpu().numpy()
+        array = array.detach().cpu()
+        # NumPy has no such type.
+        array = (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
     elif is_cupy_array(array):
         array = array.get()
     elif is_foreign(array):
@@ -132,7 +134,7 @@ def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
         return to_host(array, dtype)
     xp, where = namespace(like), device(like)
     if not (is_foreign(array) and namespace(array) is xp and device(array) == where):
-        array = xp.asarray(np.ascontiguousarray(to_host(array, None)), device=where)
+        array = xp.asarray(np.asarray(to_host(array, None), order="C"), device=where)
     return array if dtype is None else xp.astype(array, getattr(xp, dtype), copy=False)
 
 
@@ -203,7 +205,7 @@ def set_diagonal(M: Array, values: Array | float) -> None:
     xp = namespace(M)
     for rows in ranges(M.shape[0], DIAGONAL_ROWS):
         own = xp.eye(rows.stop - rows.start, dtype=xp.bool, device=device(M))
-        new = values if isinstance(values, float) else values[rows]
+        new = values[rows] if is_foreign(values) else float(values)
         M[rows, rows] = xp.where(own, new, M[rows, rows])
 
 
@@ -223,11 +225,14 @@ def astype(array: Any, dtype: str) -> Array:
     return xp.astype(array, getattr(xp, dtype), copy=False)
 
 
+def detached(array: Array) -> Array:
+    """Return an array without what torch keeps for gradients: what is learned here has none."""
+    return array.detach() if is_torch_array(array) else array
+
+
 def as_floats(array: Array, who: str) -> Array:
     """Return an array of another library in float32 or float64, or say why it cannot be."""
-    xp = namespace(array)
-    if is_torch_array(array):
-        array = array.detach()  # what is learned here has no gradient
+    xp, array = namespace(array), detached(array)
     if xp.isdtype(array.dtype, "bool") or xp.isdtype(array.dtype, "integral"):
         return xp.astype(array, xp.float64)
     if not xp.isdtype(array.dtype, "real floating"):

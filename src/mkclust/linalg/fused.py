@@ -73,5 +73,5 @@ def write_sum(matrices: Sequence[Array], rows: Array, columns: Array, out: Array
 
 def try_out() -> None:
     """Sum up something small, so that what does not work here is known before it is needed."""
-    one = torch.ones((2, 2), device="cuda")
+    one = torch.ones((2, 2), dtype=torch.float32, device="cuda")
     write_sum([one], one[:1], one[:1], torch.empty_like(one))

@@ -373,6 +373,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         ]
         return np.clip(shared / np.array(own), 0, 1)
 
+    def __copy__(self) -> "MultipleKernelClusterer":
+        """Return a model with the same arrays, where they are."""
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of a model: arrays of the host, that load wherever they may."""
         state = super().__getstate__()

@@ -41,7 +41,7 @@ labels_ : ndarray of shape (n_samples,)
 alignments_ : ndarray of shape (n_kernels,)
     The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1.
     Read it beside the weights.
-embedding_ : ndarray of shape (n_samples, n_clusters)
+embedding_ : array of shape (n_samples, n_clusters)
     The orthonormal H, unique up to a rotation.""",
     "notes": """\
 converged_ : bool

@@ -12,7 +12,7 @@ from mkclust.blocks.base import check_finite
 from mkclust.discretize import assign
 from mkclust.generalize import Extension
 from mkclust.kernels import Linear
-from mkclust.linalg import check_one_place, free_bytes, namespace, to_host
+from mkclust.linalg import check_one_place, free_bytes, namespace, on_host, to_host
 from mkclust.memory import require_memory
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.inputs import kind_of_input, looks_like_kernel
@@ -183,7 +183,7 @@ class InductiveClusterer(
             return self.bank_.transform(views), self.bank_.self_similarity(views)
         cross = self._cross_kernels(X)
         if self_similarity is not None:
-            self_similarity = to_host(self_similarity)
+            self_similarity = to_host(on_host(self_similarity))
             expected = (len(cross), cross[0].shape[0])
             if self_similarity.shape != expected:
                 raise ValueError(

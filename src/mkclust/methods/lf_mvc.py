@@ -96,7 +96,7 @@ def solve_lf_mvc(
     fusion = fuse(
         H,
         H_0,
-        reg=reg,
+        reg=float(reg),
         align=init == "procrustes",
         accumulate=accumulate,
         tol=tol,

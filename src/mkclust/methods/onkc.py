@@ -103,6 +103,7 @@ def solve_onkc(
     M, totals = stack.gram(), stack.traces()
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)
     H = _first_partition(stack, gamma, n_clusters)
+    reg, proximity = float(reg), float(proximity)
     neighbor = _neighbor(stack, gamma, H, proximity)
     history: list[float] = []
     converged = False
@@ -315,7 +316,7 @@ class ONKC(MultipleKernelClusterer):
         """Return G among samples that exist, which partition and weights determine."""
         stack = training_stack(self, X)
         H = to_device(self.embedding_, stack.like)
-        G = _neighbor(stack, self.weights_, H, self.proximity, self.kernel_rank_).kernel
+        G = _neighbor(stack, self.weights_, H, float(self.proximity), self.kernel_rank_).kernel
         return G if samples is None else pick(pick(G, samples), samples, axis=1)
 
     def _learned(

@@ -14,7 +14,7 @@ from mkclust.blocks import Blocks, as_blocks
 from mkclust.blocks.base import check_finite
 from mkclust.discretize import assign
 from mkclust.kernels.on_the_fly import KernelRows
-from mkclust.linalg import to_host
+from mkclust.linalg import on_host, to_host
 from mkclust.memory import require_memory
 from mkclust.methods.inputs import kind_of_input
 from mkclust.stack import DenseStack, KernelStack, RowSource, StreamedStack, as_stack
@@ -193,7 +193,7 @@ def mixed_entries(stack: KernelStack, coefficients: Float, samples: np.ndarray |
 
 def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
     """Return the numbers of some samples, None for all, or say why there are no such samples."""
-    found = None if samples is None else np.asarray(samples)
+    found = None if samples is None else np.asarray(on_host(samples))
     if found is not None:
         if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
             raise ValueError(

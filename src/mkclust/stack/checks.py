@@ -10,6 +10,7 @@ import scipy.sparse.linalg
 from mkclust.linalg import (
     as_floats,
     astype,
+    copied,
     is_foreign,
     namespace,
     noise,
@@ -18,6 +19,7 @@ from mkclust.linalg import (
     rounding_of,
     to_device,
     to_host,
+    zeros,
 )
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.stack.base import Operator, Standard
@@ -75,11 +77,11 @@ def as_numbers(matrix: Array, who: str) -> Array:
 def check_square(matrix: Array, who: str) -> None:
     """Raise where a kernel is no square matrix, or one without samples."""
     if matrix.ndim != 2:
-        raise ValueError(f"{who} has the shape {matrix.shape}: a kernel has two dimensions")
+        raise ValueError(f"{who} has the shape {tuple(matrix.shape)}: a kernel has two dimensions")
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
-            f"{who} is not square, its shape is {matrix.shape}: pass similarities of all samples "
-            "to all samples, or pass samples x features tables as views"
+            f"{who} is not square, its shape is {tuple(matrix.shape)}: pass similarities of all "
+            "samples to all samples, or pass samples x features tables as views"
         )
     if matrix.shape[0] == 0:
         raise ValueError(f"{who} is empty, it has no samples: pass at least two")
@@ -90,7 +92,7 @@ def row_sums(matrix: Array, who: str) -> Array:
     if is_foreign(matrix):
         xp = namespace(matrix)
         parts = [xp.sum(part, axis=1, dtype=xp.float64) for part in _row_blocks(matrix)]
-        sums = xp.concat(parts)
+        sums = xp.concat(parts) if parts else zeros((0,), matrix)
     else:
         with np.errstate(invalid="ignore", over="ignore"):
             sums = matrix.sum(axis=1, dtype=np.float64)
@@ -131,11 +133,14 @@ def check_symmetry(matrix: Array, who: str) -> None:
 
 
 def diagonal_of(matrix: Array) -> Array:
-    """Return the diagonal of any kind of matrix in float64, (n,)."""
+    """Return the diagonal of any kind of matrix in float64, (n,), in memory of its own.
+
+    A part of the matrix would hold all of it, and change with it.
+    """
     if is_foreign(matrix):
-        return astype(namespace(matrix).linalg.diagonal(matrix), "float64")
+        return copied(astype(namespace(matrix).linalg.diagonal(matrix), "float64"))
     found = matrix.diagonal()
-    return astype(found if is_foreign(found) else np.asarray(found), "float64")
+    return copied(astype(found if is_foreign(found) else np.asarray(found), "float64"))
 
 
 def learn_centering(matrix: Array, who: str, center: bool) -> Standard:
@@ -236,7 +241,7 @@ def smallest_eigenvalue(kernel: Operator) -> float:
 
 def _row_blocks(matrix: Array) -> Iterator[Array]:
     """Yield the rows of a matrix in blocks of a few megabytes; on a device, of some hundred."""
-    height = max(1, 2**24 // matrix.shape[0]) if is_foreign(matrix) else 256
+    height = max(1, 2**24 // max(1, matrix.shape[1])) if is_foreign(matrix) else 256
     for rows in ranges(matrix.shape[0], height):
         block = matrix[rows, :]
         yield block.data if scipy.sparse.issparse(block) else block

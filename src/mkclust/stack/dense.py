@@ -18,6 +18,7 @@ from mkclust.linalg import (
     precision_of,
     ranges,
     rounding_of,
+    set_diagonal,
     to_device,
     to_host,
     zeros,
@@ -159,8 +160,7 @@ class Combination:
         outer = self.left @ self.right.T
         M -= outer + outer.T
         if self.shift is not None:
-            everyone = to_device(np.eye(self.shape[0]), M)
-            M += everyone * self.shift
+            set_diagonal(M, namespace(M).linalg.diagonal(M) + self.shift)
         return M
 
 
