@@ -339,9 +339,12 @@ class Basis:
         self._rows[old : self.size, :] = new.T
         if self._anchor is not None:
             self._overlap[:, old : self.size] = to_host(self._anchor.overlap(new))
-        xp = namespace(images)
-        self._images[:, old : self.size, :] = xp.permute_dims(images, (0, 2, 1))
-        blocks = to_host(self.vectors.T @ images)
+        xp, added = namespace(images), self.size - old
+        rows = xp.permute_dims(images, (0, 2, 1))
+        self._images[:, old : self.size, :] = rows
+        # One product for all kernels.
+        flat = xp.reshape(rows, (len(self._G) * added, self.n_samples)) @ self.vectors
+        blocks = to_host(flat).reshape(len(self._G), added, self.size).transpose(0, 2, 1).copy()
         blocks[:, old:] = (blocks[:, old:] + blocks[:, old:].transpose(0, 2, 1)) / 2
         self._G[:, : self.size, old : self.size] = blocks
         self._G[:, old : self.size, : self.size] = blocks.transpose(0, 2, 1)

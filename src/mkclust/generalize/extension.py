@@ -69,8 +69,8 @@ class Extension:
         feature space of ``sum_p coefficients_p K_p``. A cluster without members has no column.
         """
         members = (labels[:, None] == np.unique(labels)).astype(np.float64)
-        # Beside the other projections, or it would have to get there for every block of samples.
-        means = to_device(members / members.sum(axis=0), self.projections[0])
+        # Where the kernels live, or it would have to get there for every block of samples.
+        means = to_device(members / members.sum(axis=0), self.standards[0].diagonal)
         parts = [float(c) * means for c in coefficients]
         return Extension(self.standards, self.names, parts)
 

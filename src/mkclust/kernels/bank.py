@@ -171,7 +171,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def __copy__(self) -> "KernelBank":
         """Return a bank over the same views, where they are."""
         other = type(self).__new__(type(self))
-        vars(other).update(vars(self))
+        other.__dict__.update(self.__dict__)
         return other
 
     def __getstate__(self) -> dict[str, Any]:

@@ -36,7 +36,6 @@ from mkclust.linalg.arrays import (
     zeros,
 )
 from mkclust.linalg.sums import scaled_sum
-from mkclust.linalg.threads import few_threads, n_threads
 
 __all__ = [
     "as_floats",
@@ -46,11 +45,9 @@ __all__ = [
     "copied",
     "device",
     "empty",
-    "few_threads",
     "free_bytes",
     "is_foreign",
     "is_on_accelerator",
-    "n_threads",
     "namespace",
     "noise",
     "on_host",

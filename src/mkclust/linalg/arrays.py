@@ -197,7 +197,7 @@ def pick(array: Array, where: Any, axis: int = 0) -> Array:
     return namespace(array).take(array, to_device(where, array), axis=axis)
 
 
-def set_diagonal(M: Array, values: Array | float) -> None:
+def set_diagonal(M: Array, values: Any) -> None:
     """Write numbers, beside M, or one number to the diagonal of a square matrix."""
     if not is_foreign(M):
         np.fill_diagonal(M, values)
@@ -227,7 +227,7 @@ def astype(array: Any, dtype: str) -> Array:
 
 def detached(array: Array) -> Array:
     """Return an array without what torch keeps for gradients: what is learned here has none."""
-    return array.detach() if is_torch_array(array) else array
+    return array.detach() if is_torch_array(array) and array.requires_grad else array
 
 
 def as_floats(array: Array, who: str) -> Array:

@@ -376,7 +376,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     def __copy__(self) -> "MultipleKernelClusterer":
         """Return a model with the same arrays, where they are."""
         other = type(self).__new__(type(self))
-        vars(other).update(vars(self))
+        other.__dict__.update(self.__dict__)
         return other
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from mkclust.blocks.distributed import contingency, is_dask
 from mkclust.discretize import discretize
 from mkclust.generalize import inverse
-from mkclust.linalg import few_threads, to_device
+from mkclust.linalg import to_device
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.parameters import Allowed, Choice, Either, Number
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
@@ -87,16 +87,15 @@ def solve_simple_mkkm(
        Kernel K-means. ICML 2020. Eqs. 4-5.
     """
     surfaces = CuttingSurfaces(stack.n_kernels)
-    with few_threads(stack.like):
-        found = search(
-            stack,
-            n_clusters,
-            surfaces,
-            tol=tol,
-            max_iter=max_iter,
-            anchor=anchor,
-            baseline=baseline,
-        )
+    found = search(
+        stack,
+        n_clusters,
+        surfaces,
+        tol=tol,
+        max_iter=max_iter,
+        anchor=anchor,
+        baseline=baseline,
+    )
     upper, lower = found.history.T
     return Solution(
         partition=found.relaxation.vectors[:, :n_clusters],

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg import empty, is_foreign, n_threads, precision_of, scaled_sum
+from mkclust.linalg import empty, is_foreign, precision_of, scaled_sum
 from mkclust.types import Array, Float
 
 # Entries combined at a time: few enough to stay in a core's own cache, many enough that threads
@@ -92,7 +93,7 @@ def _add_up(
     # NumPy lets go of the interpreter lock inside these loops, and every block is computed
     # alike on whichever thread, so the result does not depend on their number.
     starts = range(0, n, height)
-    with ThreadPoolExecutor(n_threads() if len(starts) > 1 else 1) as pool:
+    with ThreadPoolExecutor(_n_threads() if len(starts) > 1 else 1) as pool:
         list(pool.map(fill, starts))
 
 
@@ -103,3 +104,17 @@ def _scaled(matrix: Array, c: float, scale: Float | None) -> Array:
         return matrix * one(c)
     diagonal = scipy.sparse.diags_array(scale.astype(matrix.dtype))
     return diagonal @ matrix @ (diagonal * one(c))
+
+
+@cache
+def _thread_pools() -> Any:
+    """Return the handles of the linear algebra's threads; finding them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _n_threads() -> int:
+    """Return how many threads the user lets the linear algebra have."""
+    limits = [pool["num_threads"] for pool in _thread_pools().info()]
+    return min(limits, default=1)

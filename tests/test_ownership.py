@@ -1,0 +1,121 @@
+"""What a model holds, where it holds it, and what the doors to a device refuse."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+
+from conftest import blob_views, gaussian_kernels
+from libraries import FOREIGN, LIBRARIES, TORCH, as_library
+from mkclust import KernelBank, SimpleMKKM, to_device
+from mkclust.discretize import discretize
+from mkclust.linalg import is_foreign, noise, place, to_host
+
+needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return gaussian_kernels(np.random.default_rng(0), n=240)[0]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_model_does_not_change_with_the_kernels_it_was_fitted_on(library, kernels):
+    K = as_library(library, kernels.copy())
+    model = SimpleMKKM(4, random_state=0).fit(K)
+    new = as_library(library, kernels[:, :20].copy())
+    before = to_host(model.transform(new))
+    K *= 0.0
+    assert np.array_equal(to_host(model.transform(new)), before)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_nothing_of_the_kernels_stays_in_a_model(library, kernels):
+    model = SimpleMKKM(4, random_state=0).fit(as_library(library, kernels))
+    extension = model._extension
+    held = [model.embedding_, *extension.projections]
+    held += [standard.diagonal for standard in extension.standards]
+    for array in held:
+        if library in ("torch", "cuda"):
+            assert array.untyped_storage().nbytes() <= 2 * array.nbytes
+        elif library == "numpy":
+            base = array if array.base is None else array.base
+            assert base.nbytes <= 2 * array.nbytes
+        assert max(array.shape) == 240
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+def test_a_copied_model_and_bank_stay_where_they_are(library):
+    views = as_library(library, blob_views(np.random.default_rng(0))[0])
+    model = SimpleMKKM(4, random_state=0).fit(views)
+    assert is_foreign(copy.copy(model).embedding_)
+    assert all(map(is_foreign, copy.copy(model.bank_).views_.values()))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_random_numbers_are_the_same_everywhere(library):
+    found = to_host(noise((300, 7), 3, as_library(library, np.zeros(1))))
+    expected = noise((300, 7), 3, np.zeros(1))
+    assert np.array_equal(found, expected)
+    # And random: no column resembles another, nor another seed's; zero mean, variance one.
+    beside = np.hstack([expected, noise((300, 7), 4, np.zeros(1))])
+    assert np.abs(np.corrcoef(beside.T) - np.eye(14)).max() < 0.25
+    many = noise((20_000, 5), 0, np.zeros(1))
+    assert np.abs(many.mean(axis=0)).max() < 0.03
+    assert many.var(axis=0) == pytest.approx(np.ones(5), abs=0.03)
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+def test_no_new_samples_are_no_labels(library, kernels):
+    model = SimpleMKKM(4, random_state=0).fit(as_library(library, kernels))
+    assert model.predict(as_library(library, kernels[:, :0])).shape == (0,)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_that_are_not_numbers_are_not_clustered(library):
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    rows[4, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        discretize(as_library(library, rows), 3, random_state=0)
+
+
+@pytest.mark.parametrize("like", ["cuda", [1.0], None.__class__])
+def test_what_is_no_array_says_no_place(like):
+    with pytest.raises(TypeError, match="is no array"):
+        to_device(np.ones((3, 2)), like=like)
+
+
+@pytest.mark.parametrize("dtype", [None, "float32"])
+def test_complex_views_are_not_taken_for_real_ones(dtype):
+    with pytest.raises(TypeError, match="pass real"):
+        to_device(np.ones((3, 4)) * 1j, like=np.empty(0), dtype=dtype)
+
+
+@needs_torch
+def test_half_precision_and_gradients_pass_the_doors(kernels):
+    import torch
+
+    K = torch.asarray(kernels)
+    model = SimpleMKKM(4, random_state=0).fit(K)
+    own = torch.ones((3, 5), dtype=torch.bfloat16)
+    assert model.predict(K[:, :5, :], self_similarity=own).shape == (5,)
+    moved = to_device(K.clone().requires_grad_(), "cpu", dtype="float32")
+    assert not moved.requires_grad
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.mixed_kernel(K, samples=torch.arange(4)).shape == (4, 4)
+
+
+@needs_torch
+@pytest.mark.parametrize("on_the_fly", [False, True])
+def test_new_views_are_compared_where_the_training_views_are(on_the_fly):
+    views, _ = blob_views(np.random.default_rng(0))
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, on_the_fly=on_the_fly)
+    there, here = as_library("torch", views), views
+    model = SimpleMKKM(4, kernels=bank, random_state=0).fit(there)
+    assert place(model.transform(here)) == place(there[0])
+    assert np.array_equal(model.predict(here), model.labels_)
+    back = SimpleMKKM(4, kernels=bank, random_state=0).fit(here)
+    assert place(back.transform(there)) == "NumPy"
+    assert np.array_equal(back.predict(there), back.labels_)
