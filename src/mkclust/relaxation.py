@@ -11,6 +11,7 @@ from mkclust.linalg import (
     namespace,
     noise,
     orthonormalize,
+    side_by_side,
     to_device,
     to_host,
     top_eigenpairs,
@@ -330,11 +331,6 @@ def judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> R
     distance[distance == 0] = 1
     error = float((lengths**2 / distance).sum())
     return Relaxation(n_clusters, vectors, products, values, error, residuals)
-
-
-def side_by_side(*blocks: Array) -> Array:
-    """Return the columns of several thin matrices as one."""
-    return namespace(*blocks).concat(blocks, axis=1)
 
 
 def sum_of_squares(array: Array) -> float:

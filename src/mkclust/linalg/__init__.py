@@ -10,6 +10,7 @@ from mkclust.linalg.algebra import (
     orthonormalize,
     polar_factor,
     psd_part,
+    side_by_side,
     top_eigenpairs,
 )
 from mkclust.linalg.arrays import (
@@ -61,6 +62,7 @@ __all__ = [
     "rounding_of",
     "scaled_sum",
     "set_diagonal",
+    "side_by_side",
     "to_device",
     "to_host",
     "top_eigenpairs",

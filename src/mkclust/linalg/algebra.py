@@ -24,6 +24,11 @@ FEW_POSITIVE = 0.125
 NULL_TOLERANCE = 1e-10
 
 
+def side_by_side(*blocks: Array) -> Array:
+    """Return the columns of several thin matrices as one."""
+    return namespace(*blocks).concat(blocks, axis=1)
+
+
 def captured(products: Array, H: Array) -> Float:
     """Return ``Tr(H^T K_p H)`` for every kernel, from the products K_p H, (m, n, b)."""
     return to_host(namespace(H).sum(products * H, axis=(1, 2)))

@@ -8,7 +8,17 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg import astype, empty, is_foreign, namespace, on_host, ranges, to_device, zeros
+from mkclust.linalg import (
+    astype,
+    empty,
+    is_foreign,
+    namespace,
+    on_host,
+    pick,
+    ranges,
+    to_device,
+    zeros,
+)
 from mkclust.types import Array, Float
 
 # Rows of similarities that are projected at a time, on a host and on a device.
@@ -142,6 +152,23 @@ class Standard:
         if self.row_means is None:
             return self.diagonal
         return self.diagonal - 2 * self.row_means + self.mean
+
+    def entries(self, part: Array, rows: Any, columns: Any) -> Array:
+        """Return entries of some rows and columns, centered and scaled, as a copy in float64."""
+        xp = namespace(part)
+        part = xp.astype(part, xp.float64)
+        if self.row_means is not None:
+            part -= pick(self.row_means, rows)[:, None]
+            part -= pick(self.row_means, columns) - self.mean
+        if self.scale is not None:
+            part *= pick(self.scale, rows)[:, None]
+            part *= pick(self.scale, columns)
+        return part
+
+    def thin(self, V: Array) -> Array:
+        """Return what the kernel as it came is multiplied with in place of V, (n, b)."""
+        Y = V if self.scale is None else V * self.scale[:, None]
+        return Y if self.row_means is None else Y - namespace(Y).mean(Y, axis=0)
 
     def constant_self_similarity(self) -> float | None:
         """Return the self-similarity all training samples share, or None where they differ."""

@@ -83,13 +83,9 @@ class StandardizedKernel:
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         scale, centered = self.standard.scale, self.standard.row_means is not None
-        xp = namespace(X)
-        Y = X if scale is None else X * scale[:, None]
+        Y = _product(self.matrix, self.standard.thin(X))
         if centered:
-            Y = Y - xp.mean(Y, axis=0)
-        Y = _product(self.matrix, Y)
-        if centered:
-            Y = Y - xp.mean(Y, axis=0)
+            Y = Y - namespace(Y).mean(Y, axis=0)
         if scale is not None:
             Y = Y * scale[:, None]
         return Y + self.diagonal_shift[:, None] * X if self.shift else Y
@@ -102,14 +98,7 @@ class StandardizedKernel:
         """Return the entries of some rows and columns."""
         part = pick(pick(self.matrix, rows), columns, axis=1)
         part = part.toarray() if scipy.sparse.issparse(part) else part
-        part = namespace(part).astype(part, namespace(part).float64)  # a copy in any case
-        standard = self.standard
-        if standard.row_means is not None:
-            part -= pick(standard.row_means, rows)[:, None]
-            part -= pick(standard.row_means, columns) - standard.mean
-        if standard.scale is not None:
-            part *= pick(standard.scale, rows)[:, None]
-            part *= pick(standard.scale, columns)
+        part = self.standard.entries(part, rows, columns)
         if self.shift:
             everyone = to_device(np.arange(self.shape[0]), part)
             same = pick(everyone, rows)[:, None] == pick(everyone, columns)

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from mkclust.blocks import Blocks, LocalBlocks
 from mkclust.blocks.base import add, check_finite
-from mkclust.linalg import astype, free_bytes, namespace, ranges, to_host
+from mkclust.linalg import astype, free_bytes, namespace, ranges, side_by_side, to_host
 from mkclust.memory import compressed_bytes, require_memory
 from mkclust.stack.base import Standard
 from mkclust.stack.dense import DenseStack, StandardizedKernel
@@ -148,7 +148,7 @@ def compress(
         return plain.of(block)
 
     if isinstance(blocks, LocalBlocks) and 8 * n * ends[-1] <= room:
-        kept = blocks.map(lambda block, start: _side_by_side(transformed(block, start)))
+        kept = blocks.map(lambda block, start: side_by_side(*transformed(block, start)))
         parts = {name: kept[:, a:b] for name, (a, b) in zip(names, pairwise(ends), strict=True)}
         blocks = LocalBlocks(parts, block_rows=height)
         plain = Features([FunctionTransformer()] * len(maps))
@@ -178,13 +178,13 @@ def compress(
         in_place = replace(features, maps=plain.maps)
         for rows in ranges(n, height):
             some = {name: F[rows, :] for name, F in parts.items()}
-            kept[rows, :] = _side_by_side(in_place.of(some))
+            kept[rows, :] = side_by_side(*in_place.of(some))
         training = plain
 
     def products(block: dict[str, Array], _: int) -> Any:
         total = None
         for part, _ in cut(block, 0, ends[-1]):
-            F = astype(_side_by_side(training.of(part)), "float64")
+            F = astype(side_by_side(*training.of(part)), "float64")
             total = add(total, F.T @ F)
         return total
 
@@ -215,11 +215,6 @@ def require_products(n_columns: int, n_views: int, advice: str) -> None:
         f"multiplying the {n_columns} features of {n_views} views with each other",
         f"{advice}, or fewer views",
     )
-
-
-def _side_by_side(features: Sequence[Array]) -> Array:
-    """Put the features of all views side by side."""
-    return namespace(*features).concat(features, axis=1)
 
 
 def _column_sums(F: Array) -> Array:

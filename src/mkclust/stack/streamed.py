@@ -116,24 +116,6 @@ def _in_order(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     return samples[order], np.argsort(order)
 
 
-def _standardized(part: Array, standard: Standard, rows: Any, columns: Any) -> Array:
-    """Return entries of some rows and columns, centered and scaled."""
-    part = namespace(part).astype(part, namespace(part).float64)  # a copy in any case
-    if standard.row_means is not None:
-        part -= pick(standard.row_means, rows)[:, None]
-        part -= pick(standard.row_means, columns) - standard.mean
-    if standard.scale is not None:
-        part *= pick(standard.scale, rows)[:, None]
-        part *= pick(standard.scale, columns)
-    return part
-
-
-def _thin(V: Array, standard: Standard) -> Array:
-    """Return what a kernel as it came is multiplied with in place of V."""
-    Y = V if standard.scale is None else V * standard.scale[:, None]
-    return Y if standard.row_means is None else Y - namespace(Y).mean(Y, axis=0)
-
-
 def _products(blocks: Sequence[Array], thin: list[Array]) -> Iterator[tuple[int, Array]]:
     """Multiply some rows of every kernel with its thin matrix, in the rows' own precision."""
     for p, (block, Y) in enumerate(zip(blocks, thin, strict=True)):
@@ -162,7 +144,7 @@ class StreamedCombination:
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         xp, n = namespace(X), self.shape[0]
-        thin = [_thin(X, standard) for standard in self.standards]
+        thin = [standard.thin(X) for standard in self.standards]
         ones = zeros((n,), X) + 1.0
         scales = xp.stack([ones if s.scale is None else s.scale for s in self.standards])
         outer = to_device(self.coefficients[:, None], X) * scales
@@ -191,7 +173,7 @@ class StreamedCombination:
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
             for c, block, standard in zip(coefficients, blocks, self.standards, strict=True):
-                found[rows, :] += c * _standardized(block, standard, rows, slice(None))
+                found[rows, :] += c * standard.entries(block, rows, slice(None))
 
         sweep(self.source, take)
         return found
@@ -279,7 +261,7 @@ class StreamedStack:
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         xp = namespace(V)
-        thin = [_thin(V, standard) for standard in self.standards]
+        thin = [standard.thin(V) for standard in self.standards]
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
@@ -311,7 +293,7 @@ class StreamedStack:
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
             xp, pairs = namespace(blocks[0]), zip(blocks, self.standards, strict=True)
-            wide = [_standardized(block, s, rows, slice(None)) for block, s in pairs]
+            wide = [s.entries(block, rows, slice(None)) for block, s in pairs]
             parts = [xp.reshape(part, (-1,)) for part in wide]
             if is_foreign(parts[0]):  # one number at a time would wait for the device each time
                 flat = xp.stack(parts)
@@ -339,13 +321,13 @@ class StreamedStack:
 
         def place(rows: slice, blocks: Sequence[Array]) -> None:
             for p, (block, standard) in enumerate(zip(blocks, self.standards, strict=True)):
-                found[p, rows, :] = _standardized(block, standard, wanted[rows], wanted)
+                found[p, rows, :] = standard.entries(block, wanted[rows], wanted)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
             here = slice(*np.searchsorted(rising, [rows.start, rows.stop]).tolist())
             for p, (block, standard) in enumerate(zip(blocks, self.standards, strict=True)):
                 part = pick(pick(block, rising[here] - rows.start), wanted, axis=1)
-                found[p, here, :] = _standardized(part, standard, rising[here], wanted)
+                found[p, here, :] = standard.entries(part, rising[here], wanted)
 
         source: Any = self.source
         if samples is None or hasattr(source, "among"):
