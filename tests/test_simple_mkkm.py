@@ -147,7 +147,7 @@ def test_objectives_fall_and_lower_bounds_rise(solver, n):
     assert solution.history[-1] == pytest.approx(solution.objective, rel=1e-6)
     assert solution.history[-1] >= solution.lower_bound
     gap = (solution.history[-1] - solution.lower_bounds[-1]) / solution.objective
-    assert gap == pytest.approx(solution.gap, abs=1e-9)
+    assert gap - 1e-9 <= solution.gap <= 1e-6
 
 
 def test_a_duplicated_kernel_halves_its_copies_share_of_the_mix():

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse.linalg
 
 from conftest import gaussian_kernels
-from mkclust.relaxation import MAX_SCOUT_STEPS, relax
+from mkclust.proof import MAX_STEPS, relax_from
+from mkclust.relaxation import relax
 from mkclust.stack import as_stack
 from mkclust.subspace import search
 from mkclust.surfaces import CuttingSurfaces
@@ -48,9 +49,9 @@ def test_a_good_start_needs_no_iterations():
     operator = Counted(as_stack(kernels).combine(np.full(3, 1 / 9)))
     found = relax(operator, 4, tol=1e-6)
     operator.n_products = 0
-    again = relax(operator, 4, tol=1e-6, start=found.vectors, thorough=True)
+    again = relax_from(operator, 4, tol=1e-6, start=found.vectors)
     # One product for the start, and what the look for missed eigenvectors takes.
-    assert operator.n_products <= 2 + MAX_SCOUT_STEPS
+    assert operator.n_products <= 2 + MAX_STEPS
     assert again.value == pytest.approx(found.value, rel=1e-12)
 
 
@@ -62,7 +63,7 @@ def test_looking_for_missed_eigenvectors_ends_and_leaves_an_orthonormal_basis(dt
     stack = as_stack(kernels, center=False)
     start = relax(stack.combine(np.array([0.5, 0.5])), 5, tol=1e-12).vectors
     operator = stack.combine(np.array([0.1, 0.9]))
-    found = relax(operator, 5, tol=1e-12, start=start, thorough=True)
+    found = relax_from(operator, 5, tol=1e-12, start=start)
     vectors = found.vectors
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(vectors.shape[1]), atol=1e-10)
     largest = np.linalg.eigvalsh(operator.dense())[-5:].sum()

@@ -20,9 +20,9 @@ from mkclust.types import Array, Float
 
 # Iterations without progress after which rounding is taken to have set a limit.
 PATIENCE = 5
-# Random vectors sent to look outside a subspace, and how many products each takes.
-N_SCOUTS = 8
-MIN_SCOUT_STEPS, MAX_SCOUT_STEPS = 4, 16
+# Blocks of vectors that a Krylov space holds before it is restarted; where eigenvalues lie so
+# close together that it gets nowhere, more of them.
+KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,10 @@ class Anchor:
         """Return what the anchor adds to the kernel's products with V, (n, b)."""
         return self.vectors @ (self.strength * self.overlap(vectors))
 
+    def added_to(self, M: Array) -> Array:
+        """Return a matrix with the anchor added, (n, n)."""
+        return M + self.strength * (self.vectors @ self.vectors.T)
+
     def offset(self, vectors: Array) -> float:
         """Return what the anchor adds to the alignment with orthonormal vectors."""
         return self.strength * sum_of_squares(self.overlap(vectors))
@@ -135,8 +139,7 @@ class Anchored:
 
     def dense(self) -> Array:
         """Write the entries out, (n, n)."""
-        H = self.anchor.vectors
-        return self.operator.dense() + self.anchor.strength * (H @ H.T)
+        return self.anchor.added_to(self.operator.dense())
 
 
 def relax(
@@ -145,7 +148,6 @@ def relax(
     *,
     tol: float,
     start: Array | None = None,
-    thorough: bool = False,
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
@@ -158,9 +160,8 @@ def relax(
     tol : float
         Relative error allowed in the sum of the k largest eigenvalues.
     start : array of shape (n_samples, b), default=None
-        Orthonormal vectors to start from, such as those of a similar kernel.
-    thorough : bool, default=False
-        Look for eigenvectors that the start may have missed.
+        Orthonormal vectors to start from, such as those of a similar kernel; what they miss, they
+        may go on missing (`mkclust.proof.relax_from` searches for it).
 
     Returns
     -------
@@ -171,14 +172,7 @@ def relax(
     if width >= n:
         return relax_whole(operator.dense(), n_clusters)
     vectors = _complete(operator, start, width)
-    found = improve(operator, ritz(operator, vectors, n_clusters), tol)
-    while thorough and (missed := strays(operator, found, tol)) is not None:
-        # They may lean on the guard vectors, which are among those found.
-        vectors = side_by_side(found.vectors, orthonormalize(missed, found.vectors))
-        known, found = found, improve(operator, ritz(operator, vectors, n_clusters), tol)
-        if found.value <= known.value + tol * abs(known.value):
-            break  # what was found is rounding: in single precision it never ends
-    return found
+    return improve(operator, ritz(operator, vectors, n_clusters), tol)
 
 
 class Progress:
@@ -237,11 +231,16 @@ def ritz(operator: Any, vectors: Array, n_clusters: int) -> Relaxation:
 
 
 def improve(
-    operator: Any, start: Relaxation, tol: float, *, max_products: int = sys.maxsize
+    operator: Any,
+    start: Relaxation,
+    tol: float,
+    *,
+    max_products: int = sys.maxsize,
+    n_blocks: int = KRYLOV_BLOCKS,
 ) -> Relaxation:
     """Improve leading eigenvectors by block Krylov steps with one matrix (thick restarts)."""
     current, (n, width) = start, start.vectors.shape
-    capacity = 4 * width
+    capacity = max(KRYLOV_BLOCKS * width, min(n_blocks * width, n // 4))
     rows, images = empty((capacity, n), start.vectors), empty((capacity, n), start.vectors)
     T = np.zeros((capacity, capacity))
     size, progress = capacity, Progress()
@@ -267,56 +266,6 @@ def improve(
         turn = to_device(S.T, rows)
         vectors, products = (turn @ rows[:size, :]).T, (turn @ images[:size, :]).T
         current = judged(vectors, products, values, start.n_clusters)
-
-
-def strays(operator: Any, found: Relaxation, tol: float) -> Array | None:
-    """Look for eigenvectors that belong to the k leading ones and are not among them.
-
-    Residuals cannot tell of them: a subspace that the matrix maps into itself has none, whatever
-    lies beside it. So the guard vectors and some random ones are iterated in the complement of the
-    k vectors found, until the largest Ritz value there is above the k-th eigenvalue, or clearly
-    below. Finding none is strong evidence, not proof.
-
-    Parameters
-    ----------
-    operator : Operator
-        The kernel.
-    found : Relaxation
-        What counts as the k leading ones so far, with guard vectors.
-    tol : float
-        Relative error of the eigenvalue sum that may go unnoticed.
-
-    Returns
-    -------
-    array of shape (n_samples, b) or None
-        Orthonormal vectors to take in, None where there is nothing to find.
-    """
-    n, k = operator.shape[0], found.n_clusters
-    xp, like = namespace(found.vectors), found.vectors
-    level = found.eigenvalues[k - 1] + tol * found.value / k
-    scouts = operator @ noise((n, N_SCOUTS), 1, like)
-    new = orthonormalize(side_by_side(found.vectors[:, k:], scouts), found.vectors[:, :k])
-    rows = empty((k + new.shape[1] * MAX_SCOUT_STEPS, n), like)
-    images = empty((rows.shape[0] - k, n), like)
-    rows[:k, :], size = found.vectors[:, :k].T, k
-    for step in range(MAX_SCOUT_STEPS):
-        if not new.shape[1]:
-            break  # no other direction can be reached
-        image = operator @ new
-        end = size + new.shape[1]
-        rows[size:end, :], images[size - k : end - k, :] = new.T, image.T
-        size = end
-        T = to_host(rows[k:size, :] @ images[: size - k, :].T)
-        values, S = top_eigenpairs((T + T.T) / 2, min(N_SCOUTS, size - k), like)
-        if values[0] > level:
-            return (to_device(S[:, values > level].T, like) @ rows[k:size, :]).T
-        leading = to_device(S[:, 0], like) @ images[: size - k, :]
-        leading = leading - (rows[:size, :] @ leading) @ rows[:size, :]
-        clear = values[0] + float(xp.linalg.vector_norm(leading)) < level
-        if clear and step + 1 >= MIN_SCOUT_STEPS:
-            break
-        new = orthonormalize(image, rows[:size, :].T)
-    return None
 
 
 def judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:

@@ -39,7 +39,9 @@ class CuttingSurfaces:
     # A surface with a smaller share supports nothing; keeping it only slows the mixture down.
     NEGLIGIBLE = 1e-14
 
-    def __init__(self, n_kernels: int):
+    def __init__(self, n_kernels: int, rounding: float = 0.0):
+        # By so much, relatively, alignments may have been rounded up, and the bound with them.
+        self._rounding = rounding
         self.weights: Float = np.full(n_kernels, 1 / n_kernels)
         self.lower_bound = 0.0
         self.n_evaluations = 0
@@ -64,7 +66,8 @@ class CuttingSurfaces:
             self._offsets = self._offsets[kept]
             self._shares /= self._shares.sum()
         self.weights, bound = best_response(self._shares @ self._alignments)
-        self.lower_bound = max(self.lower_bound, bound + float(self._shares @ self._offsets))
+        bound = (bound + float(self._shares @ self._offsets)) * (1 - self._rounding)
+        self.lower_bound = max(self.lower_bound, bound)
 
     def minimize(
         self, evaluate: Callable[[Float], Evaluation], tol: float, max_evaluations: int = 200

@@ -13,9 +13,16 @@ __all__ = [
     "available_bytes",
     "compressed_bytes",
     "estimate_memory",
+    "fits",
     "kernel_bytes",
     "require_memory",
 ]
+
+
+def fits(n_bytes: int, *, there: int | None = None) -> bool:
+    """Return whether so much memory is available, on a device or, by default, on the host."""
+    there = available_bytes() if there is None else there
+    return there is None or n_bytes <= there
 
 
 def require_memory(n_bytes: int, purpose: str, advice: str, *, there: int | None = None) -> None:
@@ -39,7 +46,7 @@ def require_memory(n_bytes: int, purpose: str, advice: str, *, there: int | None
     """
     memory = "memory" if there is None else "the device's memory"
     there = available_bytes() if there is None else there
-    if there is not None and n_bytes > there:
+    if there is not None and not fits(n_bytes, there=there):
         raise MemoryError(
             f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(there)} are there: "
             f"{advice}"

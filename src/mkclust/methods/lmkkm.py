@@ -25,7 +25,8 @@ from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.parameters import Allowed, Number
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import training_stack
-from mkclust.relaxation import Relaxation, relax
+from mkclust.proof import relax_from
+from mkclust.relaxation import Relaxation
 from mkclust.row_simplex import RowMinimum, minimize_over_rows
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
@@ -167,13 +168,8 @@ class _Localized(ABC):
     def relax(self, theta: Array) -> Relaxation:
         """Return the leading eigenvectors of the mix."""
         self.theta = theta
-        found = relax(
-            _Matrix(self.mix(theta)),
-            self.n_clusters,
-            tol=EIGEN_TOLERANCE,
-            start=self.start,
-            # Random vectors meet every eigenvector; those of another mix may miss some.
-            thorough=self.start is not None,
+        found = relax_from(
+            _Matrix(self.mix(theta)), self.n_clusters, tol=EIGEN_TOLERANCE, start=self.start
         )
         self.start = found.vectors
         return found

@@ -8,8 +8,10 @@ import numpy as np
 
 from mkclust.linalg import captured
 from mkclust.methods.solution import Solution
-from mkclust.relaxation import Relaxation, relax
+from mkclust.proof import HIGHEST_PROBABILITY, Certificate, certify, relax_from
+from mkclust.relaxation import Relaxation
 from mkclust.stack import KernelStack
+from mkclust.subspace import entries_of_combination
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.
@@ -62,16 +64,53 @@ class Mixture:
         self._operator = self.stack.combine(coefficients, out=self._operator)
         if self._eigensolver is not None:
             return self._eigensolver(self._operator, self.n_clusters)
-        found = relax(
-            self._operator,
-            self.n_clusters,
-            tol=self.tol,
-            start=self._start,
-            # Random vectors meet every eigenvector; those of another mix may miss some.
-            thorough=self._start is not None,
-        )
+        found = relax_from(self._operator, self.n_clusters, tol=self.tol, start=self._start)
         self._start = found.vectors
         return found
+
+    def certify(
+        self, relaxation: Relaxation, coefficients: Float, room: float, *, prove: bool = True
+    ) -> Certificate:
+        """Return how it is known that no leading eigenvector of a mix was missed.
+
+        Parameters
+        ----------
+        relaxation : Relaxation
+            The eigenvectors.
+        coefficients : ndarray of shape (n_kernels,)
+            Those of the mix.
+        room : float
+            By how much the sum of their eigenvalues may be too small.
+        prove : bool, default=True
+            Whether to prove where a search does not tell and the kernels are in memory.
+
+        Returns
+        -------
+        Certificate
+            Open where something was missed, or where nothing could be told.
+        """
+        if relaxation.residuals is None:
+            return Certificate("proved", 0.0)  # by a dense eigendecomposition
+        self.n_passes += 1
+        self._operator = self.stack.combine(coefficients, out=self._operator)
+        in_memory = getattr(self.stack, "combining_pays", True)
+        certificate, missed = certify(
+            relaxation,
+            room,
+            operator=self._operator,
+            entries=lambda: entries_of_combination(self.stack, coefficients, self._operator),
+            proof="last" if prove and in_memory else "never",
+            rounding=self.stack.precision,
+        )
+        if certificate is not None:
+            return certificate
+        if missed is None or missed.vectors is not None:
+            return Certificate("open", relaxation.error)
+        if not in_memory:
+            return Certificate("searched", room)
+        if missed.probability <= HIGHEST_PROBABILITY:
+            return Certificate("searched", room, missed.probability)
+        return Certificate("open", relaxation.error)
 
     def alignments(self, partition: Relaxation) -> Float:
         """Return ``Tr(H^T K_p H)`` for every kernel."""

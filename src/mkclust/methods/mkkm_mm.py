@@ -1,5 +1,6 @@
 """MKKM-MM: the partition that is best for the kernels it explains worst."""
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -132,8 +133,17 @@ def solve_mkkm_mm_saddle(
             break
         theta = shortest / upper[-1]
     theta, relaxation = best
+    room = tol * upper[-1] - max(upper[-1] - lower[-1], 0.0) if converged else tol * upper[-1]
+    certificate = mixture.certify(relaxation, theta, room)
     return mixture.solution(
-        relaxation, theta, theta, lower, converged, len(lower), upper_bounds=np.array(upper)
+        replace(relaxation, error=certificate.error),
+        theta,
+        theta,
+        lower,
+        converged and certificate.kind != "open",
+        len(lower),
+        upper_bounds=np.array(upper),
+        certificate=certificate,
     )
 
 
@@ -190,6 +200,9 @@ class MKKMMM(InductiveClusterer):
         one where it is not the last; for the saddle point the best so far, rising.
     duality_gap_ : float
         Only for the saddle point: relative distance of the objective to its maximum at most.
+    certificate_ : str
+        Only for the saddle point: how it is known that no eigenvector was missed, as SimpleMKKM
+        tells it.
     {notes}
 
     References
@@ -259,4 +272,6 @@ class MKKMMM(InductiveClusterer):
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate of a saddle point."""
-        return {"duality_gap_": solution.gap} if self.solver == "saddle" else {}
+        if self.solver != "saddle":
+            return {}
+        return {"duality_gap_": solution.gap, "certificate_": str(solution.certificate)}

@@ -1,12 +1,14 @@
 """Reduced gradient descent on the weights: the paper's Algorithm 1, and the routine released."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
+from mkclust.proof import Certificate
 from mkclust.relaxation import Relaxation
 from mkclust.simplex import longest_step, reduced_direction
 from mkclust.surfaces import CuttingSurfaces
@@ -25,6 +27,7 @@ def solve_reduced_gradient(
     tol: float = 1e-6,
     max_iter: int = 200,
     stopping: Literal["gap", "step"] = "gap",
+    prove: bool | Literal["auto"] = "auto",
     line_search: Literal["armijo", "golden"] = "armijo",
     released: bool = False,
     eta: float = 1e-3,
@@ -47,6 +50,9 @@ def solve_reduced_gradient(
         Number of descent steps at which to give up.
     stopping : {"gap", "step"}, default="gap"
         Stop at the gap, or as the paper does when no weight changes by more than 1e-4.
+    prove : bool or "auto", default="auto"
+        Whether to prove, by a Cholesky factorization, that no eigenvector was missed at the end
+        where a random search cannot tell; False only searches.
     line_search : {"armijo", "golden"}, default="armijo"
         Backtracking until Armijo's rule holds, as the paper says, or a golden section search.
     released : bool, default=False
@@ -74,7 +80,7 @@ def solve_reduced_gradient(
         return _descend_as_released(evaluate, start, eta, max_iter)
     search = {"armijo": _armijo, "golden": _golden}[line_search]
     gamma, partition = start, evaluate(start)
-    baseline, surfaces = partition, CuttingSurfaces(stack.n_kernels)
+    baseline, surfaces = partition, CuttingSurfaces(stack.n_kernels, 2 * stack.precision)
     history, bounds, step, converged = [partition.value], [], None, False
     while True:
         alignments = evaluate.alignments(partition)
@@ -94,7 +100,19 @@ def solve_reduced_gradient(
         converged = stopping == "step" and bool(np.max(np.abs(step * direction)) <= PAPER_STEP)
         gamma, partition = gamma + step * direction, reached
         history.append(partition.value)
-    return evaluate.descended(gamma, partition, baseline, history, bounds, converged)
+    room = tol * partition.value
+    if stopping == "gap" and converged:
+        room -= max(partition.value - surfaces.lower_bound, 0.0)
+    certificate = evaluate.certify(partition, gamma**2, room, prove=bool(prove))
+    return evaluate.descended(
+        gamma,
+        replace(partition, error=certificate.error),
+        baseline,
+        history,
+        bounds,
+        converged and certificate.kind != "open",
+        certificate,
+    )
 
 
 class _Evaluator(Mixture):
@@ -111,6 +129,7 @@ class _Evaluator(Mixture):
         history: list[float],
         bounds: list[float],
         converged: bool,
+        certificate: Certificate | None = None,
     ) -> Solution:
         """Return what a descent found; its history begins with the uniform weights."""
         return self.solution(
@@ -122,6 +141,7 @@ class _Evaluator(Mixture):
             len(history) - 1,
             baseline=baseline,
             lower_bounds=np.array(bounds),
+            certificate=certificate,
         )
 
 

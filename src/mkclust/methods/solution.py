@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mkclust.proof import Certificate
 from mkclust.relaxation import Relaxation
 from mkclust.types import Array, Float
 
@@ -45,6 +46,8 @@ class Solution:
         Certified lower bounds on the global minimum.
     upper_bounds : ndarray of the shape of history, or None
         Certified upper bounds on the global maximum, where the objective is one.
+    certificate : Certificate or None
+        How the eigenvalue sum behind the bound is known, where the method has a bound.
     n_iter : int
         Number of iterations.
     n_passes : int
@@ -69,6 +72,7 @@ class Solution:
     baseline: Relaxation | None = None
     lower_bounds: Float | None = None
     upper_bounds: Float | None = None
+    certificate: Certificate | None = None
     n_iter: int = 0
     n_passes: int = 0
     anchor: float = 0.0

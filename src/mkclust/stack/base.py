@@ -36,6 +36,10 @@ class Operator(Protocol):
     def like(self) -> Array:
         """An array that says where the vectors live that this can be multiplied with."""
 
+    @property
+    def n_entries(self) -> int:
+        """Number of entries that a product reads."""
+
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
 

@@ -47,6 +47,11 @@ def _product(matrix: Array, X: Array) -> Array:
     return astype(thin.T @ matrix, "float64").T
 
 
+def _n_entries(matrix: Any) -> int:
+    """Return how many entries of a matrix are stored."""
+    return matrix.nnz if scipy.sparse.issparse(matrix) else matrix.shape[0] * matrix.shape[1]
+
+
 @dataclass(frozen=True)
 class StandardizedKernel:
     """One kernel, centered and scaled on the fly; the matrix itself is neither copied nor changed.
@@ -79,6 +84,11 @@ class StandardizedKernel:
     def like(self) -> Array:
         """An array that says where the vectors live."""
         return getattr(self.matrix, "like", self.matrix)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries that a product reads."""
+        return _n_entries(self.matrix)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
@@ -132,6 +142,11 @@ class Combination:
     def like(self) -> Array:
         """An array that says where the vectors live."""
         return getattr(self.matrix, "like", self.matrix)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries that a product reads."""
+        return _n_entries(self.matrix)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""

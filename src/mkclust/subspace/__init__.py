@@ -5,13 +5,15 @@ found in a subspace of a few dozen to a few hundred dimensions. All this asks of
 products with thin matrices.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from mkclust.linalg import (
     captured,
+    free_bytes,
     noise,
     orthonormalize,
     pick,
@@ -19,7 +21,19 @@ from mkclust.linalg import (
     to_host,
     top_eigenpairs,
 )
+from mkclust.memory import fits
+from mkclust.proof import (
+    DOUBLE,
+    HIGHEST_PROBABILITY,
+    PASSING_PROBABILITY,
+    Certificate,
+    certify,
+    find_missed_eigenvectors,
+    prove,
+)
 from mkclust.relaxation import (
+    KRYLOV_BLOCKS,
+    MANY_KRYLOV_BLOCKS,
     Anchor,
     Anchored,
     Progress,
@@ -29,7 +43,6 @@ from mkclust.relaxation import (
     relax,
     relax_whole,
     ritz,
-    strays,
 )
 from mkclust.subspace.basis import Basis, alignments
 from mkclust.surfaces import CuttingSurfaces, Evaluation
@@ -54,6 +67,16 @@ NEAR_UNIFORM = 0.3
 LITTLE_MOVED = 1e-3
 # Samples, for each cluster, that the first weights are learned from, and how many at least.
 COARSE_SAMPLES, FEWEST_COARSE_SAMPLES = 5, 100
+# A proof is tried unasked where its n / 6 columns of multiplications are at most this share of
+# those of the solve, and those of the search that it replaces.
+PROOF_SHARE, SEARCH_COLUMNS = 0.3, 128
+# How often vectors are improved further where they are too poor for a proof or a search to tell.
+MAX_REFINEMENTS = 2
+# Up to so many samples, problems whose eigenvalues lie too close together for a subspace are solved
+# by dense eigendecompositions.
+MOST_SAMPLES_WHOLE = 2000
+# How long kernels that are read anew for each product are searched for missed eigenvectors.
+STREAMED_SEARCH_STEPS = 16
 
 
 @dataclass(frozen=True)
@@ -74,6 +97,8 @@ class Search:
         Whether the certified relative gap is below the tolerance.
     n_passes : int
         How often every kernel was read.
+    certificate : Certificate
+        How it is known that no eigenvector was missed.
     anchor : Anchor or None
         What was added to the combination; the relaxation is that of the sum.
     """
@@ -84,6 +109,7 @@ class Search:
     history: Float
     converged: bool
     n_passes: int
+    certificate: Certificate
     anchor: Anchor | None = None
 
 
@@ -96,6 +122,7 @@ def search(
     max_iter: int,
     anchor: float = 0.0,
     baseline: Relaxation | None = None,
+    prove: bool | Literal["auto"] = "auto",
 ) -> Search:
     r"""Find the weights and the eigenvectors of their combination together.
 
@@ -106,10 +133,10 @@ def search(
     problem restricted to V is solved to about the accuracy that V deserves; then V is expanded by
     the leading eigenvectors of the combination just found, computed with products of that one
     matrix alone, or by their residuals where the kernels are not in memory and a combination is no
-    matrix either (``stack.combining_pays`` is False). Alignments measured in V belong to vectors of
-    full length, so the surfaces they make stay valid however V changes: the lower bound is exact.
-    The upper bound is the eigenvalue sum found plus what its residuals leave open, and before it is
-    believed, random vectors look outside V for eigenvectors that were missed.
+    matrix either. Alignments measured in V belong to vectors of full length, so the surfaces they
+    make stay valid however V changes: the lower bound is exact. The upper bound is the eigenvalue
+    sum found plus what may be missing from it, which is proved or searched for (`mkclust.proof`)
+    before it is believed.
 
     Parameters
     ----------
@@ -128,84 +155,324 @@ def search(
         c is so many times the mean of its k largest eigenvalues.
     baseline : Relaxation, default=None
         The partition of the uniform combination, where it is known.
+    prove : bool or "auto", default="auto"
+        Whether to prove by a factorization that no eigenvector was missed, "auto" where that takes
+        a fraction of the solve, or where a search does not tell.
 
     Returns
     -------
     Search
     """
-    width = block_width(stack.n_samples, n_clusters)
-    if width >= stack.n_samples:
+    n = stack.n_samples
+    if block_width(n, n_clusters) >= n:
         return _search_whole(stack, n_clusters, surfaces, tol, max_iter, anchor, baseline)
-    # Where a combination is no matrix, its products cost as much as those of all kernels, which
-    # tell more: then the basis is expanded by residuals, and the combination is seldom asked.
-    lazy = not getattr(stack, "combining_pays", True)
-    basis, progress = Basis(stack, width), Progress()
-    combined = np.full(stack.n_kernels, 1 / stack.n_kernels)
-    operator = stack.combine(combined**2)
-    baseline_tol = ANCHOR_TOLERANCE if anchor else BASELINE_TOLERANCE
-    if lazy:
-        baseline = _start(basis, combined, n_clusters, baseline_tol, baseline)
-    elif baseline is None:
-        baseline = relax(operator, n_clusters, tol=baseline_tol)
-    n_passes = basis.n_passes if lazy else 1
-    anchored = _anchor(baseline, anchor)
-    basis.draw_to(anchored)
-    weights = surfaces.weights = _coarse_weights(stack, n_clusters, anchored)
-    vectors = None if lazy else baseline.vectors
-    far = np.max(np.abs(weights / combined - 1)) > NEAR_UNIFORM
-    if far:
-        combined, operator = weights, stack.combine(weights**2, out=operator)
-        n_passes += not lazy
-    target = _with_anchor(operator, anchored)
-    if not lazy and (far or anchored is not None):
-        start = ritz(target, baseline.vectors, n_clusters)
-        found = improve(target, start, FIRST_VECTORS_TOLERANCE)
-        # Two partitions tell the kernels apart better than one.
-        vectors = orthonormalize(side_by_side(found.vectors, baseline.vectors))
-    history: list[tuple[float, float]] = []
-    error, converged = FIRST_TOLERANCE, False
-    while True:
-        if vectors is not None:
-            # The first are eigenvectors; later ones were made orthonormal to the basis.
-            basis.expand(vectors, weights, orthonormal=True)
-            n_passes += 1
-        weights, current = _solve_small(basis, surfaces, n_clusters, tol, error)
-        error, gap = current.error / current.value, current.gap_above(surfaces.lower_bound)
-        history.append((surfaces.lower_bound + gap * current.value, surfaces.lower_bound))
-        progress.note(gap)
-        last = len(history) >= max_iter or progress.stalled
-        if last and gap > tol:
-            break
-        if gap <= tol and not lazy:
-            # The last combination, a little enlarged, is above that of the weights that have moved
-            # a little since (kernels are positive semidefinite): where no eigenvector of the one
-            # was missed, none of the other was.
-            excess = _excess(weights, combined)
-            if excess <= LITTLE_MOVED and strays(Scaled(target, 1 + excess), current, tol) is None:
-                converged = True
-                break
-        if np.any(weights != combined):
-            combined, operator = weights, stack.combine(weights**2, out=operator)
-            target = _with_anchor(operator, anchored)
-            n_passes += not lazy
-        vectors = None
-        if gap > tol and lazy:
-            vectors = basis.residuals(current)
-        elif gap > tol:
-            inner_tol = float(np.clip(INNER_SHARE * error, 0.1 * tol, FIRST_TOLERANCE))
-            most = MOST_INNER_PRODUCTS if progress.waited else INNER_PRODUCTS
-            found = improve(target, current, inner_tol, max_products=most)
-            vectors = orthonormalize(found.vectors, basis.vectors)
-        if vectors is None or not vectors.shape[1]:
-            watched = Watched(target)
-            vectors = strays(watched, current, tol)
-            n_passes += lazy * watched.n_products
+    kind = _CombinedSearch if getattr(stack, "combining_pays", True) else _StreamedSearch
+    iteration = kind(stack, n_clusters, surfaces, tol, max_iter, prove)
+    found = iteration.run(anchor, baseline)
+    left = max_iter - len(found.history)
+    if found.converged or left <= 0 or not iteration.could_be_whole():
+        return found
+    whole = _search_whole(stack, n_clusters, surfaces, tol, left, anchor, found.baseline)
+    history = np.concatenate([found.history, whole.history])
+    return replace(whole, history=history, n_passes=found.n_passes + whole.n_passes)
+
+
+class _SubspaceSearch:
+    """A search in progress: the basis, the combination at hand, and the best there is so far.
+
+    What differs between kernels in memory and kernels that are read anew for each product is how
+    the basis starts, what it is expanded by, and how long is searched for missed eigenvectors.
+    """
+
+    def __init__(
+        self,
+        stack: Any,
+        n_clusters: int,
+        surfaces: CuttingSurfaces,
+        tol: float,
+        max_iter: int,
+        prove: bool | Literal["auto"],
+    ):
+        self.stack, self.n_clusters, self.surfaces = stack, n_clusters, surfaces
+        self.tol, self.max_iter, self.prove = tol, max_iter, prove
+        self.basis = Basis(stack, block_width(stack.n_samples, n_clusters))
+        self.combined = np.full(stack.n_kernels, 1 / stack.n_kernels)
+        self.operator = stack.combine(self.combined**2)
+        self.n_passes = self.n_searches = self.n_refinements = 0
+        self.anchor: Anchor | None = None
+        self.baseline: Relaxation
+        self.progress, self.history = Progress(), list[tuple[float, float]]()
+        self.error, self.gap = FIRST_TOLERANCE, np.inf
+
+    def run(self, anchor: float, baseline: Relaxation | None) -> Search:
+        """Search until the gap is closed and confirmed, or no progress is made."""
+        vectors = self.start(anchor, baseline)
+        while True:
             if vectors is not None:
-                vectors = orthonormalize(vectors, basis.vectors)
-            converged = bool(vectors is None and gap <= tol)
-            if vectors is None or last:
+                # The first are eigenvectors; later ones were made orthonormal to the basis.
+                self.basis.expand(vectors, self.weights, orthonormal=True)
+                self.n_passes += 1
+            self.solve_small()
+            certificate, vectors = None, None
+            if self.gap <= self.tol:
+                certificate, vectors = self.confirm()
+            last = len(self.history) >= self.max_iter or self.progress.stalled
+            if certificate is not None or last:
                 break
-    return Search(weights, current, baseline, np.array(history), converged, n_passes, anchored)
+            if vectors is None:
+                vectors = self.next_vectors()
+            if not vectors.shape[1]:
+                # All residuals are rounding: only what was missed can lead further.
+                missed = self.search_missed()
+                if missed is None:
+                    break
+                vectors = orthonormalize(missed, self.basis.vectors)
+        converged = certificate is not None and certificate.kind != "open"
+        certificate = certificate or Certificate("open", self.current.error)
+        relaxation = replace(self.current, error=certificate.error)
+        bound = self.surfaces.lower_bound
+        self.history[-1] = (bound + relaxation.gap_above(bound) * relaxation.value, bound)
+        return Search(
+            self.weights,
+            relaxation,
+            self.baseline,
+            np.array(self.history),
+            converged,
+            self.n_passes,
+            certificate,
+            self.anchor,
+        )
+
+    @property
+    def target(self) -> Any:
+        """The combination at hand, anchor included."""
+        return _with_anchor(self.operator, self.anchor)
+
+    @property
+    def room(self) -> float:
+        """By how much the eigenvalue sum may be too small if the gap is to stay within tol."""
+        value = self.current.value
+        return self.tol * value - max(value - self.surfaces.lower_bound, 0.0)
+
+    def solve_small(self) -> None:
+        """Solve the problem restricted to the basis."""
+        self.weights, self.current = _solve_small(
+            self.basis, self.surfaces, self.n_clusters, self.tol, self.error
+        )
+        bound, value = self.surfaces.lower_bound, self.current.value
+        self.error, self.gap = self.current.error / value, self.current.gap_above(bound)
+        self.history.append((bound + self.gap * value, bound))
+        self.progress.note(self.gap)
+
+    def start(self, anchor: float, baseline: Relaxation | None) -> Array | None:
+        """Find first weights, and vectors to begin with if the basis does not hold them."""
+        raise NotImplementedError
+
+    def next_vectors(self) -> Array:
+        """Return vectors to expand the basis by, orthonormal to it."""
+        raise NotImplementedError
+
+    def confirm(self) -> tuple[Certificate | None, Array | None]:
+        """Return a certificate of the eigenvalue sum, or vectors that it misses, or neither."""
+        raise NotImplementedError
+
+    def search_missed(self) -> Array | None:
+        """Search for missed eigenvectors of the combination of the current weights."""
+        raise NotImplementedError
+
+    def could_be_whole(self) -> bool:
+        """Return whether dense eigendecompositions are an alternative."""
+        return False
+
+
+class _CombinedSearch(_SubspaceSearch):
+    """The search where a combination of kernels is a matrix, cheap to multiply with."""
+
+    # Multiplications so far, in products of one column with a dense matrix.
+    n_columns = 0.0
+
+    def start(self, anchor: float, baseline: Relaxation | None) -> Array | None:
+        """Begin with the partitions of uniform and of first weights."""
+        k = self.n_clusters
+        self.n_passes = 1
+        if baseline is None:
+            baseline = relax(
+                self.operator, k, tol=ANCHOR_TOLERANCE if anchor else BASELINE_TOLERANCE
+            )
+        self.baseline, self.anchor = baseline, _anchor(baseline, anchor)
+        self.basis.draw_to(self.anchor)
+        self.weights = self.surfaces.weights = _coarse_weights(self.stack, k, self.anchor)
+        far = bool(np.max(np.abs(self.weights / self.combined - 1)) > NEAR_UNIFORM)
+        if far:
+            self.combine()
+        if not far and self.anchor is None:
+            return baseline.vectors
+        start = ritz(self.target, baseline.vectors, k)
+        first = improve(self.target, start, FIRST_VECTORS_TOLERANCE)
+        # Two partitions tell the kernels apart better than one.
+        return orthonormalize(side_by_side(first.vectors, baseline.vectors))
+
+    def combine(self) -> None:
+        """Combine the kernels by the current weights, unless they are."""
+        if np.any(self.weights != self.combined):
+            self.combined = self.weights
+            self.operator = self.stack.combine(self.weights**2, out=self.operator)
+            self.n_passes += 1
+
+    def next_vectors(self) -> Array:
+        """Return better eigenvectors of the combination, by products of that one matrix."""
+        self.combine()
+        slow = self.progress.waited > 0
+        goal = INNER_SHARE * self.error * (0.1 if self.gap <= self.tol else 1.0)
+        counting = CountingOperator(self.target)
+        better = improve(
+            counting,
+            self.current,
+            float(np.clip(goal, 0.1 * self.tol * 0.1**self.n_refinements, FIRST_TOLERANCE)),
+            max_products=MOST_INNER_PRODUCTS if slow else INNER_PRODUCTS,
+            n_blocks=MANY_KRYLOV_BLOCKS if slow else KRYLOV_BLOCKS,
+        )
+        self.count(counting)
+        return orthonormalize(better.vectors, self.basis.vectors)
+
+    def count(self, counting: "CountingOperator") -> None:
+        """Take note of products with the combination."""
+        self.n_columns += counting.n_columns * self.operator.n_entries / self.stack.n_samples**2
+
+    def confirm(self) -> tuple[Certificate | None, Array | None]:
+        """Prove where that is cheap; else search, and prove where the search does not tell."""
+        proof: Literal["first", "last", "never"] = "last" if self.prove else "never"
+        if self.proof_is_cheap():
+            proof = "first"
+        elif self.prove == "auto" and not self.fits():
+            proof = "never"
+        self.n_searches += 1
+        certificate, missed = certify(
+            self.current,
+            self.room,
+            operator=_Lazily(self.enlarged),
+            entries=self.entries,
+            proof=proof,
+            seed=self.n_searches,
+            rounding=self.stack.precision,
+        )
+        if missed is not None and missed.vectors is not None:
+            return None, orthonormalize(missed.vectors, self.basis.vectors)
+        if certificate is None and missed is not None:
+            if self.n_refinements < MAX_REFINEMENTS:
+                self.n_refinements += 1
+            elif missed.probability <= HIGHEST_PROBABILITY:
+                certificate = Certificate("searched", self.room, missed.probability)
+            else:
+                certificate = Certificate("open", self.current.error)
+        return certificate, None
+
+    def enlarged(self) -> Any:
+        """Return the combination at hand, or a multiple, that is above that of the weights.
+
+        Enlarged a little it is above that of weights that have moved a little since, kernels being
+        positive semidefinite: where no eigenvector of the one was missed, none of the other was.
+        """
+        excess = _excess(self.weights, self.combined)
+        if excess > LITTLE_MOVED:
+            self.combine()
+            excess = 0.0
+        return Scaled(self.target, 1 + excess) if excess else self.target
+
+    def search_missed(self) -> Array | None:
+        """Search for missed eigenvectors by products with the combination at hand."""
+        self.n_searches += 1
+        return find_missed_eigenvectors(
+            self.enlarged(),
+            self.current,
+            max(self.room, self.current.error),
+            seed=self.n_searches,
+            rounding=self.stack.precision,
+        ).vectors
+
+    def entries(self) -> Array:
+        """Write the combination of the weights out, anchor included."""
+        self.combine()
+        mixed = entries_of_combination(self.stack, self.weights**2, self.operator)
+        return mixed if self.anchor is None else self.anchor.added_to(mixed)
+
+    def proof_is_cheap(self) -> bool:
+        """Return whether a proof takes a fraction of the solve, or was asked for."""
+        if self.prove != "auto":
+            return self.prove
+        columns = self.n_columns + self.stack.n_kernels * self.basis.n_columns
+        n = self.stack.n_samples
+        return n / 6 <= PROOF_SHARE * columns + SEARCH_COLUMNS and self.fits()
+
+    def fits(self) -> bool:
+        """Return whether there is room for the matrices that a factorization takes."""
+        return fits(2 * 8 * self.stack.n_samples**2, there=free_bytes(self.stack.like))
+
+    def could_be_whole(self) -> bool:
+        """Return whether the samples are few enough for dense eigendecompositions."""
+        return self.stack.n_samples <= MOST_SAMPLES_WHOLE and self.fits()
+
+
+class _StreamedSearch(_SubspaceSearch):
+    """The search where products with a combination cost as much as those with all kernels.
+
+    The latter tell more: the basis is expanded by residuals, and the combination is seldom asked.
+    """
+
+    def start(self, anchor: float, baseline: Relaxation | None) -> Array | None:
+        """Fill the basis until it holds the partition of uniform weights."""
+        tol = ANCHOR_TOLERANCE if anchor else BASELINE_TOLERANCE
+        self.baseline = _start(self.basis, self.combined, self.n_clusters, tol, baseline)
+        self.n_passes = self.basis.n_passes
+        self.anchor = _anchor(self.baseline, anchor)
+        self.basis.draw_to(self.anchor)
+        self.weights = self.surfaces.weights = _coarse_weights(
+            self.stack, self.n_clusters, self.anchor
+        )
+        return None
+
+    def next_vectors(self) -> Array:
+        """Return where the eigenvectors found in the basis still miss."""
+        return self.basis.residuals(self.current)
+
+    def confirm(self) -> tuple[Certificate | None, Array | None]:
+        """Search for missed eigenvectors, and prove only where that was asked for."""
+        missed = self.search_missed()
+        if missed is not None:
+            return None, orthonormalize(missed, self.basis.vectors)
+        if self.prove is True:
+            self.n_passes += 1
+            error = prove(self.target.dense(), self.current, self.room)
+            if error is not None:
+                return Certificate("proved", error), None
+        return Certificate("searched", self.room), None
+
+    def search_missed(self) -> Array | None:
+        """Search for missed eigenvectors; every step reads all kernels."""
+        self.combined = self.weights
+        self.operator = self.stack.combine(self.weights**2, out=self.operator)
+        self.n_searches += 1
+        missed = find_missed_eigenvectors(
+            self.target,
+            self.current,
+            max(self.room, self.current.error),
+            seed=self.n_searches,
+            probability=PASSING_PROBABILITY,
+            max_steps=STREAMED_SEARCH_STEPS,
+            rounding=self.stack.precision,
+        )
+        self.n_passes += missed.n_products
+        return missed.vectors
+
+
+def entries_of_combination(stack: Any, coefficients: Float, operator: Any) -> Array:
+    """Write a combination out in double precision, even of kernels in single precision."""
+    if stack.precision <= DOUBLE:
+        return operator.dense()
+    mixed: Any = 0.0
+    for index, c in enumerate(coefficients):
+        mixed = mixed + float(c) * stack.kernel(index).dense()
+    return mixed
 
 
 def _excess(weights: Float, combined: Float) -> float:
@@ -219,21 +486,33 @@ class Scaled:
 
     def __init__(self, operator: Any, factor: float):
         self._operator, self._factor, self.shape = operator, factor, operator.shape
-        self.like = getattr(operator, "like", operator)
+        self.like = operator.like
 
     def __matmul__(self, X: Array) -> Array:
         return self._factor * (self._operator @ X)
 
 
-class Watched:
-    """A matrix whose products are counted."""
+class _Lazily:
+    """A matrix that is made when it is first multiplied with."""
 
-    def __init__(self, operator: Any):
-        self._operator, self.shape, self.n_products = operator, operator.shape, 0
-        self.like = getattr(operator, "like", operator)
+    def __init__(self, make: Callable[[], Any]):
+        self._make, self._operator = make, None
 
     def __matmul__(self, X: Array) -> Array:
-        self.n_products += 1
+        if self._operator is None:
+            self._operator = self._make()
+        return self._operator @ X
+
+
+class CountingOperator:
+    """A matrix that counts the columns it is multiplied with."""
+
+    def __init__(self, operator: Any):
+        self._operator, self.shape, self.n_columns = operator, operator.shape, 0
+        self.like = operator.like
+
+    def __matmul__(self, X: Array) -> Array:
+        self.n_columns += X.shape[1]
         return self._operator @ X
 
 
@@ -295,23 +574,44 @@ def _search_whole(
     baseline: Relaxation | None,
 ) -> Search:
     """Search where the basis would be the whole space: every eigenproblem at full size."""
+    uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
     if baseline is None:
-        uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
         baseline = relax_whole(stack.combine(uniform**2).dense(), n_clusters)
     anchored = _anchor(baseline, anchor)
 
     def evaluate(gamma: Float) -> Evaluation:
-        target = _with_anchor(stack.combine(gamma**2), anchored)
-        found = relax_whole(target.dense(), n_clusters)
-        H = found.vectors[:, :n_clusters]
-        shares = captured(stack.apply(H), H)
+        operator = stack.combine(gamma**2)
+        M = entries_of_combination(stack, gamma**2, operator)
+        if anchored is not None:
+            M = anchored.added_to(M)
+        relaxation = relax_whole(M, n_clusters)
+        H = relaxation.vectors[:, :n_clusters]
         offset = 0.0 if anchored is None else anchored.offset(H)
-        return Evaluation(found.value, shares, found, offset)
+        return Evaluation(relaxation.value, _exact_alignments(stack, H), relaxation, offset)
 
     weights, best, history = surfaces.minimize(evaluate, tol, max_iter)
+    # A dense eigensolver is exact but for rounding.
+    rounding = np.sqrt(stack.n_samples) * np.finfo(np.float64).eps
+    relaxation = replace(best.state, error=float(rounding * best.value))
     converged = best.value - surfaces.lower_bound <= tol * best.value
-    passes = 2 * len(history) + 1
-    return Search(weights, best.state, baseline, np.array(history), converged, passes, anchored)
+    return Search(
+        weights,
+        relaxation,
+        baseline,
+        np.array(history),
+        converged,
+        2 * len(history) + 1,
+        Certificate("proved", relaxation.error),
+        anchored,
+    )
+
+
+def _exact_alignments(stack: Any, H: Array) -> Float:
+    """Return ``Tr(H^T K_p H)`` in double precision, even of kernels in single precision."""
+    if stack.precision <= DOUBLE:
+        return captured(stack.apply(H), H)
+    products = (stack.kernel(index).dense() @ H for index in range(stack.n_kernels))
+    return np.array([captured(product[None, :, :], H)[0] for product in products])
 
 
 def _coarse_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:

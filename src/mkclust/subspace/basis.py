@@ -26,7 +26,7 @@ class Basis:
         # The products are kept within a small share of the kernels' own size.
         self.capacity = max(3 * width, min(6 * width, n // 24))
         self.width, self.keep = width, 2 * width
-        self.size, self.n_samples, self.n_passes = 0, n, 0
+        self.size, self.n_samples, self.n_passes, self.n_columns = 0, n, 0, 0
         self.like = stack.like
         self._stack = stack
         self._rows = empty((self.capacity, n), self.like)
@@ -64,6 +64,7 @@ class Basis:
         old, self.size = self.size, self.size + new.shape[1]
         images = self._stack.apply(new)
         self.n_passes += 1
+        self.n_columns += new.shape[1]
         self._rows[old : self.size, :] = new.T
         if self._anchor is not None:
             self._overlap[:, old : self.size] = to_host(self._anchor.overlap(new))
