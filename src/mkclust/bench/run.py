@@ -259,7 +259,8 @@ class _Run:
             return len(columns), None if columns else Failure("skipped", found)
         if pair.method.kind == "estimator" and self.plan.resample == 1:
             # Without a seed every repetition would be the same.
-            seeded = "random_state" in pair.method.estimator()().get_params()
+            model = pair.method.estimator()(**pair.method.parameters)
+            seeded = "random_state" in model.get_params()
             return (self.plan.repetitions if seeded else 1), None
         return self.plan.repetitions, None
 

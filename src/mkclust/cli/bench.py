@@ -18,7 +18,14 @@ from mkclust.cli.printing import count
 LINE_EVERY = 60
 MAX_FAILURES = 20
 
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.toml", help="What to run.")]
+PlanFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PLAN.toml",
+        help="What to run. A plan that names package.module:Class imports that module, which runs "
+        "its code: run only plans that you trust.",
+    ),
+]
 Folder = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder of the rows; by default bench/ and the plan's name."),
