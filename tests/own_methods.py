@@ -60,6 +60,37 @@ class Powered(InductiveClusterer):
         )
 
 
+class Anchored(Powered):
+    """Has an anchor of its own, which is not SimpleMKKM's."""
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        kernels="auto",
+        center=True,
+        normalize=True,
+        psd="error",
+        validate=True,
+        strength=1.0,
+        anchor=3.0,
+        n_init=10,
+        random_state=None,
+    ):
+        super().__init__(
+            n_clusters,
+            kernels=kernels,
+            center=center,
+            normalize=normalize,
+            psd=psd,
+            validate=validate,
+            strength=strength,
+            n_init=n_init,
+            random_state=random_state,
+        )
+        self.anchor = anchor
+
+
 class FirstKernel(MultipleKernelClusterer):
     """The first kernel alone: no mix, nothing to say about new samples, and not a word on it."""
 

@@ -150,6 +150,16 @@ def test_the_command_clusters_by_a_class_that_is_named(name, command):
     assert record["parameters"].get("strength", 2.0) == 2.0
 
 
+def test_an_anchor_of_an_own_method_is_left_alone(command):
+    result = command("cluster", "d.npz", "-k", "3", "--method", "own_methods:Anchored",
+                     "--report", "fit.html")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    with open("run.json") as file:
+        assert json.load(file)["parameters"]["anchor"] == 3.0
+    with open("fit.html", encoding="utf-8") as file:
+        assert "(anchor = 3.0, strength = 1.0)" in words_of(file.read())
+
+
 @pytest.mark.parametrize(
     ("method", "message"),
     [

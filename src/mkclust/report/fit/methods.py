@@ -105,7 +105,9 @@ def _standardized(model: Any) -> str:
 def _settings(model: Any) -> str:
     """Return the method's own parameters, in brackets."""
     given = model.get_params(deep=False)
-    shared = {*MultipleKernelClusterer().get_params(deep=False), *COMMON, "anchor"}
+    shared = {*MultipleKernelClusterer().get_params(deep=False), *COMMON}
+    if hasattr(model, "anchor_"):  # what was used tells more than what was asked for
+        shared.add("anchor")
     own = [
         f"{name} = {parameter_text(value).strip(QUOTES)}"
         for name, value in given.items()
