@@ -1,10 +1,17 @@
 """Problems and reference data that several test files share."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+
+def pytest_configure():
+    # In the background a shell has interrupts ignored, and so would all that tests start.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def reference_folder(variable):

@@ -836,3 +836,29 @@ def test_the_plans_that_come_with_the_library_can_be_read(name):
     plan = read_plan(Path(__file__).parents[1] / "benchmarks" / f"{name}.toml")
     assert plan.datasets
     assert "simplemkkm" in [m.method for m in plan.methods] or name == "released"
+
+
+def test_names_and_messages_cannot_steer_the_terminal(folder):
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from mkclust import cli
+
+    (folder / "one.csv").write_text("1\n2\n")
+    methods = r'{ labels = "*.csv", name = "their\u001b[2J\u202e" }, "avg-kkm"'
+    datasets = r'{ path = "one.npz", name = "one\u001b]0;title\u0007" }'
+    (folder / "one\x1b]0;title\x07.csv").write_text("1\n2\n")
+    path = write_plan(folder, methods, datasets=datasets)
+    result = CliRunner().invoke(cli.app, ["bench", str(path), "--out", str(folder / "out")])
+    assert result.exit_code == 0, result.stderr
+    assert r"one\x1b]0;title\x07 their\x1b[2J\u202e: failed" in result.stdout
+    assert not set("\x1b\x07\u202e") & set(result.stdout + result.stderr)
+
+
+def test_the_bar_cannot_steer_the_terminal(capsys):
+    bar = Bar()
+    bar._last = -1e9
+    bar.update(1, 1, 3.0, "one\x1b[2J avg-kkm")
+    shown = capsys.readouterr().err
+    assert r"1/2 tasks, about 3 s left, one\x1b[2J avg-kkm" in shown
+    assert "\x1b" not in shown

@@ -759,3 +759,166 @@ def test_the_command_names_the_page_or_what_it_lacks(quick, tmp_path, monkeypatc
         'report.html was left out: it needs plotly; install it with: pip install "mkclust[report]"'
         in (second.stdout)
     )
+
+
+# --- damaged files ----------------------------------------------------------------------------
+
+
+def run_report(folder):
+    """Run the command, and return its exit code and what it says of an error."""
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from mkclust import cli
+
+    result = CliRunner().invoke(cli.app, ["report", str(folder)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert not (folder / "report").exists()
+    return result.exit_code, result.stderr
+
+
+def refused(folder, *parts):
+    """Whether the report is refused in one sentence with these parts and a remedy."""
+    code, said = run_report(folder)
+    assert code == 2, said
+    assert said.startswith("mkclust: error: ")
+    assert said.count("\n") == 1
+    assert "Traceback" not in said
+    assert re.search("; (restore|remove) ", said), said
+    for part in parts:
+        assert part in said
+    return said
+
+
+def compressed(folder, name="rows"):
+    """Compress a file of lines, and return the path."""
+    plain = folder / f"{name}.jsonl"
+    packed = folder / f"{name}.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
+    plain.unlink()
+    return packed
+
+
+def test_an_archive_cut_short_is_damaged_and_not_interrupted(tmp_path):
+    path = compressed(write(tmp_path / "run", benchmark_rows()))
+    path.write_bytes(path.read_bytes()[:-200])
+    assert "interrupted" not in refused(tmp_path / "run", "rows.jsonl.gz: ends too early, behind")
+
+
+def test_a_flipped_bit_anywhere_in_an_archive_is_told(tmp_path):
+    path = compressed(write(tmp_path / "run", benchmark_rows()))
+    whole = path.read_bytes()
+    # The flags and the time of the header, bytes 3 to 9, are no part of what is checked.
+    for place in (
+        0,
+        1,
+        2,
+        *range(10, len(whole), len(whole) // 12),
+        len(whole) - 6,
+        len(whole) - 1,
+    ):
+        damaged = bytearray(whole)
+        damaged[place] ^= 16
+        path.write_bytes(damaged)
+        refused(tmp_path / "run", "rows.jsonl.gz")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{}", "has no dataset"),
+        ("[1, 2]", "is no JSON object"),
+        ("null", "is no JSON object"),
+        ('{"dataset": "digit"', "is no JSON object"),
+        ("[" * 100_000, "is no JSON object"),
+        (b"\xff\xfe\xfa", "is no JSON object"),
+        ({"acc": 5}, "acc is 5, not a number from 0 to 1"),
+        ({"nmi": -0.5}, "nmi is -0.5"),
+        ({"purity": "much"}, 'purity is "much"'),
+        ({"acc": True}, "acc is true"),
+        ({"acc": None}, "acc is null in a row with the status 'ok'"),
+        ({"ari": 1.5}, "ari is 1.5"),
+        ({"acc": float("nan")}, "acc is NaN"),
+        ({"gap": float("inf")}, "gap is Infinity, not a finite number"),
+        ({"solve_seconds": -1}, "solve_seconds is -1"),
+        ({"solve_seconds": 10**400}, "solve_seconds is 1000"),
+        ({"n_iter": 2.5}, "n_iter is 2.5"),
+        ({"status": "fine"}, 'status is "fine", not one of ok, failed'),
+        ({"status": []}, "status is []"),
+        ({"parameters": {}}, "parameters is {}"),
+        ({"parameters": "[]"}, "the text of a JSON object"),
+        ({"repetition": "first"}, 'repetition is "first"'),
+        ({"resample": 0}, "resample is 0"),
+        ({"dataset": ["digit"]}, 'dataset is ["digit"], not a name'),
+        ({"method": None}, "method is null"),
+        ({"caveat": 3}, "caveat is 3, not a text"),
+        ({"stability": 2}, "stability is 2"),
+        ({"threads": None}, "threads is null"),
+    ],
+)
+def test_a_line_that_is_no_row_is_told_with_its_number(line, reason, suffix, tmp_path):
+    rows = benchmark_rows()
+    folder = write(tmp_path / "run", rows)
+    if isinstance(line, dict):
+        line = json.dumps(rows[1] | line)
+    lines = (folder / "rows.jsonl").read_bytes().splitlines()
+    lines[2] = line if isinstance(line, bytes) else line.encode()
+    (folder / "rows.jsonl").write_bytes(b"\n".join([*lines, b""]))
+    if suffix:
+        compressed(folder)
+    refused(folder, f"rows.jsonl{suffix}, line 3: ", reason)
+
+
+@pytest.mark.parametrize("key", ["dataset", "method", "parameters", "acc", "status", "resample"])
+def test_a_row_without_a_key_is_told(key, tmp_path):
+    rows = benchmark_rows()
+    del rows[0][key]
+    refused(write(tmp_path / "run", rows), f"rows.jsonl, line 1: has no {key}")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"weights": "heavy"}, 'weights is "heavy"'),
+        ({"weights": [0.5, "x", 0.5]}, "weights is ["),
+        ({"history": [1.0, float("inf")]}, "history is [1.0, Infinity]"),
+        ({"kernel_names": None}, "kernel_names is null"),
+        ({"lower_bounds": 3}, "lower_bounds is 3"),
+        ({"gap": "small"}, 'gap is "small"'),
+    ],
+)
+def test_a_record_that_is_no_solve_is_told(change, reason, tmp_path):
+    solves = benchmark_solves()
+    solves[1] |= change
+    folder = write(tmp_path / "run", benchmark_rows(), solves)
+    refused(folder, "solves.jsonl, line 2: ", reason)
+
+
+def test_rows_that_rounding_takes_above_one_and_records_with_gaps_are_sound(quick, tmp_path):
+    rows, solves = benchmark_rows(), benchmark_solves()
+    rows[1]["nmi"] = 1 + 2e-16
+    solves[0] |= {"weights": [None, 0.5, 0.5], "history": None}
+    assert write_benchmark_report(write(tmp_path / "run", rows, solves))
+
+
+@pytest.mark.parametrize("content", ["[]", "3", "null", "{", "[" * 100_000])
+def test_a_protocol_that_is_none_stops_a_benchmark_in_a_sentence(content, tmp_path):
+    from mkclust.bench import read_plan, run_plan
+
+    (tmp_path / "plan.toml").write_text('datasets = ["digits"]\nmethods = ["avg-kkm"]\n')
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "protocol.json").write_text(content)
+    with pytest.raises(ValueError, match="protocol.json: is no protocol; remove it"):
+        run_plan(read_plan(tmp_path / "plan.toml"), tmp_path / "out", n_processes=1)
+
+
+def test_a_benchmark_does_not_go_on_from_rows_that_are_none(tmp_path):
+    from mkclust.bench import read_plan, run_plan
+
+    (tmp_path / "plan.toml").write_text('datasets = ["digits"]\nmethods = ["avg-kkm"]\n')
+    folder = write(tmp_path / "out", [row("digit", "mkkm", 0), row("digit", "mkkm", 1, acc=5)])
+    with pytest.raises(
+        ValueError, match=r"rows.jsonl, line 2: is no row of a benchmark \(acc is 5"
+    ):
+        run_plan(read_plan(tmp_path / "plan.toml"), folder, n_processes=1)

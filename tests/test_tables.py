@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 import re
+import unicodedata
 from importlib.resources import files
 
 import numpy as np
@@ -712,3 +713,35 @@ def test_reproduction_counts_cells_by_their_distance_and_sets_with_caveats_apart
         assert counts == expected
         total = "all data sets without caveat"
         assert cell_of(table, total, "cells", "Oracle").mean == in_total
+
+
+# --- names that are not what they seem ---
+
+HOSTILE = [
+    '=HYPERLINK("http://x")',
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\x1b[2J\u202eevil",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_is_a_formula_or_steers_a_terminal_in_any_format(name):
+    table = Table(
+        "t",
+        name,
+        ("data set", name),
+        ((name,), (name, Cell(-0.5, text=name, mark="1"))),
+        (f"[1] {name}", name),
+    )
+    for render in (to_markdown, to_latex, to_csv):
+        text = render(table).replace("\n", "")
+        assert all(unicodedata.category(letter) not in ("Cc", "Cf") for letter in text)
+    head, cell, *notes = csv.reader(io.StringIO(to_csv(table), newline=""))
+    assert not any(each[:1] in tuple("=+-@\t\r") for each in (*notes[0], *notes[1]) if each)
+    texts = {key: each for key, each in zip(head, cell, strict=True) if key not in ("mean",)}
+    assert not any(each[:1] in tuple("=+-@\t\r") for each in texts.values() if each)
+    assert float(dict(zip(head, cell, strict=True))["mean"]) == -0.5

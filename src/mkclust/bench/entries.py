@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.bench.labels import label_files
-from mkclust.methods import METHODS
+from mkclust.methods import METHODS, MultipleKernelClusterer
 from mkclust.tables.rows import canonical
 
 Kind = Literal["own", "single-kernel", "estimator", "concatenated-kmeans", "labels"]
@@ -40,9 +40,9 @@ class MethodEntry:
     name : str
         Its name in the rows.
     kind : str
-        "own" (of ``mkclust.METHODS``), "single-kernel" (k-means on every kernel alone, the best
-        chosen by the true classes), "concatenated-kmeans", "estimator" (any other scikit-learn
-        clusterer) or "labels" (results made elsewhere).
+        "own" (of ``mkclust.METHODS``, or a class derived as these are), "single-kernel" (k-means
+        on every kernel alone, the best chosen by the true classes), "concatenated-kmeans",
+        "estimator" (any other scikit-learn clusterer) or "labels" (results made elsewhere).
     method : str
         A key of ``METHODS``, a reference point, or "package.module:Class".
     parameters : dict
@@ -89,7 +89,7 @@ class MethodEntry:
 
     def estimator(self) -> type:
         """Return the class behind the entry."""
-        return METHODS[self.method] if self.kind == "own" else import_class(self.method)
+        return METHODS.get(self.method) or import_class(self.method)
 
     def settings(self, max_settings: int | None, n_kernels: int) -> list[dict[str, Any]]:
         """Return the settings to run: first the default, then the grid, each once.
@@ -110,7 +110,7 @@ class MethodEntry:
             return [{"kernel": index} for index in range(n_kernels)]
         limits = [limit for limit in (max_settings, self.max_settings) if limit is not None]
         grid = thin(self.grid, min(limits, default=None))
-        standard = METHODS[self.method]().get_params() if self.kind == "own" else {}
+        standard = _defaults(self.estimator()) if self.kind == "own" else {}
         points = itertools.product(*grid.values())
         settings = [{}, *(dict(zip(grid, values, strict=True)) for values in points)]
         unique: list[dict[str, Any]] = []
@@ -154,16 +154,29 @@ def _evenly(length: int, count: int) -> list[int]:
     return [int(i) for i in np.rint(np.linspace(0, length - 1, count))]
 
 
-def import_class(text: str) -> type:
-    """Return the class that "package.module:Class" names, or say why there is none."""
+def check_class_name(text: str) -> None:
+    """Refuse what cannot name a class, importing nothing."""
     module, _, name = text.partition(":")
-    if not module or not name or module.startswith("."):
+    if not all(part.isidentifier() for part in (*module.split("."), name)):
         raise ValueError(f"method: {text!r}: write package.module:Class")
+
+
+def import_class(text: str) -> type:
+    """Return the class that "package.module:Class" names, or say why there is none.
+
+    The module is imported, which runs its code.
+    """
+    check_class_name(text)
+    module, _, name = text.partition(":")
     try:
         imported = importlib.import_module(module)
-    except Exception as error:  # importing runs other people's code
+    except (Exception, SystemExit) as error:  # importing runs other people's code
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"method: {text!r} cannot be imported ({reason})") from None
+        advice = "; install it, or name its folder in PYTHONPATH"
+        raise ValueError(
+            f"method: {text!r} cannot be imported ({reason})"
+            + (advice if isinstance(error, ModuleNotFoundError) else "")
+        ) from None
     found = getattr(imported, name, None)
     if found is None:
         known = [n for n, value in vars(imported).items() if inspect.isclass(value)]
@@ -177,7 +190,7 @@ def import_class(text: str) -> type:
 
 
 def find_entry(table: Mapping[str, Any], folder: Path) -> MethodEntry:
-    """Return the entry that a plan describes.
+    """Return the entry that a plan describes; a class that it names is left to `import_entry`.
 
     Parameters
     ----------
@@ -211,19 +224,55 @@ def find_entry(table: Mapping[str, Any], folder: Path) -> MethodEntry:
         near = difflib.get_close_matches(method.lower(), known, n=1)
         advice = f"did you mean {near[0]!r}?" if near else f"choose among {', '.join(known)}"
         raise ValueError(f"method: {method!r}: unknown method; {advice}")
-    kind: Kind = "estimator" if ":" in method else REFERENCES.get(method, "own")
+    if ":" in method:
+        check_class_name(method)
+        given.pop("grid", None)
+        return MethodEntry(kind="estimator", **given)
+    kind: Kind = REFERENCES.get(method, "own")
     if kind in REFERENCES.values():
         if extra := sorted(given.keys() & {"grid", "parameters", "input", "max_settings"}):
             raise ValueError(f"{extra[0]}: {name} has no such key; remove it")
         return MethodEntry(kind=kind, **given)
-    if kind == "own" and "input" in given:
+    if "input" in given:
         raise ValueError(f"input: {name} takes kernels, and has no such key; remove it")
+    return _checked("own", given)
+
+
+def import_entry(table: Mapping[str, Any], name: str) -> MethodEntry:
+    """Return the entry of a class that a plan names, having imported it.
+
+    Parameters
+    ----------
+    table : mapping
+        What the plan says, found sound by `find_entry`.
+    name : str
+        Name of the entry.
+
+    Returns
+    -------
+    MethodEntry
+        Of the kind "own" for a class derived from ``MultipleKernelClusterer``, which is solved on
+        the kernels of the data, unless the plan gives it another input.
+
+    Raises
+    ------
+    ValueError
+        Beginning with the key that is wrong.
+    """
+    own = issubclass(import_class(table["method"]), MultipleKernelClusterer)
+    kind: Kind = "own" if own and "input" not in table else "estimator"
+    return _checked(kind, {**table, "name": name})
+
+
+def _checked(kind: Kind, given: dict[str, Any]) -> MethodEntry:
+    """Return the entry of a class, its settings checked."""
     if given.get("grid") == "authors":
-        given["grid"] = dict(METHODS[method].GRID) if kind == "own" else None
-        if given["grid"] is None:
+        method = given["method"]
+        authors = getattr(METHODS.get(method) or import_class(method), "GRID", None)
+        if authors is None:
             raise ValueError('grid: "authors" is known for the methods of mkclust only; give lists')
+        given = given | {"grid": dict(authors)}
     entry = MethodEntry(kind=kind, **given)
-    entry.estimator()  # told apart from what its parameters do
     _check_settings(entry)
     return entry
 
@@ -236,7 +285,7 @@ def _check_settings(entry: MethodEntry) -> None:
     except (ImportError, ValueError) as error:
         raise ValueError(f"parameters: {error}") from None
     except TypeError as error:
-        known = _known_parameters(entry.estimator())
+        known = _defaults(entry.estimator())
         if set(entry.parameters) <= set(known):
             raise ValueError(f"parameters: {error}") from None
     except Exception as error:  # other people's code
@@ -255,12 +304,13 @@ def _check_settings(entry: MethodEntry) -> None:
         settings += [{name: value} for name, values in entry.grid.items() for value in values]
         for setting in settings:
             try:
-                METHODS[entry.method](**setting)._check_parameters()
+                entry.estimator()(**setting)._check_parameters()
             except (ValueError, TypeError) as error:
                 key = "grid" if setting is not entry.parameters else "parameters"
                 raise ValueError(f"{key}: {error}") from None
 
 
-def _known_parameters(estimator: type) -> list[str]:
-    """Return the names of the parameters of a class."""
-    return [name for name in inspect.signature(estimator).parameters if name != "self"]
+def _defaults(estimator: type) -> dict[str, Any]:
+    """Return the parameters of a class, with their defaults."""
+    parameters = inspect.signature(estimator).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters}

@@ -19,7 +19,7 @@ from mkclust.bench.plan import DatasetEntry, Plan
 from mkclust.bench.prepare import Prepared
 from mkclust.discretize import discretize, nearest_center, normalize_rows
 from mkclust.linalg import to_host
-from mkclust.methods import METHODS
+from mkclust.methods import AverageKKM
 from mkclust.metrics import scores
 from mkclust.tables.rows import canonical
 
@@ -205,10 +205,11 @@ def _solve(
     """Solve a setting; all else is done off the clock. Alignments take an eigenproblem a kernel."""
     stack, k = prepared.stack, prepared.n_clusters
     own = task.method.kind == "own"
-    method, setting = (task.method.method, task.parameters) if own else ("avg-kkm", {})
+    method = task.method.estimator() if own else AverageKKM
+    setting = task.parameters if own else {}
     if not own:
         stack = prepared.single(task.parameters["kernel"]).stack
-    model = METHODS[method](k, kernels="precomputed", validate=False, **setting)
+    model = method(k, kernels="precomputed", validate=False, **setting)
     model._check_parameters()
     model._check_n_clusters(stack)
     clock(True)

@@ -22,9 +22,16 @@ class Journal:
         The file, made where it is not there.
     key : callable
         From an object to what makes it the same as another.
+    check : callable, default=None
+        Told every object that is there already; it raises ValueError for one that is no such thing.
     """
 
-    def __init__(self, path: Path, key: Callable[[dict[str, Any]], Hashable]):
+    def __init__(
+        self,
+        path: Path,
+        key: Callable[[dict[str, Any]], Hashable],
+        check: Callable[[Any], None] | None = None,
+    ):
         self.path, self._key = path, key
         self.objects: list[dict[str, Any]] = []
         self.known: set[Hashable] = set()
@@ -34,8 +41,11 @@ class Journal:
             whole = content.rfind(b"\n") + 1
             for number, line in enumerate(content[:whole].splitlines(), start=1):
                 try:
-                    self._remember(json.loads(line))
-                except (ValueError, KeyError, TypeError) as error:
+                    each = json.loads(line)
+                    if check is not None:
+                        check(each)
+                    self._remember(each)
+                except (ValueError, KeyError, TypeError, RecursionError) as error:
                     raise ValueError(
                         f"{path}, line {number}: is no row of a benchmark ({error}); give another "
                         "folder, or remove the line"

@@ -4,10 +4,11 @@ import difflib
 import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mkclust.bench.entries import MethodEntry, find_entry
+from mkclust.bench.entries import MethodEntry, find_entry, import_entry
 from mkclust.bench.lines import Lines
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError
 from mkclust.datasets import AVAILABLE, CATALOG
@@ -130,13 +131,16 @@ class _Reader:
                 self._refuse(key, "must be a list of names or tables, with at least one entry")
         self._check_values({k: v for k, v in given.items() if k not in lists}, _PLAN)
         datasets = list(self._entries("datasets", given.pop("datasets"), self._dataset))
-        methods = list(self._entries("methods", given.pop("methods"), self._method))
+        tables = given.pop("methods")
+        methods = list(self._entries("methods", tables, self._method))
         repetitions = given.get("repetitions", Plan.repetitions)
         if given.get("seed", 0) + repetitions > MAX_SEED:
             self._refuse("seed", f"and the repetitions exceed {MAX_SEED}; give a smaller one")
         if given.get("grid_repetitions", 0) > repetitions:
             self._refuse("grid_repetitions", f"is more than the {repetitions} repetitions")
         given.setdefault("grid_repetitions", min(Plan.grid_repetitions, repetitions))
+        # Last, for it runs the code of the modules: a plan that is refused has run none.
+        methods = [self._imported(*pair) for pair in enumerate(zip(tables, methods, strict=True))]
         return Plan(tuple(datasets), tuple(methods), **given, folder=self.path.parent)
 
     def _entries(self, key: str, given: list, read: Callable[[Any], Any]) -> Iterator[Any]:
@@ -182,13 +186,27 @@ class _Reader:
         if ("method" in table) == ("labels" in table):
             self._refuse("methods", f"has an entry without method or labels, or with both: {table}")
         key = "method" if "method" in table else "labels"
-        try:
+        with self._refused(table, key):
             return find_entry(table, self.path.parent)
+
+    def _imported(self, index: int, pair: tuple[Any, MethodEntry]) -> MethodEntry:
+        """Return one method with its class imported, where the plan names one."""
+        table, entry = pair
+        if entry.kind != "estimator":
+            return entry
+        self.within = self.lines.entry("methods", index)
+        table = {"method": table} if isinstance(table, str) else table
+        with self._refused(table, "method"):
+            return import_entry(table, entry.name)
+
+    @contextmanager
+    def _refused(self, table: Mapping, key: str) -> Iterator[None]:
+        """Refuse the plan for a mistake of an entry; the message begins with the key."""
+        try:
+            yield
         except ValueError as error:
-            # The message begins with the key that is wrong.
             wrong, _, message = str(error).partition(": ")
-            line_key = wrong if wrong in table else key
-            raise self._mistake(line_key, message) from None
+            raise self._mistake(wrong if wrong in table else key, message) from None
 
     def _table(self, given: Any, where: str, short: str, rules: dict[str, _Rule]) -> dict:
         """Return an entry as a table; a text is the short form of one."""

@@ -25,6 +25,7 @@ from mkclust.bench.machine import machine, n_cores, versions
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError, find_datasets
 from mkclust.bench.workers import Failure, Finished, Pool
 from mkclust.datasets import DatasetError, load
+from mkclust.tables.checks import check_row, check_solve
 from mkclust.tables.rows import canonical, choose, is_default
 
 # What is known of a data set that cannot be read.
@@ -143,8 +144,8 @@ class _Run:
 
     def __init__(self, plan: Plan, folder: Path, datasets: list[DatasetEntry]):
         self.plan, self.folder, self.datasets = plan, folder, datasets
-        self.rows = Journal(folder / "rows.jsonl", row_key)
-        self.solves = Journal(folder / "solves.jsonl", row_key)
+        self.rows = Journal(folder / "rows.jsonl", row_key, check_row)
+        self.solves = Journal(folder / "solves.jsonl", row_key, check_solve)
         self.partitions = folder / "partitions"
         self.partitions.mkdir(exist_ok=True)
         for torn in self.partitions.glob("*.tmp"):
@@ -259,7 +260,8 @@ class _Run:
             return len(columns), None if columns else Failure("skipped", found)
         if pair.method.kind == "estimator" and self.plan.resample == 1:
             # Without a seed every repetition would be the same.
-            seeded = "random_state" in pair.method.estimator()().get_params()
+            model = pair.method.estimator()(**pair.method.parameters)
+            seeded = "random_state" in model.get_params()
             return (self.plan.repetitions if seeded else 1), None
         return self.plan.repetitions, None
 
@@ -388,8 +390,10 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
         return
     try:
         before = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        raise ValueError(f"{file}: is no protocol; remove it, or give another folder") from None
+    except (ValueError, RecursionError):
+        before = None
+    if not isinstance(before, dict):
+        raise ValueError(f"{file}: is no protocol; remove it, or give another folder")
     for name, value in plan.protocol.items():
         if before.get(name) != value:
             raise ValueError(

@@ -23,6 +23,7 @@ except ImportError:
 
 import mkclust
 from mkclust import datasets, plots
+from mkclust.bench.entries import import_class
 from mkclust.cli import bench
 from mkclust.cli import report as benchmark_report
 from mkclust.cli.approximation import (
@@ -87,6 +88,7 @@ from mkclust.cli.printing import (
 )
 from mkclust.cli.progress import Progress
 from mkclust.cli.remote import check_readable, connected, fit_on_workers
+from mkclust.methods import MultipleKernelClusterer
 
 app = typer.Typer(
     name="mkclust",
@@ -199,7 +201,9 @@ def cluster(
     model = _build(method, options | parse_settings(settings or []))
     if kernels == "on-the-fly" and approximation == "auto":
         approximation = "none"
-    check_approximation(approximation, landmarks, method, kernels=kernels, cluster=remote)
+    check_approximation(
+        approximation, landmarks, method, type(model), kernels=kernels, cluster=remote
+    )
     if remote:
         check_readable(inputs)
     check_plot(plot)
@@ -280,10 +284,30 @@ def _choose(option: str, value: str, choices: Sequence[str]) -> None:
         raise CommandError(f"{option} {value!r}: unknown; {advice} (one of: {', '.join(choices)})")
 
 
+def _method(name: str) -> Any:
+    """Return an estimator by its name, or of the class that package.module:Class names."""
+    if ":" not in name:
+        _choose("--method", name, list(mkclust.METHODS))
+        return mkclust.METHODS[name]()
+    try:
+        found = import_class(name)
+    except ValueError as error:
+        raise CommandError(f"--{error}") from None  # the message begins with "method"
+    if not issubclass(found, MultipleKernelClusterer):
+        raise CommandError(
+            f"--method {name} is no method of multiple kernel clustering; derive the class from "
+            "mkclust.methods.MultipleKernelClusterer"
+        )
+    try:
+        return found()
+    except Exception as error:  # other people's code
+        reason = f"{type(error).__name__}: {error}"
+        raise CommandError(f"--method {name} cannot be made ({reason})") from None
+
+
 def _build(method: str, options: dict[str, Any]) -> Any:
     """Return an estimator with the options that were given, refusing those it does not have."""
-    _choose("--method", method, list(mkclust.METHODS))
-    model = mkclust.METHODS[method]()
+    model = _method(method)
     given = {name: value for name, value in options.items() if value is not None}
     if extra := sorted(given.keys() - model.get_params().keys()):
         names, known = ", ".join(extra), ", ".join(model.get_params())

@@ -39,7 +39,13 @@ class Approximation:
 
 
 def check_approximation(
-    choice: str, landmarks: int | None, method: str, *, kernels: str, cluster: bool
+    choice: str,
+    landmarks: int | None,
+    method: str,
+    kind: type,
+    *,
+    kernels: str,
+    cluster: bool,
 ) -> None:
     """Refuse what no data could make possible, before any is read."""
     asked = _asked(choice, landmarks, cluster)
@@ -55,8 +61,8 @@ def check_approximation(
         )
     if not asked:
         return
-    if not _allows(mkclust.METHODS[method]):
-        able = ", ".join(name for name, kind in mkclust.METHODS.items() if _allows(kind))
+    if not _allows(kind):
+        able = ", ".join(name for name, other in mkclust.METHODS.items() if _allows(other))
         raise CommandError(
             f"{asked}: {method} needs the entries of the kernels, which landmarks do not give; "
             f"leave the option out, or choose among {able}"

@@ -13,12 +13,20 @@ from mkclust import bench
 from mkclust.bench.journal import check_room
 from mkclust.cli.failures import CommandError, expected_failures
 from mkclust.cli.printing import count
+from mkclust.text import printable
 
 # Where nobody looks at a bar, a line this often, in seconds.
 LINE_EVERY = 60
 MAX_FAILURES = 20
 
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN.toml", help="What to run.")]
+PlanFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PLAN.toml",
+        help="What to run. A plan that names package.module:Class imports that module, which runs "
+        "its code: run only plans that you trust.",
+    ),
+]
 Folder = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder of the rows; by default bench/ and the plan's name."),
@@ -52,19 +60,19 @@ def run(
         if archive is not None:
             bench.archive(folder, archive)
     for name in summary.missing:
-        typer.echo(f"Not there, left out: {name}")
+        typer.echo(printable(f"Not there, left out: {name}"))
     reasons = _by_reason(summary.failures)
     for reason, number in reasons[:MAX_FAILURES]:
-        typer.echo(f"No result ({count(number, 'setting')}): {reason}")
+        typer.echo(printable(f"No result ({count(number, 'setting')}): {reason}"))
     if len(reasons) > MAX_FAILURES:
-        typer.echo(f"... and {len(reasons) - MAX_FAILURES} more reasons, in {summary.rows}")
+        more = f"... and {len(reasons) - MAX_FAILURES} more reasons, in {summary.rows}"
+        typer.echo(printable(more))
     if summary.n_rows == len(summary.failures):
         raise CommandError(f"nothing was scored; see the messages in {summary.rows}")
-    typer.echo(
-        f"{count(summary.n_new, 'new row')} in {time.perf_counter() - started:.0f} s, "
-        f"{count(summary.n_rows, 'row')} in {summary.rows}"
-    )
-    typer.echo(f"Tables and figures: mkclust report {folder}")
+    rows = f"{count(summary.n_rows, 'row')} in {summary.rows}"
+    seconds = time.perf_counter() - started
+    typer.echo(printable(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}"))
+    typer.echo(printable(f"Tables and figures: mkclust report {folder}"))
 
 
 def _by_reason(rows: list[dict[str, Any]]) -> list[tuple[str, int]]:
@@ -91,7 +99,7 @@ class Bar:
     def update(self, done: int, left: int, seconds_left: float, what: str) -> None:
         """Show how far the run is."""
         total = max(done + left, 1)
-        text = f"{done}/{total} tasks, about {duration(seconds_left)} left, {what}"
+        text = printable(f"{done}/{total} tasks, about {duration(seconds_left)} left, {what}")
         if self._live:
             cells = 20 * done // total
             self._write(f"[{'#' * cells}{'.' * (20 - cells)}] {text}", "\r")

@@ -183,9 +183,9 @@ def choose_anchor(model: Any, data: Data) -> None:
     """Let a method that has an anchor choose it, unless there is nothing to choose between."""
     parameters = model.get_params()
     # Of one view a bank makes several kernels, landmarks stand for one only.
-    banked = not data.precomputed and parameters["approximation"] is None
+    banked = not data.precomputed and parameters.get("approximation") is None
     several = len(data.parts) > 1 or banked
-    if "anchor" in parameters and parameters["solver"] == "subspace" and several:
+    if "anchor" in parameters and parameters.get("solver") == "subspace" and several:
         model.set_params(anchor="auto")
 
 

@@ -19,7 +19,13 @@ Inputs = Annotated[
     ),
 ]
 NClusters = Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")]
-Method = Annotated[str, typer.Option(help=f"One of: {', '.join(mkclust.METHODS)}.")]
+Method = Annotated[
+    str,
+    typer.Option(
+        help=f"One of: {', '.join(mkclust.METHODS)}; or package.module:Class, a method of your own "
+        "(the module is imported, which runs its code)."
+    ),
+]
 Kernels = Annotated[
     str,
     typer.Option(

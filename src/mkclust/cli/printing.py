@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from mkclust import plots
-
 MAX_ROWS = 60  # kernels in a printed table; all of them are in run.json
 MAX_SIZES = 30  # clusters whose sizes are printed
 
@@ -49,8 +47,7 @@ def kernel_table(model: Any) -> str:
         lines.append(f"... and {hidden} more, in the record of the run")
     if missed is not None:
         lines.append("Missed is the share of each kernel that the landmarks do not show.")
-    certified = hasattr(model, "duality_gap_")
-    lines.append(plots.LARGE_WEIGHT if certified else plots.MIXING_WEIGHT)
+    lines.append(model.WEIGHT_MEANING)
     return "\n".join(lines)
 
 

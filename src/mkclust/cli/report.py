@@ -11,6 +11,7 @@ from mkclust.cli.progress import Progress
 from mkclust.report import write_benchmark_report
 from mkclust.report.benchmark import WITHOUT_PAGE
 from mkclust.report.results import PAGE
+from mkclust.text import printable
 
 Source = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder of rows, as mkclust bench leaves it.")
@@ -26,6 +27,6 @@ def run(source: Source, out: Out = None) -> None:
     with Progress() as progress, expected_failures():
         progress.phase("writing tables and drawing figures")
         files = write_benchmark_report(source, out)
-    typer.echo(f"Wrote {count(len(files), 'file')}; begin with {files[0]}")
+    typer.echo(printable(f"Wrote {count(len(files), 'file')}; begin with {files[0]}"))
     pages = [path for path in files if path.name == PAGE]
-    typer.echo(f"As one page: {pages[0]}" if pages else WITHOUT_PAGE)
+    typer.echo(printable(f"As one page: {pages[0]}") if pages else WITHOUT_PAGE)

@@ -2,6 +2,7 @@
 
 from mkclust.methods.average import AverageKKM, solve_average_kkm
 from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.kamm import KAMMA, KAMMR, solve_kamm_a, solve_kamm_r
 from mkclust.methods.lf_mvc import LFMVC, solve_lf_mvc
 from mkclust.methods.lkam import LKAM, solve_lkam
@@ -25,6 +26,7 @@ __all__ = [
     "MKKMMM",
     "ONKC",
     "AverageKKM",
+    "InductiveClusterer",
     "MKKMMiR",
     "MultipleKernelClusterer",
     "SimpleMKKM",

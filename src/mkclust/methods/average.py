@@ -1,5 +1,7 @@
 """Avg-KKM: kernel k-means on the plain average of the kernels."""
 
+from typing import ClassVar
+
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
@@ -65,6 +67,12 @@ class AverageKKM(InductiveClusterer):
     >>> model.weights_
     array([0.25, 0.25, 0.25, 0.25])
     """
+
+    SUMMARY: ClassVar[str] = "relaxed kernel k-means of the average of the kernels"
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "H. Zha, X. He, C. Ding, M. Gu, H. D. Simon. Spectral Relaxation for K-means Clustering. "
+        "NIPS, 2001.",
+    )
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve on the average kernel."""

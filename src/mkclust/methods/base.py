@@ -21,7 +21,13 @@ from mkclust.methods.documentation import fill
 from mkclust.methods.inputs import is_table, kind_of_input
 from mkclust.methods.parameters import Allowed, Count, Number, check_parameter
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import check_samples, mixed_entries, training_stack
+from mkclust.methods.training import (
+    check_samples,
+    embedding_cosines,
+    mixed_entries,
+    training_stack,
+)
+from mkclust.plots import MIXING_WEIGHT
 from mkclust.relaxation import relax
 from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Array, Float
@@ -29,6 +35,9 @@ from mkclust.views import named_views
 
 # How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
 SHARE_TOLERANCE = 1e-3
+# What the similarities of most methods are, and those of methods without coefficients.
+SUM = "the sum of the kernels by their coefficients"
+COSINES = "cosines between rows of the embedding; no kernels are mixed"
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {
     "n_clusters": Count(),
@@ -45,15 +54,24 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     own parameters may be, and may add what it has learned beyond the common attributes in
     ``_learned(stack, solution, labels, *further)``, further being what it asked for in
     ``_further_rows``. Its docstring may name sections of
-    ``mkclust.methods.documentation``.
+    ``mkclust.methods.documentation``. Pages, displays and the command line read what there is to
+    say about a method from its class, so that all of them say the same.
     """
 
     # The grid that the authors of a method search, as scikit-learn's ParameterGrid takes it.
     GRID: ClassVar[dict[str, list]] = {}
     # What a method's own parameters may be; it may narrow or widen the common ones.
     ALLOWED: ClassVar[dict[str, Allowed]] = {}
+    # What it does to the kernels, in words that go on from its name; empty where the name must do.
+    SUMMARY: ClassVar[str] = ""
+    # The papers it is from, one entry each.
+    REFERENCES: ClassVar[tuple[str, ...]] = ()
+    # How to read its weights, in a sentence: it stands beside them wherever they are shown.
+    WEIGHT_MEANING: ClassVar[str] = MIXING_WEIGHT
     # What `mixed_kernel` holds, in words.
-    SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients"
+    SIMILARITIES: ClassVar[str] = SUM
+    # About how many times as long a fit takes as those of the quick methods.
+    SLOWNESS: ClassVar[int] = 1
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -188,13 +206,18 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """
         done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
         standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
-        said = f"{self.SIMILARITIES} (kernels {standard}"
+        what = self.SIMILARITIES
+        if what == SUM and hasattr(self, "labels_") and not hasattr(self, "coefficients_"):
+            what = COSINES
+        said = f"{what} (kernels {standard}"
         if self.approximation is not None:
             said += "; approximated by features"
         return said + ("; without the anchor)" if getattr(self, "anchor_", 0) else ")")
 
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the similarities among samples that exist, symmetric but for rounding."""
+        if not hasattr(self, "coefficients_"):
+            return embedding_cosines(self, X, samples)
         return mixed_entries(training_stack(self, X), self.coefficients_, samples)
 
     def _solve(self, stack: KernelStack) -> Solution:

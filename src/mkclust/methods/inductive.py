@@ -101,7 +101,7 @@ class InductiveClusterer(
 
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the similarities among samples that exist, of features where there are any."""
-        if not hasattr(self, "_features"):
+        if not hasattr(self, "_features") or not hasattr(self, "coefficients_"):
             return super()._mixed_kernel(X, samples)
         everyone = np.arange(len(self.labels_)) if samples is None else samples
         found = np.zeros((len(everyone), len(everyone)))
@@ -223,8 +223,13 @@ class InductiveClusterer(
         """Return the partition as a function of similarities to the training samples."""
         if solution.projections is not None:
             return Extension(stack.standards, stack.names, solution.projections)
-        assert solution.relaxation is not None
-        assert solution.coefficients is not None
+        if solution.relaxation is None or solution.coefficients is None:
+            name = type(self).__name__
+            raise TypeError(
+                f"{name} cannot embed new samples: its solution has neither projections nor both "
+                "coefficients and relaxation; return these from _solve, or derive "
+                f"{name} from MultipleKernelClusterer"
+            )
         values = solution.relaxation.eigenvalues[: self.n_clusters]
         return Extension.of(stack, solution.coefficients, solution.partition, values)
 

@@ -8,6 +8,7 @@ from mkclust.methods.alternate import alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.parameters import Allowed, Choice
+from mkclust.methods.simple_mkkm import SimpleMKKM
 from mkclust.methods.solution import Solution
 from mkclust.relaxation import Relaxation
 from mkclust.simplex import best_response, longest_step, reduced_direction
@@ -129,6 +130,12 @@ class KAMMR(InductiveClusterer):
     >>> sorted(model.weights_.tolist())
     [0.0, 0.0, 0.0, 1.0]
     """
+
+    SUMMARY: ClassVar[str] = (
+        "an ablation of SimpleMKKM that maximizes the alignment over the weights, too, by reduced "
+        "gradients"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
 
     def __init__(
         self,
@@ -283,6 +290,10 @@ class KAMMA(InductiveClusterer):
     (True, True)
     """
 
+    SUMMARY: ClassVar[str] = (
+        "an ablation of SimpleMKKM that alternates between the partition and the weights"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
     ALLOWED: ClassVar[dict[str, Allowed]] = {"iterate": Choice(("best", "last"))}
 
     def __init__(

@@ -4,14 +4,13 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from mkclust.discretize import normalize_rows
 from mkclust.generalize import inverse
-from mkclust.linalg import namespace, pick, polar_factor, to_device, to_host
+from mkclust.linalg import namespace, polar_factor, to_device, to_host
+from mkclust.methods.base import COSINES
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
 from mkclust.methods.parameters import Allowed, Choice, Number
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import training_blocks, training_kernels
 from mkclust.relaxation import Relaxation, relax, side_by_side
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
@@ -283,13 +282,21 @@ class LFMVC(InductiveClusterer):
     (True, 1.0)
     """
 
+    SUMMARY: ClassVar[str] = (
+        "which fuses the relaxed partitions of the single kernels: a consensus is aligned with "
+        "their weighted, rotated sum and with the partition of the average kernel"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering "
+        "via Late Fusion Alignment Maximization. IJCAI, 2019.",
+    )
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 16)]}
+    SIMILARITIES: ClassVar[str] = COSINES
     ALLOWED: ClassVar[dict[str, Allowed]] = {
         "reg": Number(0),
         "init": Choice(("procrustes", "signs")),
         "accumulate": Choice((False, True)),
     }
-    SIMILARITIES: ClassVar[str] = "cosines between rows of the embedding; no kernels are mixed"
 
     def __init__(
         self,
@@ -337,13 +344,3 @@ class LFMVC(InductiveClusterer):
             tol=self.tol,
             max_iter=self.max_iter,
         )
-
-    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
-        """Return cosines of the rows that k-means clusters; no kernel is mixed."""
-        if hasattr(self, "_features"):
-            training_blocks(self, X)
-        else:
-            training_kernels(self, X)
-        rows = self.embedding_ if samples is None else pick(self.embedding_, samples)
-        rows = normalize_rows(to_host(rows))
-        return rows @ rows.T

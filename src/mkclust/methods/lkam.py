@@ -190,6 +190,15 @@ class LKAM(MultipleKernelClusterer):
     (True, True)
     """
 
+    SUMMARY: ClassVar[str] = (
+        "which aligns the mixed kernel with the partition among the nearest neighbors of each "
+        "sample only"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local "
+        "Kernel Alignment Maximization. IJCAI, 2016.",
+    )
+    SLOWNESS: ClassVar[int] = 10
     GRID: ClassVar[dict[str, list]] = {
         "reg": [2.0**e for e in range(-15, 16)],
         "neighbors": [round(0.05 + 0.1 * i, 2) for i in range(10)],

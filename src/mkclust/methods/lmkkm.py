@@ -352,6 +352,15 @@ class LMKKM(MultipleKernelClusterer):
     ((300, 4), True)
     """
 
+    SUMMARY: ClassVar[str] = (
+        "which mixes the kernels by weights of their own for every sample, found in turn with a "
+        "relaxed partition"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with "
+        "Application to Cancer Biology. NIPS, 2014.",
+    )
+    SLOWNESS: ClassVar[int] = 10
     ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by the weights of both samples"
 

@@ -1,6 +1,6 @@
 """MKKM: mix the kernels by how well a partition explains each."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from mkclust.methods.alternate import descend
 from mkclust.methods.inductive import InductiveClusterer
@@ -112,6 +112,15 @@ class MKKM(InductiveClusterer):
     >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
     (True, True)
     """
+
+    SUMMARY: ClassVar[str] = (
+        "which mixes the kernels by the squares of weights on the simplex, found in turn with a "
+        "relaxed partition so that both leave least of the mixed kernel unexplained"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE "
+        "Transactions on Fuzzy Systems 20(1), 2012.",
+    )
 
     def __init__(
         self,

@@ -154,6 +154,14 @@ class MKKMMiR(InductiveClusterer):
     (True, True)
     """
 
+    SUMMARY: ClassVar[str] = (
+        "multiple kernel k-means with a regularization by the products of the kernels, which keeps "
+        "kernels that say the same from being chosen together"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with "
+        "Matrix-Induced Regularization. AAAI, 2016.",
+    )
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 11)]}
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0), "weight_power": Choice((1, 2))}
 

@@ -10,6 +10,7 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.parameters import Allowed, Choice
 from mkclust.methods.solution import Solution
+from mkclust.plots import LARGE_WEIGHT
 from mkclust.relaxation import Relaxation
 from mkclust.simplex import minimize_quadratic
 from mkclust.stack import KernelStack
@@ -220,6 +221,15 @@ class MKKMMM(InductiveClusterer):
     (True, True)
     """
 
+    SUMMARY: ClassVar[str] = (
+        "which finds the relaxed partition that is best for the weights, of unit length, under "
+        "which most of the kernels is left unexplained"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max "
+        "Optimization. arXiv:1803.02458, 2018.",
+    )
+    WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {
         "solver": Choice(("alternate", "saddle")),
         "iterate": Choice(("best", "last")),

@@ -258,6 +258,15 @@ class ONKC(MultipleKernelClusterer):
     (True, True)
     """
 
+    SUMMARY: ClassVar[str] = (
+        "which learns a kernel in the neighborhood of a mix of the given ones, in turn with the "
+        "weights of the mix and a relaxed partition"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel "
+        "Clustering with Multiple Kernels. AAAI, 2017.",
+    )
+    SLOWNESS: ClassVar[int] = 10
     GRID: ClassVar[dict[str, list]] = {
         "proximity": [2.0**e for e in range(-7, 10)],
         "reg": [2.0**e for e in range(-6, 8)],

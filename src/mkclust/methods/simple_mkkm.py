@@ -16,6 +16,7 @@ from mkclust.methods.parameters import Allowed, Choice, Either, Number
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.metrics import adjusted_rand_of_table
+from mkclust.plots import LARGE_WEIGHT
 from mkclust.relaxation import Relaxation, relax, sum_of_squares
 from mkclust.stack import KernelStack
 from mkclust.subspace import ANCHOR_TOLERANCE, Search, search
@@ -267,6 +268,15 @@ class SimpleMKKM(InductiveClusterer):
     True
     """
 
+    SUMMARY: ClassVar[str] = (
+        "which mixes the kernels by the squares of weights on the simplex; the weights minimize "
+        "the alignment with a relaxed partition that the partition maximizes"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple "
+        "Kernel K-means. ICML, 2020.",
+    )
+    WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {
         "solver": Choice(("subspace", "reduced-gradient")),
         # A larger one leaves the weights no share in the objective that could be told.

@@ -12,9 +12,9 @@ import numpy as np
 
 from mkclust.blocks import Blocks, as_blocks
 from mkclust.blocks.base import check_finite
-from mkclust.discretize import assign
+from mkclust.discretize import assign, normalize_rows
 from mkclust.kernels.on_the_fly import KernelRows
-from mkclust.linalg import on_host, to_host
+from mkclust.linalg import on_host, pick, to_host
 from mkclust.memory import require_memory
 from mkclust.methods.inputs import kind_of_input
 from mkclust.stack import DenseStack, KernelStack, RowSource, StreamedStack, as_stack
@@ -189,6 +189,31 @@ def mixed_entries(stack: KernelStack, coefficients: Float, samples: np.ndarray |
     for p in np.flatnonzero(coefficients).tolist():
         found += coefficients[p] * to_host(stack.kernel(p).block(samples, samples))
     return found
+
+
+def embedding_cosines(model: Any, X: Any, samples: np.ndarray | None) -> Float:
+    """Return the cosines between the rows that k-means clusters, where no kernels are mixed.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        Fitted.
+    X : array, list, dict or source of rows
+        What it was fitted on.
+    samples : ndarray of int of shape (s,) or None
+        Their numbers; None for all.
+
+    Returns
+    -------
+    ndarray of shape (s, s)
+    """
+    if hasattr(model, "_features"):
+        training_blocks(model, X)
+    else:
+        training_kernels(model, X)
+    rows = model.embedding_ if samples is None else pick(model.embedding_, samples)
+    rows = normalize_rows(to_host(rows))
+    return rows @ rows.T
 
 
 def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:

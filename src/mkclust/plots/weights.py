@@ -73,7 +73,7 @@ def draw_weights(
 
 def how_to_read(model: Any) -> str:
     """Return the sentence on how to read the weights of a fitted model."""
-    return LARGE_WEIGHT if hasattr(model, "lower_bounds_") else MIXING_WEIGHT
+    return getattr(model, "WEIGHT_MEANING", MIXING_WEIGHT)
 
 
 class KernelWeightsDisplay(Display):

@@ -5,6 +5,8 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
+from mkclust.text import csv_cell, printable
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -208,7 +210,8 @@ def to_csv(table: Table) -> str:
     str
         Columns table, block, row, column, mean, std, paper, difference, bold, text, remark; the
         remark is what the notes say of that cell. The notes follow, as the texts of lines
-        without a column: what must be said of the numbers travels with them.
+        without a column: what must be said of the numbers travels with them. Texts that a
+        spreadsheet would take for formulas begin with an apostrophe.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -218,11 +221,12 @@ def to_csv(table: Table) -> str:
         numbers = [getattr(cell, name) for name in names]
         written = ["" if number is None else repr(float(number)) for number in numbers]
         remark = " ".join(_remarks(cell, table))
-        writer.writerow(
-            [table.name, block, label, column, *written, int(cell.bold), cell.text, remark]
-        )
+        where = map(_csv_text, (table.name, block, label, column))
+        words = map(_csv_text, (cell.text, remark))
+        writer.writerow([*where, *written, int(cell.bold), *words])
     for note in table.notes:
-        writer.writerow([table.name, "", "note", "", *[""] * (len(names) + 1), note, ""])
+        blank = [""] * (len(names) + 1)
+        writer.writerow([_csv_text(table.name), "", "note", "", *blank, _csv_text(note), ""])
     return file.getvalue()
 
 
@@ -258,10 +262,10 @@ def _latex_cell(cell: Cell, table: Table) -> str:
 
 def plain(text: str) -> str:
     """Return a text with the characters escaped that Markdown would take for markup."""
-    escaped = "".join(
-        f"\\{character}" if character in r"\|*_`<[]$~#" else character for character in text
+    return "".join(
+        f"\\{character}" if character in r"\|*_`<[]$~#" else character
+        for character in _one_line(text)
     )
-    return " ".join(escaped.split())
 
 
 LATEX = {
@@ -278,4 +282,14 @@ LATEX = {
 
 def _latex(text: str) -> str:
     """Return a text with the characters escaped that LaTeX would take for markup."""
-    return " ".join("".join(LATEX.get(character, character) for character in text).split())
+    return "".join(LATEX.get(character, character) for character in _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    """Return a text without line breaks, and without characters that cannot be seen."""
+    return printable(" ".join(text.split()))
+
+
+def _csv_text(text: str) -> str:
+    """Return a text that is neither a formula nor more than can be seen."""
+    return csv_cell(printable(text))

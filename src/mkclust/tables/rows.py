@@ -3,10 +3,13 @@
 import gzip
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from mkclust.tables.checks import check_row, check_solve
 
 Row = dict[str, Any]
 
@@ -69,9 +72,9 @@ def read_rows(path: str | Path) -> list[Row]:
     Raises
     ------
     ValueError
-        If there is no such file, or a line before the last is no JSON object.
+        If there is no such file, or it is damaged: with the line that is no row, and why.
     """
-    return list(_read(_find(Path(path), "rows.jsonl")))
+    return list(_read(_find(Path(path), "rows.jsonl"), check_row))
 
 
 def read_solves(path: str | Path) -> list[Row]:
@@ -90,7 +93,7 @@ def read_solves(path: str | Path) -> list[Row]:
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     found = [folder / name for name in ("solves.jsonl", "solves.jsonl.gz")]
-    return next((list(_read(file)) for file in found if file.exists()), [])
+    return next((list(_read(file, check_solve)) for file in found if file.exists()), [])
 
 
 def choose(rows: Iterable[Row]) -> Choice:
@@ -160,17 +163,39 @@ def _find(path: Path, name: str) -> Path:
     raise ValueError(f"{path}: {kind} {name} or {name}.gz; run mkclust bench PLAN --out {path}")
 
 
-def _read(path: Path) -> Iterator[Row]:
-    """Yield the objects of a file of JSON lines, but for a torn last one."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                row = json.loads(line)
-            except ValueError:
-                if not line.endswith("\n"):
-                    return
-                raise ValueError(
-                    f"{path}, line {number}: is no JSON object; remove the line, or the file"
-                ) from None
-            yield row
+def _read(path: Path, check: Callable[[Any], None]) -> Iterator[Row]:
+    """Yield the objects of a file of JSON lines, checked, but for a torn last one."""
+    for number, line in enumerate(_lines(path), start=1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            if not line.endswith(b"\n"):
+                return
+            _refuse(path, number, "is no JSON object")
+        try:
+            check(row)
+        except ValueError as error:
+            _refuse(path, number, str(error))
+        yield row
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, or say where it is damaged."""
+    number = 0
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+            for line in file:
+                yield line
+                number += 1
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        kind = "ends too early" if isinstance(error, EOFError) else f"is damaged ({error})"
+        raise ValueError(
+            f"{path}: {kind}, behind line {number}; restore the file from a copy, or write it "
+            "anew by mkclust bench PLAN --archive FOLDER"
+        ) from None
+
+
+def _refuse(path: Path, number: int, reason: str) -> NoReturn:
+    """Refuse a file for one of its lines."""
+    remedy = "restore the file from a copy" if path.suffix == ".gz" else "remove the line"
+    raise ValueError(f"{path}, line {number}: {reason}; {remedy}, or run the benchmark again")

@@ -22,8 +22,6 @@ ENTRIES_LEFT_OUT = 6e7
 MOST_EXAMINED, MOST_COMPRESSED = 2000, 5000
 # A cluster is not found again in fewer samples than so many, on average.
 FEWEST_OF_A_CLUSTER = 5
-# A refit of these methods takes some ten times as long as that of the others.
-SLOW, TIMES_SLOWER = ("LMKKM", "ONKC", "LKAM"), 10
 RESAMPLES_FEW, RESAMPLES_MANY = 10, 20
 
 
@@ -55,11 +53,6 @@ def thinned(labels: np.ndarray, most: int, least: int = 2) -> np.ndarray:
     return np.sort(by_cluster[rank < np.repeat(kept, sizes)])
 
 
-def slowness(model: Any) -> int:
-    """Return how many times as long a refit takes as that of the quick methods."""
-    return TIMES_SLOWER if type(model).__name__ in SLOW else 1
-
-
 def samples_examined(model: Any) -> int:
     """Return on how many samples the kernels of a model are examined."""
     n, m = len(model.labels_), len(model.kernel_names_)
@@ -67,7 +60,7 @@ def samples_examined(model: Any) -> int:
         return min(n, max(MOST_COMPRESSED, FEWEST_OF_A_CLUSTER * model.n_clusters))
     if m * n**2 <= ENTRIES_EXAMINED:
         return n
-    some = min(MOST_EXAMINED, int((ENTRIES_REFITTED / m / slowness(model)) ** 0.5))
+    some = min(MOST_EXAMINED, int((ENTRIES_REFITTED / m / model.SLOWNESS) ** 0.5))
     return min(n, max(some, FEWEST_OF_A_CLUSTER * model.n_clusters))
 
 
@@ -76,7 +69,7 @@ def leaves_out(model: Any, n_samples: int) -> bool:
     m = len(model.kernel_names_)
     if hasattr(model, "approximation_error_"):
         return m <= 12
-    return m**2 * n_samples**2 * slowness(model) <= ENTRIES_LEFT_OUT
+    return m**2 * n_samples**2 * model.SLOWNESS <= ENTRIES_LEFT_OUT
 
 
 def resampling_plan(model: Any) -> dict[str, int]:
@@ -84,9 +77,9 @@ def resampling_plan(model: Any) -> dict[str, int]:
     n, m = len(model.labels_), len(model.kernel_names_)
     most = MOST_EXAMINED
     if not hasattr(model, "approximation_error_"):
-        most = min(most, int((ENTRIES_REFITTED / m / slowness(model)) ** 0.5))
+        most = min(most, int((ENTRIES_REFITTED / m / model.SLOWNESS) ** 0.5))
     most = max(most, FEWEST_OF_A_CLUSTER * model.n_clusters)
-    small = m * min(n, most) ** 2 * slowness(model) <= ENTRIES_REFITTED / 10
+    small = m * min(n, most) ** 2 * model.SLOWNESS <= ENTRIES_REFITTED / 10
     return {
         "n_resamples": RESAMPLES_MANY if small else RESAMPLES_FEW,
         "most_samples": most,

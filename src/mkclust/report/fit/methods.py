@@ -2,79 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+
 import mkclust
+from mkclust.methods import AverageKKM, MultipleKernelClusterer
+from mkclust.methods.base import COMMON
 from mkclust.report.fit.words import counted, listed
 
-SIMPLE = (
-    "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple Kernel "
-    "K-means. ICML, 2020."
-)
-# Of each method: what it does to the kernels, in a sentence that goes on from its name, and the
-# paper it is from.
-METHODS: dict[str, tuple[str, str]] = {
-    "SimpleMKKM": (
-        "which mixes the kernels by the squares of weights on the simplex; the weights minimize "
-        "the alignment with a relaxed partition that the partition maximizes",
-        SIMPLE,
-    ),
-    "AverageKKM": (
-        "relaxed kernel k-means of the average of the kernels",
-        "H. Zha, X. He, C. Ding, M. Gu, H. D. Simon. Spectral Relaxation for K-means Clustering. "
-        "NIPS, 2001.",
-    ),
-    "MKKM": (
-        "which mixes the kernels by the squares of weights on the simplex, found in turn with a "
-        "relaxed partition so that both leave least of the mixed kernel unexplained",
-        "H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE "
-        "Transactions on Fuzzy Systems 20(1), 2012.",
-    ),
-    "LMKKM": (
-        "which mixes the kernels by weights of their own for every sample, found in turn with a "
-        "relaxed partition",
-        "M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with "
-        "Application to Cancer Biology. NIPS, 2014.",
-    ),
-    "ONKC": (
-        "which learns a kernel in the neighborhood of a mix of the given ones, in turn with the "
-        "weights of the mix and a relaxed partition",
-        "X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel "
-        "Clustering with Multiple Kernels. AAAI, 2017.",
-    ),
-    "MKKMMiR": (
-        "multiple kernel k-means with a regularization by the products of the kernels, which "
-        "keeps kernels that say the same from being chosen together",
-        "X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with "
-        "Matrix-Induced Regularization. AAAI, 2016.",
-    ),
-    "LKAM": (
-        "which aligns the mixed kernel with the partition among the nearest neighbors of each "
-        "sample only",
-        "M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local "
-        "Kernel Alignment Maximization. IJCAI, 2016.",
-    ),
-    "LFMVC": (
-        "which fuses the relaxed partitions of the single kernels: a consensus is aligned with "
-        "their weighted, rotated sum and with the partition of the average kernel",
-        "S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering "
-        "via Late Fusion Alignment Maximization. IJCAI, 2019.",
-    ),
-    "MKKMMM": (
-        "which finds the relaxed partition that is best for the weights, of unit length, under "
-        "which most of the kernels is left unexplained",
-        "S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max "
-        "Optimization. arXiv:1803.02458, 2018.",
-    ),
-    "KAMMR": (
-        "an ablation of SimpleMKKM that maximizes the alignment over the weights, too, by "
-        "reduced gradients",
-        SIMPLE,
-    ),
-    "KAMMA": (
-        "an ablation of SimpleMKKM that alternates between the partition and the weights",
-        SIMPLE,
-    ),
-}
-OWN_PARAMETERS = ("reg", "neighbors", "proximity", "init", "solver", "stopping", "iterate")
+QUOTES = "'\""
 
 
 def methods_paragraph(
@@ -99,14 +34,17 @@ def methods_paragraph(
         The paragraph, then one entry a reference.
     """
     name = type(model).__name__
-    does, paper = METHODS[name]
     k, m = model.n_clusters, len(model.kernel_names_)
     kernels = f"the {m} kernels" if m > 1 else "the kernel"
-    cited = versions | {"mkclust": f"{mkclust.__version__} [2]"}
+    papers = list(model.REFERENCES)
+    software = f"The mkclust developers. mkclust, version {mkclust.__version__}. Software."
+    cited = versions | {"mkclust": f"{mkclust.__version__} [{len(papers) + 1}]"}
+    marks = f" [{', '.join(map(str, range(1, len(papers) + 1)))}]" if papers else ""
+    does = f", {model.SUMMARY}" if model.SUMMARY else ""
     sentences = [
         f"We clustered {counted(n_samples, 'sample')} into {counted(k, 'cluster')} by multiple "
         f"kernel clustering. {_kernels(model)} {_standardized(model)}",
-        f"We combined {kernels} by {name} [1], {does}{_settings(model)}.",
+        f"We combined {kernels} by {name}{marks}{does}{_settings(model)}.",
         _solved(model),
         f"Clusters were read off by k-means with {counted(model.n_init, 'start')} on the rows of "
         f"the relaxed partition, scaled to unit length ({_seed(model)}).",
@@ -115,8 +53,8 @@ def methods_paragraph(
         + listed([f"{used} {version}" for used, version in cited.items()], 8)
         + ".",
     ]
-    software = f"The mkclust developers. mkclust, version {mkclust.__version__}. Software."
-    return [" ".join(text for text in sentences if text), f"[1] {paper}", f"[2] {software}"]
+    entries = [f"[{number}] {entry}" for number, entry in enumerate([*papers, software], start=1)]
+    return [" ".join(text for text in sentences if text), *entries]
 
 
 def _kernels(model: Any) -> str:
@@ -167,7 +105,14 @@ def _standardized(model: Any) -> str:
 def _settings(model: Any) -> str:
     """Return the method's own parameters, in brackets."""
     given = model.get_params(deep=False)
-    own = [f"{name} = {given[name]}" for name in OWN_PARAMETERS if name in given]
+    shared = {*MultipleKernelClusterer().get_params(deep=False), *COMMON}
+    if hasattr(model, "anchor_"):  # what was used tells more than what was asked for
+        shared.add("anchor")
+    own = [
+        f"{name} = {parameter_text(value).strip(QUOTES)}"
+        for name, value in given.items()
+        if name not in shared
+    ]
     if getattr(model, "anchor_", 0):
         own.append(f"anchor = {model.anchor_:g}")
     return f" ({', '.join(own)})" if own else ""
@@ -182,7 +127,7 @@ def _solved(model: Any) -> str:
             f"The {kind} problem was solved to a certified relative gap of "
             f"{model.duality_gap_:.1e} in {steps}."
         )
-    if type(model).__name__ == "AverageKKM":
+    if type(model) is AverageKKM:
         return ""
     end = "converged after" if model.converged_ else "was stopped, not converged, after"
     return f"The method {end} {steps}."
@@ -192,6 +137,15 @@ def _seed(model: Any) -> str:
     """Say which seed k-means had."""
     seed = model.random_state
     return "no fixed seed" if seed is None else f"random seed {seed_text(seed)}"
+
+
+def parameter_text(value: Any) -> str:
+    """Return a parameter as it was given; what has no readable form by its type or name."""
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return seed_text(value)
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    return getattr(value, "__qualname__", None) or repr(value)
 
 
 def seed_text(seed: Any) -> str:

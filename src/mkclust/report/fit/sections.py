@@ -9,10 +9,10 @@ import sklearn
 
 import mkclust
 from mkclust.diagnosis.noise import BEYOND_CHANCE
-from mkclust.plots import LARGE_WEIGHT, MIXING_WEIGHT
+from mkclust.methods import AverageKKM
 from mkclust.report.fit import charts
 from mkclust.report.fit.findings import Findings
-from mkclust.report.fit.methods import methods_paragraph, seed_text
+from mkclust.report.fit.methods import methods_paragraph, parameter_text
 from mkclust.report.fit.words import counted
 from mkclust.report.web import (
     Column,
@@ -28,17 +28,13 @@ from mkclust.report.web import (
 )
 from mkclust.report.web.table import Cell
 
-# Methods under which a large weight means that a kernel is explained badly.
-AGAINST_CONSENSUS = ("SimpleMKKM", "MKKMMM")
-
 
 def kernels(found: Findings) -> Section:
     """Say what each kernel brings."""
     model, of = found.model, found.kernels
-    against = type(model).__name__ in AGAINST_CONSENSUS
     parts = [
         paragraph(
-            LARGE_WEIGHT if against else MIXING_WEIGHT,
+            model.WEIGHT_MEANING,
             "Alignment is the share of the kernel's own leading structure that the consensus "
             "captures; read it beside the weight.",
         ),
@@ -141,7 +137,7 @@ def convergence(found: Findings) -> Section:
 def certificate(model: Any) -> str:
     """Return in a sentence what is certified, or that nothing is."""
     name, gap = type(model).__name__, getattr(model, "duality_gap_", None)
-    if gap is None and name == "AverageKKM":
+    if gap is None and type(model) is AverageKKM:
         return (
             "AverageKKM has no weights to learn: the leading eigenvectors of the average kernel "
             "are the global optimum of its relaxed problem, and there is nothing to certify."
@@ -183,7 +179,9 @@ def similarities(found: Findings) -> Section:
 def run(found: Findings, when: str, seconds: dict[str, float | None]) -> Section:
     """Say what was run, to be run again and to be written about."""
     model = found.model
-    parameters = {name: _value(value) for name, value in model.get_params(deep=False).items()}
+    parameters = {
+        name: parameter_text(value) for name, value in model.get_params(deep=False).items()
+    }
     versions = software()
     stability, resamples = found.steadiness.stability, ""
     if stability is not None:
@@ -216,12 +214,3 @@ def software() -> dict[str, str]:
         "SciPy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
     }
-
-
-def _value(value: Any) -> str:
-    """Return a parameter as it was given; what has no readable form by its type."""
-    if isinstance(value, np.random.RandomState | np.random.Generator):
-        return seed_text(value)
-    if isinstance(value, np.ndarray):
-        return f"array of shape {value.shape}"
-    return repr(value)
