@@ -1,0 +1,67 @@
+"""Text from files, plans and users, made safe to print and to open in a spreadsheet."""
+
+import unicodedata
+
+# Joiners belong to the spelling of words and of emoji; they can neither hide nor reorder anything.
+_JOINERS = "\u200c\u200d"
+# Control, format (bidi overrides among them), surrogates, and separators of lines and paragraphs.
+_UNPRINTABLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+# What spreadsheets take for the beginning of a formula, in both widths.
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+
+
+def printable(text: object) -> str:
+    r"""Return the text on one line, characters that steer a terminal shown rather than sent.
+
+    Parameters
+    ----------
+    text : object
+        A string, or anything with one.
+
+    Returns
+    -------
+    text : str
+        The same text; control and escape characters, line breaks, bidirectional overrides and other
+        invisible ones are written as ``\xNN``, ``\uNNNN`` or ``\UNNNNNNNN``.
+
+    Examples
+    --------
+    >>> from mkclust.text import printable
+    >>> print(printable("view\x1b[2J"))
+    view\x1b[2J
+    """
+    return "".join(map(_shown, str(text)))
+
+
+def csv_cell(text: object) -> str:
+    """Return the text of a cell of a CSV file, an apostrophe before what would be a formula.
+
+    Parameters
+    ----------
+    text : object
+        A string, or anything with one. Pass names and words, not numbers: -1 would become text.
+
+    Returns
+    -------
+    text : str
+        The same text, led by an apostrophe where it begins with ``=``, ``+``, ``-``, ``@``, a tab
+        or a line break.
+
+    Examples
+    --------
+    >>> from mkclust.text import csv_cell
+    >>> csv_cell("=SUM(A1)"), csv_cell("lf-mvc")
+    ("'=SUM(A1)", 'lf-mvc')
+    """
+    text = str(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _shown(character: str) -> str:
+    """Return the character, or its code where it cannot be seen or steers what can."""
+    if character in _JOINERS or unicodedata.category(character) not in _UNPRINTABLE:
+        return character
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
