@@ -5,6 +5,8 @@ import sys
 import threading
 import time
 
+from mkclust.text import printable
+
 
 class Progress:
     """A line on a terminal that says what is going on and for how long; elsewhere nothing."""
@@ -29,7 +31,7 @@ class Progress:
 
     def phase(self, text: str) -> None:
         """Say what begins now."""
-        self._text, self._since = text, time.perf_counter()
+        self._text, self._since = printable(text), time.perf_counter()
 
     def _refresh(self) -> None:
         shown = ""
