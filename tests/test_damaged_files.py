@@ -191,6 +191,16 @@ def test_a_group_or_cell_that_holds_itself_is_named(folder, X):
     assert "own.h5: a holds itself" in complaint("own.h5")
 
 
+def test_a_data_set_that_is_put_together_from_itself_is_named(folder):
+    with h5py.File("own.h5", "w") as file:
+        virtual(file, "a", ".", "a")
+    assert "own.h5: a is put together from itself" in complaint("own.h5")
+    with h5py.File("own.h5", "w") as file:
+        virtual(file, "a", ".", "b")
+        virtual(file, "b", "own.h5", "a")
+    assert "b is put together from itself" in complaint("own.h5::b", follow_links=True)
+
+
 def test_zeros_never_stand_for_what_is_missing_elsewhere(folder):
     with h5py.File("own.h5", "w") as file:
         virtual(file, "a", "none.h5", "X")

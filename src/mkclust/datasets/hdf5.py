@@ -119,15 +119,16 @@ class _Reader:
         self.linked_files.setdefault(path, None)
         return path
 
-    def _check_storage(self, dataset: Any) -> None:
+    def _check_storage(self, dataset: Any, above: tuple[Any, ...] = ()) -> None:
         """Refuse a data set whose numbers come from elsewhere, unless links are followed.
 
-        HDF5 takes zeros for what is missing there, which is refused as well.
+        HDF5 takes zeros for what is missing there, and crashes on what is made of itself: refused.
         """
+        place = _place(dataset.file, dataset.name)
+        if dataset in above:
+            raise DatasetError(f"{place} is put together from itself; {_ADVICE}")
         if dataset in self._checked:
             return
-        self._checked.add(dataset)
-        place = _place(dataset.file, dataset.name)
         left = dataset.size * dataset.dtype.itemsize
         for name, offset, size in dataset.external or ():
             path = self._follow(place, name)
@@ -139,7 +140,9 @@ class _Reader:
             inside = source.file_name == "."
             file = dataset.file if inside else self._other(place, dataset.file, source.file_name)
             way = f"is put together from {source.dset_name}"
-            self._check_storage(self._arrive(place, way, file, f"/{source.dset_name}", 1))
+            part = self._arrive(place, way, file, f"/{source.dset_name}", 1)
+            self._check_storage(part, (*above, dataset))
+        self._checked.add(dataset)
 
     def read(self, node: Any, above: tuple[Any, ...] = ()) -> Any:
         """Turn groups into dicts, MATLAB's cells into lists and data sets into arrays, if read."""
@@ -198,7 +201,7 @@ def as_cell(items: list[Any]) -> Any:
 def _place(group: Any, name: str | None) -> str:
     """Return the file and the name of something in it, to begin a sentence."""
     names = f"{group.name}/{name or '(unnamed)'}".split("/")
-    return f"{group.file.filename}: {'/'.join(filter(None, names))}"
+    return f"{group.file.filename}: {'/'.join(filter(None, names)) or '/'}"
 
 
 def _stays(node: Any, on_disk: bool | None) -> bool:
