@@ -244,6 +244,13 @@ def test_a_reader_that_has_gone_is_nothing_to_complain_about():
     assert sorted(os.listdir()) == ["d.npz", "labels.csv", "run.json"]
 
 
+@posix
+def test_a_run_without_standard_streams_writes_its_files():
+    closed = "import sys; sys.stdout = sys.stderr = None; from mkclust.cli import main; main()"
+    assert program("cluster", "d.npz", "-k", 3, code=closed).returncode == 0
+    assert sorted(os.listdir()) == ["d.npz", "labels.csv", "run.json"]
+
+
 # --- settings ------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,8 @@ class Progress:
         self._thread = threading.Thread(target=self._refresh, daemon=True)
 
     def __enter__(self) -> "Progress":
-        if self._stream.isatty():
+        # There is no such stream where it was closed.
+        if self._stream is not None and self._stream.isatty():
             self._thread.start()
         return self
 

@@ -34,7 +34,7 @@ def read_hdf5(
         matlab = file.userblock_size == 512 or by_matlab
         # MATLAB keeps the contents of its cells, and its own notes, in groups named #...#.
         names = [name for name in file if keep(name) and not name.startswith("#")]
-        reader = _Reader(path, others, matlab, False if matlab else on_disk, follow_links)
+        reader = _Reader(others, matlab, False if matlab else on_disk, follow_links)
         content = {name: reader.read(reader.open(file, name)) for name in names}
         return Tree(content, matlab, linked_files=tuple(reader.linked_files))
 
@@ -47,13 +47,12 @@ class _Reader:
 
     def __init__(
         self,
-        path: Path,
         others: ExitStack,
         matlab: bool,
         on_disk: bool | None,
         follow_links: bool,
     ):
-        self.path, self.others = path, others
+        self.others = others
         self.matlab, self.on_disk = matlab, on_disk
         self.follow_links = follow_links
         self.linked_files: dict[str, Any] = {}  # by absolute path, None where it is not HDF5
