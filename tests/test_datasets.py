@@ -504,7 +504,7 @@ def test_pickled_objects_are_never_loaded(tmp_path, suffix):
     path, objects = tmp_path / f"data{suffix}", np.array([{"a": 1}], dtype=object)
     with path.open("wb") as file:
         np.savez(file, X=objects) if suffix == ".npz" else np.save(file, objects)
-    assert "cannot be read" in complaint(path)
+    assert "objects" in complaint(path)
     path.write_bytes(pickle.dumps(objects))
     assert "cannot be read" in complaint(path)
 

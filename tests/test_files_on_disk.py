@@ -9,7 +9,7 @@ import pytest
 
 from mkclust import AverageKKM, SimpleMKKM
 from mkclust.blocks import LocalBlocks, as_blocks
-from mkclust.datasets import DatasetError, files, interpret, load, parquet
+from mkclust.datasets import DatasetError, hdf5, interpret, load, parquet
 from mkclust.datasets.on_disk import HDF5View, TableOnDisk
 from mkclust.datasets.parquet import ParquetView
 from mkclust.kernels import Nystroem
@@ -339,11 +339,11 @@ def test_kernels_of_an_hdf5_file_on_disk_are_clustered_as_in_memory(tmp_path, h5
 def test_only_large_data_sets_stay_on_disk_unless_told_otherwise(tmp_path, h5py, X, monkeypatch):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["large"], file["small"] = X, X[:, :2]
-    monkeypatch.setattr(files, "LARGE_BYTES", X.nbytes - 1)
+    monkeypatch.setattr(hdf5, "LARGE_BYTES", X.nbytes - 1)
     views = load(tmp_path / "x.h5").views
     assert isinstance(views["large"], HDF5View)
     assert isinstance(views["small"], np.ndarray)
-    monkeypatch.setattr(files, "LARGE_BYTES", X.nbytes)
+    monkeypatch.setattr(hdf5, "LARGE_BYTES", X.nbytes)
     assert isinstance(load(tmp_path / "x.h5").views["large"], np.ndarray)
 
 

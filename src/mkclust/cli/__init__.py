@@ -37,6 +37,8 @@ from mkclust.cli.failures import (
     OneLineErrors,
     expected_failures,
     recorded_warnings,
+    say,
+    say_last,
     show_warnings,
     warning_lines,
 )
@@ -46,6 +48,7 @@ from mkclust.cli.options import (
     Anchor,
     ApproximationChoice,
     Folder,
+    FollowLinks,
     Inputs,
     Kernels,
     LabelsFile,
@@ -68,6 +71,7 @@ from mkclust.cli.options import (
 )
 from mkclust.cli.outputs import (
     all_scores,
+    check_apart,
     check_outputs,
     check_plot,
     check_report,
@@ -78,17 +82,11 @@ from mkclust.cli.outputs import (
     strict_json,
     write_files,
 )
-from mkclust.cli.printing import (
-    anchor_used,
-    certificate,
-    cluster_sizes,
-    count,
-    kernel_table,
-    score_table,
-)
+from mkclust.cli.printing import certificate, count, fit_summary, kernel_table, score_table
 from mkclust.cli.progress import Progress
 from mkclust.cli.remote import check_readable, connected, fit_on_workers
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.text import printable
 
 app = typer.Typer(
     name="mkclust",
@@ -130,7 +128,7 @@ def demo(out: Folder = Path("demo"), seed: Seed = 0) -> None:
     check_plot(picture)
     check_outputs([picture, table], new_folder=True)
     data = datasets.load("digits")
-    typer.echo(
+    say(
         f"SimpleMKKM clusters {data.n_samples} handwritten digits from {len(data.X)} views "
         "of each image into 10 clusters."
     )
@@ -145,14 +143,20 @@ def demo(out: Folder = Path("demo"), seed: Seed = 0) -> None:
             }
         )
     show_warnings(log)
-    typer.echo("\n" + score_table(all_scores(model, data.y)))
-    typer.echo("\n" + kernel_table(model))
-    typer.echo("\n" + certificate(model))
-    typer.echo(
+    lines = [
+        "",
+        score_table(all_scores(model, data.y)),
+        "",
+        kernel_table(model),
+        "",
+        certificate(model),
         f"Seconds: {model.solve_seconds_:.2f} to solve, {model.check_seconds_:.2f} to check the "
-        f"kernels, {time.perf_counter() - started:.2f} in all."
-    )
-    typer.echo(f"\nPicture: {picture}\nLabels: {table}")
+        f"kernels, {time.perf_counter() - started:.2f} in all.",
+        "",
+        f"Picture: {picture}",
+        f"Labels: {table}",
+    ]
+    say_last("\n".join(lines), written=(picture, table))
 
 
 @app.command()
@@ -164,6 +168,7 @@ def cluster(
     approximation: ApproximationChoice = "auto",
     landmarks: Landmarks = None,
     address: Address = None,
+    follow_links: FollowLinks = False,
     solver: Solver = None,
     anchor: Anchor = None,
     labels: LabelsFile = Path("labels.csv"),
@@ -198,7 +203,7 @@ def cluster(
         "normalize": False if no_normalize else None,
         "validate": False if no_validate else None,
     }
-    model = _build(method, options | parse_settings(settings or []))
+    model = _build(method, options | parse_settings(settings or [], options))
     if kernels == "on-the-fly" and approximation == "auto":
         approximation = "none"
     check_approximation(
@@ -217,7 +222,8 @@ def cluster(
         connected(address, progress),
     ):
         progress.phase("reading")
-        data = read_inputs(inputs, precomputed, on_disk=remote or None)
+        data = read_inputs(inputs, precomputed, remote or None, follow_links)
+        check_apart(outputs, data.linked_files)
         model.set_params(kernels=data.kernels)
         if kernels == "on-the-fly":
             compute_on_the_fly(model, data)
@@ -249,27 +255,20 @@ def cluster(
             X, y = data.X if chosen is None else data.parts, data.y if scores else None
             report_last(report, model, X, y, told, written=f"{labels} and {run}")
     show_warnings(log)
-    for line in data.notes:
-        typer.echo(line)
-    typer.echo(
+    lines = [
+        *map(printable, data.notes),
         f"{type(model).__name__}: {data.n_samples} samples, {count(len(model.weights_), 'kernel')}"
-        f", {count(n_clusters, 'cluster')}, {seconds:.2f} s"
-    )
+        f", {count(n_clusters, 'cluster')}, {seconds:.2f} s",
+    ]
     if chosen is not None:
-        typer.echo(chosen.describe(data.n_samples))
+        lines.append(chosen.describe(data.n_samples))
     elif landmarks is not None:
-        typer.echo("The kernels are exact, for they fit: no landmarks were needed.")
-    typer.echo("\n" + kernel_table(model))
-    typer.echo("\n" + cluster_sizes(model.labels_))
-    if hasattr(model, "anchor_"):
-        typer.echo(anchor_used(model))
-    if hasattr(model, "baseline_agreement_"):
-        agreement = f"{model.baseline_agreement_:.3f}"
-        typer.echo(f"Agreement with the average kernel's clusters (adjusted Rand): {agreement}")
-    typer.echo(certificate(model))
+        lines.append("The kernels are exact, for they fit: no landmarks were needed.")
+    lines += ["", fit_summary(model)]
     if scores:
-        typer.echo("\n" + score_table(scores))
-    typer.echo("\n" + "\n".join(f"Wrote {path}" for path in outputs))
+        lines += ["", score_table(scores)]
+    lines += ["", *(f"Wrote {path}" for path in outputs)]
+    say_last("\n".join(lines), written=outputs)
 
 
 app.command(name="bench")(bench.run)

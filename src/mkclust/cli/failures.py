@@ -1,13 +1,16 @@
 """What goes wrong in an expected way is one line; warnings are one plain line each."""
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+
+from mkclust.text import printable
 
 # Usage errors derive from this class. Where it lives differs between versions of typer.
 UsageError: type[Exception] = typer.BadParameter.__mro__[2]
@@ -28,17 +31,58 @@ class OneLineErrors(TyperGroup):
             code = complain(_usage(error))
         except CommandError as error:
             code = complain(str(error))
+        except OSError as error:
+            # Files are written where their failures are expected: what is left is the terminal.
+            place = error.filename or "standard output"
+            code = complain(f"{place}: {error.strerror or error}; nothing more can be shown there")
         except (KeyboardInterrupt, typer.Abort):
             code = 130
         if code == 130:
-            typer.echo("mkclust: interrupted", err=True)
+            _show_error("mkclust: interrupted")
+        for stream in (sys.stdout, sys.stderr):
+            _give_up_unwritten(stream)
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def complain(message: str) -> int:
     """Show an error on one line, and return the exit code."""
-    typer.echo(f"mkclust: error: {one_line(message)}", err=True)
+    _show_error(f"mkclust: error: {one_line(message)}")
     return 2
+
+
+def say(text: str) -> None:
+    """Print text of some lines; what comes from files cannot steer the terminal."""
+    typer.echo("\n".join(map(printable, text.split("\n"))))
+
+
+def say_last(text: str, written: Iterable[Any]) -> None:
+    """Print the results of a run whose files are written already, which a failure says."""
+    try:
+        say(text)
+    except BrokenPipeError:
+        # Nobody reads on, as with head: nothing to complain about.
+        raise
+    except OSError as error:
+        files = " and ".join(map(str, written))
+        reason = error.strerror or error
+        raise CommandError(f"standard output: {reason}; these were written: {files}") from error
+
+
+def _show_error(text: str) -> None:
+    """Print a line on standard error, if anybody can see it."""
+    with suppress(OSError):
+        typer.echo(printable(text), err=True)
+
+
+def _give_up_unwritten(stream: Any) -> None:
+    """Drop what a stream could not write, which would fail once more when Python ends."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (AttributeError, ValueError):
+        # No such stream, or closed already.
+        return
 
 
 def one_line(text: Any) -> str:
@@ -85,4 +129,4 @@ def warning_lines(log: Iterable[warnings.WarningMessage]) -> list[str]:
 def show_warnings(log: Iterable[warnings.WarningMessage]) -> None:
     """Show warnings, one plain line each."""
     for line in warning_lines(log):
-        typer.echo(f"warning: {line}", err=True)
+        typer.echo(printable(f"warning: {line}"), err=True)

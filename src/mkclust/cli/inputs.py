@@ -4,7 +4,7 @@ import hashlib
 import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,18 +64,29 @@ class Data:
             return "precomputed"
         return "auto" if self.bank is None else KernelBank(**self.bank)
 
+    @property
+    def linked_files(self) -> list[Path]:
+        """Files to which links in the inputs lead."""
+        return [Path(linked["input"]) for entry in self.files for linked in entry["linked_files"]]
+
     def describe(self) -> str:
         """Return how many there are of what."""
         return count(len(self.parts), "kernel" if self.precomputed else "view")
 
 
-def read_inputs(inputs: Sequence[str], square: bool, on_disk: bool | None = None) -> Data:
+def read_inputs(
+    inputs: Sequence[str],
+    square: bool,
+    on_disk: bool | None = None,
+    follow_links: bool = False,
+) -> Data:
     """Read all inputs and join what they hold, refusing what does not belong together."""
     files = [_fingerprint(text) for text in inputs]
     there, size = available_bytes(), sum(entry["bytes"] or 0 for entry in files)
     if there is not None and size > LARGEST_SHARE_LOADED * there:
         on_disk = True
-    found = [datasets.load(text, kernels=square, on_disk=on_disk) for text in inputs]
+    options: dict[str, Any] = {"on_disk": on_disk, "follow_links": follow_links}
+    found = [datasets.load(text, kernels=square, **options) for text in inputs]
     first = found[0]
     for text, data in zip(inputs, found, strict=True):
         if data.n_samples != first.n_samples:
@@ -110,6 +121,7 @@ def read_inputs(inputs: Sequence[str], square: bool, on_disk: bool | None = None
         )
     for entry, data in zip(files, found, strict=True):
         entry["description"] = data.description
+        entry["linked_files"] = [_fingerprint(path) for path in data.linked_files]
     notes = [
         data.description
         for text, data in zip(inputs, found, strict=True)
@@ -150,9 +162,14 @@ def _fingerprint(text: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"input": text, "bytes": None, "sha256": None}
     path = input_path(text)
     if path is not None and path.is_file():
-        with path.open("rb") as file:
-            entry["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
-            entry["bytes"] = file.tell()
+        try:
+            with path.open("rb") as file:
+                entry["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+                entry["bytes"] = file.tell()
+        except OSError as error:
+            # Named here, for an error of reading does not name its file.
+            reason = error.strerror or error
+            raise CommandError(f"{path}: cannot be read ({reason}); check the file") from error
     return entry
 
 
@@ -164,8 +181,11 @@ def input_path(text: str) -> Path | None:
     return Path(name).expanduser()
 
 
-def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """Return parameters by name, each value as the number or truth value it spells, or as text."""
+def parse_settings(settings: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters by name, each value as the number or truth value it spells, or as text.
+
+    What options of their own have set already is refused.
+    """
     parameters: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = (part.strip() for part in setting.partition("="))
@@ -173,7 +193,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
             raise CommandError(f"--set {setting!r}: write NAME=VALUE, such as --set reg=0.5")
         if option := OWN_OPTIONS.get(name):
             raise CommandError(f"--set {setting!r}: {name} has its own option, {option}")
-        if name in parameters:
+        if name in parameters or options.get(name) is not None:
             raise CommandError(f"--set {setting!r}: {name} is set twice")
         parameters[name] = parse_value(text)
     return parameters

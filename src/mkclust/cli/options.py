@@ -1,13 +1,24 @@
 """The arguments and options of the commands, named so that their signatures stay legible."""
 
+import unicodedata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import mkclust
 from mkclust import datasets
 from mkclust.cli.approximation import LANDMARKS, MOST_EXACT_SAMPLES
+
+
+def output_path(text: Any) -> Path:
+    """Return the path that a text names, refusing one that can only be a mistake."""
+    if text == "":
+        raise typer.BadParameter("the path is empty; give the name of a file")
+    if any(unicodedata.category(character) == "Cc" for character in str(text)):
+        raise typer.BadParameter(f"{str(text)!r} has a line break or the like in it; leave it out")
+    return Path(text)
+
 
 Inputs = Annotated[
     list[str],
@@ -68,14 +79,28 @@ Anchor = Annotated[
         "default; 0 is the paper's method.",
     ),
 ]
-LabelsFile = Annotated[Path, typer.Option(help="Where to write the labels.")]
-RunFile = Annotated[Path, typer.Option(help="Where to write the record of the run.")]
-PlotFile = Annotated[Path | None, typer.Option(help="Where to draw the fit (.png, .pdf, .svg).")]
+FollowLinks = Annotated[
+    bool,
+    typer.Option(
+        "--follow-links",
+        help="Read also other files, to which links in an HDF5 file lead; for files you trust.",
+    ),
+]
+OUTPUT: dict[str, Any] = {"parser": output_path, "metavar": "PATH"}
+LabelsFile = Annotated[Path, typer.Option(**OUTPUT, help="Where to write the labels.")]
+RunFile = Annotated[Path, typer.Option(**OUTPUT, help="Where to write the record of the run.")]
+PlotFile = Annotated[
+    Path | None, typer.Option(**OUTPUT, help="Where to draw the fit (.png, .pdf, .svg).")
+]
 ReportFile = Annotated[
     Path | None,
-    typer.Option(help="Where to write a page about the fit (.html), to be read in a browser."),
+    typer.Option(
+        **OUTPUT, help="Where to write a page about the fit (.html), to be read in a browser."
+    ),
 ]
-Folder = Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")]
+Folder = Annotated[
+    Path, typer.Option(parser=output_path, metavar="DIR", help="Folder for the results.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the k-means step.")]
 NInit = Annotated[int, typer.Option(min=1, help="Restarts of the k-means step.")]
 Tol = Annotated[float | None, typer.Option(help="Tolerance of the solver.")]
@@ -89,7 +114,8 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Any other parameter of the method, such as reg=0.5; can be given several times.",
+        help="Any other parameter of the method, such as reg=0.5 or normalize=false; can be given "
+        "several times.",
     ),
 ]
 NoCenter = Annotated[bool, typer.Option("--no-center", help="Do not center the kernels.")]

@@ -5,8 +5,12 @@ import math
 import os
 import platform
 import secrets
+import signal
+import stat
+import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,19 +58,12 @@ def check_outputs(
     paths: Sequence[Path], inputs: Sequence[str] = (), new_folder: bool = False
 ) -> None:
     """Refuse outputs that could not be written or would destroy something."""
-    taken = {os.path.realpath(path) for text in inputs if (path := input_path(text))}
+    taken = [path for text in inputs if (path := input_path(text))]
     for path in paths:
-        target = os.path.realpath(path)
-        if target in taken:
-            raise CommandError(
-                f"{path}: is an input, or another output; give each output its own name"
-            )
-        taken.add(target)
-        if os.path.isdir(target):
-            raise CommandError(f"{path}: is a folder; give the name of a file in it")
-        if os.path.exists(target) and not os.path.isfile(target):
-            raise CommandError(f"{path}: is not a regular file; give another name")
-        folder = Path(target).parent
+        check_apart([path], taken)
+        taken.append(path)
+        _check_target(path)
+        folder = Path(os.path.realpath(path)).parent
         while new_folder and not folder.exists():
             folder = folder.parent
         if not folder.exists():
@@ -81,9 +78,46 @@ def check_outputs(
             raise CommandError(f"{path}: cannot write to this folder ({reason})") from error
 
 
+def check_apart(paths: Sequence[Path], taken: Sequence[Path]) -> None:
+    """Refuse outputs that are one of the files that are taken, whatever its name."""
+    for path in paths:
+        if any(_is_same_file(path, other) for other in taken):
+            raise CommandError(
+                f"{path}: is an input, or another output; give each output its own name"
+            )
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    """Return whether two paths lead to the same file, be it there or not."""
+    if os.path.realpath(path) == os.path.realpath(other):
+        return True
+    return path.exists() and other.exists() and os.path.samefile(path, other)
+
+
+def _check_target(path: Path) -> None:
+    """Refuse to replace what is not a plain file of its own."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}; give another name") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise CommandError(f"{path}: is a folder; give the name of a file in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise CommandError(
+            f"{path}: is not a regular file, which alone is written whole or not at all; give "
+            "another name"
+        )
+    for stream, name in ((1, "standard output"), (2, "standard error")):
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(stream), status):
+                raise CommandError(f"{path}: is where {name} goes; give another name")
+
+
 def _draft(path: Path) -> Path:
     """Return a new name beside a path, with its suffix."""
-    return path.with_name(f".{secrets.token_hex(4)}.{path.name}")
+    return path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
 
 
 def write_files(contents: dict[Path, Callable[[Path], Any]]) -> None:
@@ -95,11 +129,31 @@ def write_files(contents: dict[Path, Callable[[Path], Any]]) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             drafts.append((_draft(target), target))
             write(drafts[-1][0])
-        for draft, target in drafts:
-            os.replace(draft, target)
+        with _interrupted_afterwards():
+            for draft, target in drafts:
+                os.replace(draft, target)
     finally:
-        for draft, _ in drafts:
-            draft.unlink(missing_ok=True)
+        with _interrupted_afterwards():
+            for draft, _ in drafts:
+                draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """Have Ctrl-C wait until what is inside is done."""
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread is interrupted.
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        # None: a handler that was not set from Python, which cannot be put back from here.
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+    if pressed and before is not signal.SIG_IGN:
+        raise KeyboardInterrupt
 
 
 def draw_last(path: Path, model: Any, y: Any, *, written: str) -> None:
@@ -194,8 +248,11 @@ def run_record(
 
 
 def strict_json(record: Any) -> str:
-    """Return a record as JSON that every reader takes: no NaN, no infinity."""
-    return json.dumps(_plain(record), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    """Return a record as JSON that every reader takes: no NaN, no infinity, nothing invisible."""
+    text = json.dumps(_plain(record), indent=2, allow_nan=False, ensure_ascii=False)
+    # Only within strings can there be such characters, so that an escape reads as the same text.
+    shown = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    return "".join(shown) + "\n"
 
 
 def _plain(value: Any) -> Any:

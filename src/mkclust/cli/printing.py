@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.text import printable
+
 MAX_ROWS = 60  # kernels in a printed table; all of them are in run.json
 MAX_SIZES = 30  # clusters whose sizes are printed
 
@@ -38,7 +40,7 @@ def kernel_table(model: Any) -> str:
     numbers = zip(*columns.values(), strict=True)
     rows = [["kernel", *columns]]
     rows += [
-        [str(name), *(f"{number:.4f}" for number in row)]
+        [printable(name), *(f"{number:.4f}" for number in row)]
         for name, row in zip(model.kernel_names_, numbers, strict=True)
     ]
     hidden = len(rows) - 1 - MAX_ROWS
@@ -49,6 +51,17 @@ def kernel_table(model: Any) -> str:
         lines.append("Missed is the share of each kernel that the landmarks do not show.")
     lines.append(model.WEIGHT_MEANING)
     return "\n".join(lines)
+
+
+def fit_summary(model: Any) -> str:
+    """Return what a fit has learned: the kernels, the clusters, and how good the answer is."""
+    lines = [kernel_table(model), "", cluster_sizes(model.labels_)]
+    if hasattr(model, "anchor_"):
+        lines.append(anchor_used(model))
+    if hasattr(model, "baseline_agreement_"):
+        agreement = f"{model.baseline_agreement_:.3f}"
+        lines.append(f"Agreement with the average kernel's clusters (adjusted Rand): {agreement}")
+    return "\n".join([*lines, certificate(model)])
 
 
 def cluster_sizes(labels: Any) -> str:

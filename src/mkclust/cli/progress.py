@@ -5,6 +5,8 @@ import sys
 import threading
 import time
 
+from mkclust.text import printable
+
 
 class Progress:
     """A line on a terminal that says what is going on and for how long; elsewhere nothing."""
@@ -17,7 +19,8 @@ class Progress:
         self._thread = threading.Thread(target=self._refresh, daemon=True)
 
     def __enter__(self) -> "Progress":
-        if self._stream.isatty():
+        # There is no such stream where it was closed.
+        if self._stream is not None and self._stream.isatty():
             self._thread.start()
         return self
 
@@ -29,7 +32,7 @@ class Progress:
 
     def phase(self, text: str) -> None:
         """Say what begins now."""
-        self._text, self._since = text, time.perf_counter()
+        self._text, self._since = printable(text), time.perf_counter()
 
     def _refresh(self) -> None:
         shown = ""

@@ -21,6 +21,7 @@ def load(
     *,
     kernels: bool = False,
     on_disk: bool | None = None,
+    follow_links: bool = False,
     download: bool = False,
     data_home: str | os.PathLike[str] | None = None,
 ) -> Dataset:
@@ -51,6 +52,10 @@ def load(
         Whether views and kernels of an HDF5 file stay there, to be read some rows at a time. None
         leaves there what takes more than 1 GiB. A ``.npy`` file is always mapped, and the view of
         a parquet file always stays on disk; ``.npz`` and ``.mat`` files are always loaded.
+    follow_links : bool, default=False
+        Whether an HDF5 file may lead to other files, by external links, external storage or virtual
+        data sets. What it then reads is listed in `Dataset.linked_files`. By default such a file is
+        refused: it can present any file that you may read as its own numbers.
     download : bool, default=False
         Fetch the data set where no file holds it. Only ``"digit"`` can be fetched, from OpenML.
     data_home : str, path-like or None, default=None
@@ -85,7 +90,7 @@ def load(
             raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
         return data
     path, selection = _split(text)
-    content = read_file(path, selection, on_disk)
+    content = read_file(path, selection, on_disk, follow_links)
     return as_dataset(path, content, selected=bool(selection), square=kernels)
 
 
@@ -122,6 +127,8 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
         name, names = text, ""
     selection = frozenset(part.strip() for part in names.split(",")) - {""}
     path, known = Path(os.path.expanduser(name)), ", ".join(READERS)
+    if not name:
+        raise DatasetError(f"{text!r}: names no file; give the path of one ({known})")
     if os.path.isdir(path):
         raise DatasetError(f"{path}: is a directory; give a file in it ({known})")
     if not os.path.exists(path):
@@ -130,6 +137,8 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
         advice = f"did you mean {near}?" if near else "check the path"
         listed = ", ".join(AVAILABLE)
         raise DatasetError(f"{path}: no such file or data set; {advice} (data sets: {listed})")
+    if not os.path.isfile(path):
+        raise DatasetError(f"{path}: is not a regular file; give one ({known})")
     if path.suffix.lower() not in READERS:
         raise DatasetError(f"{path}: unknown suffix {path.suffix!r}; give a file of {known}")
     if separator and name != text and not selection:

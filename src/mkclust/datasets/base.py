@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mkclust.memory.system import available_bytes, in_units
+
 # What a file calls the labels of its samples.
 LABELS = ("y", "Y", "gnd", "labels")
 
@@ -41,6 +43,8 @@ class Dataset:
     bank : dict or None
         Parameters of `mkclust.KernelBank` by which kernels are made from the views. None: one
         Gaussian kernel a view for several views, the default bank for one.
+    linked_files : tuple of str
+        Absolute paths of further files that were read, because links in an HDF5 file lead there.
     """
 
     name: str
@@ -52,6 +56,7 @@ class Dataset:
     caveat: str = ""
     paper: str = ""
     bank: dict[str, Any] | None = None
+    linked_files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.X is None or len(self.X) == 0:
@@ -98,10 +103,24 @@ class Dataset:
         return f"Dataset({self.name!r}: {', '.join(parts + [self.caveat] * bool(self.caveat))})"
 
 
+class Tree(NamedTuple):
+    """What a reader makes of a file: groups are dicts, cells are lists, and all else is arrays.
+
+    Beside it: whether MATLAB's order of axes is to be expected, what was not even read, in words,
+    and the paths of further files that were read.
+    """
+
+    content: dict[str, Any]
+    matlab: bool
+    aside: tuple[str, ...] = ()
+    linked_files: tuple[str, ...] = ()
+
+
 class Content(NamedTuple):
     """What a file holds, in order, and whether MATLAB's order of axes is to be expected.
 
-    Beside arrays, labels and names of the views: what was not even read, in words.
+    Beside arrays, labels and names of the views: what was not even read, in words, and the paths of
+    further files that were read.
     """
 
     arrays: dict[str, Any]
@@ -109,6 +128,16 @@ class Content(NamedTuple):
     names: list[str]
     matlab: bool
     aside: tuple[str, ...] = ()
+    linked_files: tuple[str, ...] = ()
+
+
+def check_room(place: str, n_bytes: int) -> None:
+    """Refuse to read what says that it is larger than memory, before any is allocated."""
+    there = available_bytes()
+    if there is not None and n_bytes > there:
+        advice = "check that the file is sound, or store it as .npy or .h5, which stay on disk"
+        found = f"would take {in_units(n_bytes)} of memory, and {in_units(there)} are there"
+        raise DatasetError(f"{place} {found}; {advice}")
 
 
 def inventory(arrays: dict[str, Any], limit: int = 8) -> str:

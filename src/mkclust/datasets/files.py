@@ -1,25 +1,30 @@
 """From a file to named arrays."""
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 import scipy.io
 import scipy.sparse
 
-from mkclust.datasets.base import LABELS, Content, DatasetError, inventory
+from mkclust.datasets import hdf5
+from mkclust.datasets.base import LABELS, Content, DatasetError, Tree, check_room, inventory
 from mkclust.datasets.parquet import read_parquet
 
-# Data sets of an HDF5 file that take more than this are left on disk, unless told otherwise.
-LARGE_BYTES = 1 << 30
-_HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
-
-def read_file(path: Path, selection: frozenset[str], on_disk: bool | None = False) -> Content:
+def read_file(
+    path: Path,
+    selection: frozenset[str],
+    on_disk: bool | None = False,
+    follow_links: bool = False,
+) -> Content:
     """Read the selected variables (none: everything), the labels and the names of the views.
 
-    Data sets of an HDF5 file stay on disk where `on_disk` is True, or None and they are large.
+    Data sets of an HDF5 file stay on disk where `on_disk` is True, or None and they are large;
+    other files that it leads to are read only where `follow_links` is True.
     """
 
     def keep(name: str) -> bool:
@@ -31,7 +36,7 @@ def read_file(path: Path, selection: frozenset[str], on_disk: bool | None = Fals
     try:
         if reader is read_parquet:
             return read_parquet(path, selection)
-        tree, matlab = reader(path, keep, on_disk)
+        tree = reader(path, keep, on_disk, follow_links)
     except DatasetError:
         raise
     except Exception as error:
@@ -39,9 +44,9 @@ def read_file(path: Path, selection: frozenset[str], on_disk: bool | None = Fals
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         advice = "check that it is complete, of the format of its suffix, and without objects"
         raise DatasetError(f"{path}: cannot be read ({reason}); {advice}") from error
-    content = Content({}, {}, [], matlab)
+    content = Content({}, {}, [], tree.matlab, tree.aside, tree.linked_files)
     missing = set(selection)
-    for lineage, array in _leaves(tree):
+    for lineage, array in _leaves(tree.content):
         missing -= set(lineage)
         if any(name.rpartition("/")[2] in LABELS for name in lineage):
             content.labels[lineage[-1]] = array
@@ -52,9 +57,14 @@ def read_file(path: Path, selection: frozenset[str], on_disk: bool | None = Fals
         elif not selection or selection.intersection(lineage):
             content.arrays[lineage[-1]] = array
     if missing:
-        whole = read_file(path, frozenset(), on_disk=True)
+        names = ", ".join(sorted(missing))
+        try:
+            whole = read_file(path, frozenset(), on_disk=True, follow_links=follow_links)
+        except DatasetError as error:
+            # The rest of the file need not be sound.
+            raise DatasetError(f"{path}: no {names} in it; select what is") from error
         held = inventory(whole.arrays | whole.labels)
-        raise DatasetError(f"{path}: no {', '.join(sorted(missing))} in it; select among {held}")
+        raise DatasetError(f"{path}: no {names} in it; select among {held}")
     return content
 
 
@@ -71,102 +81,87 @@ def _leaves(tree: Any, lineage: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 
 
 def _read_numpy(
-    path: Path, keep: Callable[[str], bool], on_disk: bool | None
-) -> tuple[dict[str, Any], bool]:
+    path: Path, keep: Callable[[str], bool], on_disk: bool | None, follow_links: bool
+) -> Tree:
     """Read an archive, or map a single array, so that large kernels stay on disk."""
     content = np.load(path, mmap_mode="r", allow_pickle=False)
     if isinstance(content, np.ndarray):
-        return {path.stem: content}, False
+        return Tree({path.stem: content}, False)
+    names, aside, total = [], [], 0
     with content:
-        return {name: content[name] for name in content.files if keep(name)}, False
+        for member in content.zip.infolist():
+            name = member.filename.removesuffix(".npy")
+            if not keep(name):
+                continue
+            n_bytes = _array_bytes(path, content.zip, member)
+            if n_bytes is None:
+                aside.append(f"{name} no array")
+            else:
+                names.append(name)
+                total += n_bytes
+        check_room(f"{path}: what it holds", total)
+        return Tree({name: content[name] for name in names}, False, tuple(aside))
+
+
+def _array_bytes(path: Path, archive: ZipFile, member: ZipInfo) -> int | None:
+    """Return what an array in an archive takes, by its header; None if it is not an array."""
+    headers: dict[tuple[int, ...], Any] = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    with archive.open(member) as file:
+        start = file.read(len(np.lib.format.MAGIC_PREFIX) + 2)
+        # Version 3 is that of records whose fields have names beyond Latin: no views.
+        read_header = headers.get(tuple(start[-2:]))
+        if not start.startswith(np.lib.format.MAGIC_PREFIX) or read_header is None:
+            return None
+        shape, _, dtype = read_header(file)
+        held = member.file_size - file.tell()
+    if dtype.hasobject:
+        advice = "store numbers, or select other arrays by ::NAME"
+        found = f"{member.filename} in it holds Python objects, which are never loaded"
+        raise DatasetError(f"{path}: {found}; {advice}")
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if n_bytes > held:
+        found = f"{member.filename} in it should take {n_bytes} bytes and has {held}"
+        raise DatasetError(f"{path}: {found}; check that it is complete")
+    return n_bytes
 
 
 def _read_mat(
-    path: Path, keep: Callable[[str], bool], on_disk: bool | None
-) -> tuple[dict[str, Any], bool]:
+    path: Path, keep: Callable[[str], bool], on_disk: bool | None, follow_links: bool
+) -> Tree:
     """Read a MATLAB file of any version; since 7.3 they are HDF5 files behind 512 bytes."""
     with path.open("rb") as file:
-        head = file.read(512 + len(_HDF5_SIGNATURE))
-    if head.startswith(_HDF5_SIGNATURE) or head.endswith(_HDF5_SIGNATURE):
-        return _read_hdf5(path, keep, on_disk)
-    wanted = [name for name, *_ in scipy.io.whosmat(path) if keep(name)]
-    content = scipy.io.loadmat(path, variable_names=wanted)
-    return {name: _from_mat(content[name]) for name in wanted if name in content}, True
+        head = file.read(512 + len(hdf5.SIGNATURE))
+    if head.startswith(hdf5.SIGNATURE) or head.endswith(hdf5.SIGNATURE):
+        return hdf5.read_hdf5(path, keep, on_disk, follow_links)
+    wanted = [variable for variable in scipy.io.whosmat(path) if keep(variable[0])]
+    # A byte an entry at the least: MATLAB stores small whole numbers as such, whatever their type.
+    n_bytes = sum(math.prod(shape) for _, shape, kind in wanted if kind != "sparse")
+    check_room(f"{path}: what it holds", n_bytes)
+    names = [name for name, *_ in wanted]
+    content = scipy.io.loadmat(path, variable_names=names)
+    return Tree({name: _from_mat(content[name]) for name in names if name in content}, True)
 
 
 def _from_mat(value: Any) -> Any:
     """Turn MATLAB's structs into dicts and its cells into lists."""
     if scipy.sparse.issparse(value):
-        return value
+        return hdf5.checked_sparse(value)
     if fields := value.dtype.names:
         records = [{name: _from_mat(r[name]) for name in fields} for r in value.ravel("F")]
         return records[0] if len(records) == 1 else records
-    return _cell([_from_mat(v) for v in value.ravel("F")]) if value.dtype == object else value
-
-
-def _cell(items: list[Any]) -> Any:
-    """Return the items of a cell array; those of a cell array of strings as one array."""
-    if all(isinstance(item, np.ndarray) and item.dtype.kind == "U" for item in items):
-        return np.array(["".join(item.flat) for item in items], dtype=str)
-    return items
-
-
-def _read_hdf5(
-    path: Path, keep: Callable[[str], bool], on_disk: bool | None
-) -> tuple[dict[str, Any], bool]:
-    """Read an HDF5 file, by MATLAB or not; only what MATLAB did not write may stay there."""
-    try:
-        import h5py
-    except ImportError as error:
-        advice = 'reading it needs h5py: pip install "mkclust[hdf5]"'
-        raise DatasetError(f"{path}: is an HDF5 file; {advice}") from error
-    with h5py.File(path, "r") as file:
-        matlab = file.userblock_size == 512 or any("MATLAB_class" in v.attrs for v in file.values())
-        # MATLAB keeps the contents of its cells, and its own notes, in groups named #...#.
-        names = [name for name in file if keep(name) and not name.startswith("#")]
-        leave = False if matlab else on_disk
-        return {name: _from_hdf5(file[name], matlab, leave) for name in names}, matlab
-
-
-def _from_hdf5(node: Any, matlab: bool, on_disk: bool | None) -> Any:
-    """Turn groups into dicts, MATLAB's cells into lists and data sets into arrays, if read."""
-    import h5py
-
-    if "MATLAB_sparse" in node.attrs:
-        parts = [node[part][()] if part in node else np.empty(0) for part in ("data", "ir", "jc")]
-        shape = (int(node.attrs["MATLAB_sparse"]), len(parts[-1]) - 1)
-        return scipy.sparse.csc_array(tuple(parts), shape=shape)
-    if isinstance(node, h5py.Group):
-        return {name: _from_hdf5(child, matlab, on_disk) for name, child in node.items()}
-    if getattr(node, "shape", None) is None or "MATLAB_empty" in node.attrs:
-        return np.empty(0)
-    if h5py.check_ref_dtype(node.dtype):
-        return _cell([_from_hdf5(node.file[ref], matlab, on_disk) for ref in node[()].flat if ref])
-    if h5py.check_string_dtype(node.dtype):
-        return np.asarray(node.asstr()[()], dtype=str)
-    if _stays(node, on_disk):
-        # Opened anew, for the file that is being walked will be closed; what is open keeps its own.
-        return h5py.File(node.file.filename, "r")[node.name]
-    # MATLAB stores columns first, so that HDF5 shows its arrays with the axes reversed.
-    array = np.asarray(node[()].T if matlab else node[()])
-    if node.attrs.get("MATLAB_class") == b"char":
-        return np.array(["".join(map(chr, row)) for row in array], dtype=str)
-    return array
-
-
-def _stays(node: Any, on_disk: bool | None) -> bool:
-    """Return whether a data set stays on disk: features or kernels, and large or told so."""
-    label = node.name.rpartition("/")[2] in LABELS
-    if on_disk is False or label or node.ndim not in (2, 3) or node.dtype.kind not in "biuf":
-        return False
-    return on_disk is True or node.size * node.dtype.itemsize > LARGE_BYTES
+    return (
+        hdf5.as_cell([_from_mat(v) for v in value.ravel("F")]) if value.dtype == object else value
+    )
 
 
 READERS: dict[str, Callable[..., Any]] = {
     ".npz": _read_numpy,
     ".npy": _read_numpy,
     ".mat": _read_mat,
-    ".h5": _read_hdf5,
-    ".hdf5": _read_hdf5,
+    ".h5": hdf5.read_hdf5,
+    ".hdf5": hdf5.read_hdf5,
     ".parquet": read_parquet,
 }

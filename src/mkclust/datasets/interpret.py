@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mkclust.datasets.base import Content, Dataset, DatasetError, inventory
+from mkclust.datasets.base import Content, Dataset, DatasetError, check_room, inventory
 from mkclust.datasets.on_disk import HDF5View, TableOnDisk, is_hdf5
 
 # Of columns that were left aside without being read, so many are named.
@@ -16,7 +16,7 @@ MAX_ASIDE, MORE = 8, "..."
 
 def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) -> Dataset:
     """Decide which arrays are views or kernels, and which vector labels them."""
-    labels = {name: _as_labels(array) for name, array in content.labels.items()}
+    labels = {name: _as_labels(path, array) for name, array in content.labels.items()}
     sizes = [len(vector) for vector in labels.values() if len(vector)]
     stack = _find_stack(path, content, sizes)
     used = stack or _find_tables(path, content, sizes, selected=selected, square=square)
@@ -28,21 +28,22 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     left += [*content.aside[:MAX_ASIDE], *([MORE] if len(content.aside) > MAX_ASIDE else [])]
     note = f" Left aside: {', '.join(left)}." if left else ""
     description, y = f"Read from {path.name}.{note}", labels.get(truth)
+    links = content.linked_files
     if stack:
         [(name, kernels)] = stack.items()
         names = _rename([f"{name}_{i + 1}" for i in range(len(kernels))], content.names)
-        return Dataset(path.stem, None, kernels, y, names, description)
+        return Dataset(path.stem, None, kernels, y, names, description, linked_files=links)
     names = _rename(list(used), content.names)
     if square:
         kernels = [np.asarray(K) if isinstance(K, TableOnDisk) else K for K in used.values()]
-        return Dataset(path.stem, None, kernels, y, names, description)
-    views = dict(zip(names, map(_as_dense, used.values()), strict=True))
-    return Dataset(path.stem, views, None, y, names, description)
+        return Dataset(path.stem, None, kernels, y, names, description, linked_files=links)
+    views = {n: _as_dense(path, a) for n, a in zip(names, used.values(), strict=True)}
+    return Dataset(path.stem, views, None, y, names, description, linked_files=links)
 
 
-def _as_labels(value: Any) -> np.ndarray:
+def _as_labels(path: Path, value: Any) -> np.ndarray:
     """Return a vector of labels, whole numbers as integers; empty if it is not a vector."""
-    vector = np.squeeze(np.asarray(_as_dense(value)))
+    vector = np.squeeze(np.asarray(_as_dense(path, value)))
     if vector.ndim != 1 or vector.dtype.kind not in "biufUS":
         return np.empty(0)
     text = vector.dtype.kind in "US"
@@ -141,9 +142,13 @@ def _float_type(dtype: np.dtype) -> type:
     return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
 
 
-def _as_dense(array: Any) -> np.ndarray:
+def _as_dense(path: Path, array: Any) -> np.ndarray:
     """Return the array of a sparse matrix, and an array as it is."""
-    return array.toarray() if scipy.sparse.issparse(array) else array
+    if not scipy.sparse.issparse(array):
+        return array
+    place = f"{path}: a sparse matrix of {array.shape[0]} x {array.shape[1]} as a view"
+    check_room(place, array.shape[0] * array.shape[1] * array.dtype.itemsize)
+    return array.toarray()
 
 
 def _rename(names: list[str], given: list[str]) -> tuple[str, ...]:
