@@ -1,5 +1,7 @@
 """Avg-KKM: kernel k-means on the plain average of the kernels."""
 
+from typing import ClassVar
+
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
@@ -65,6 +67,8 @@ class AverageKKM(InductiveClusterer):
     >>> model.weights_
     array([0.25, 0.25, 0.25, 0.25])
     """
+
+    FOOTPRINT: ClassVar[str] = "avg-kkm"
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve on the average kernel."""

@@ -130,6 +130,8 @@ class KAMMR(InductiveClusterer):
     [0.0, 0.0, 0.0, 1.0]
     """
 
+    FOOTPRINT: ClassVar[str] = "kamm-r"
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -284,6 +286,7 @@ class KAMMA(InductiveClusterer):
     """
 
     ALLOWED: ClassVar[dict[str, Allowed]] = {"iterate": Choice(("best", "last"))}
+    FOOTPRINT: ClassVar[str] = "kamm-a"
 
     def __init__(
         self,

@@ -290,6 +290,7 @@ class LFMVC(InductiveClusterer):
         "accumulate": Choice((False, True)),
     }
     SIMILARITIES: ClassVar[str] = "cosines between rows of the embedding; no kernels are mixed"
+    FOOTPRINT: ClassVar[str] = "lf-mvc"
 
     def __init__(
         self,

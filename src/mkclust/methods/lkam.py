@@ -80,6 +80,7 @@ def solve_lkam(
     """
     shared = shared_neighborhoods(stack, neighbors)
     local, correlations = _localize(stack.entries(), shared)
+    del shared  # room for the mixes to come
     return descend_regularized(
         as_stack(local, center=False, normalize=False, validate=False, names=stack.names),
         n_clusters,
@@ -200,6 +201,7 @@ class LKAM(MultipleKernelClusterer):
         "weight_power": Choice((1, 2)),
     }
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
+    FOOTPRINT: ClassVar[str] = "lkam"
 
     def __init__(
         self,

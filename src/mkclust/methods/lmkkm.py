@@ -18,7 +18,7 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.memory import require_memory
+from mkclust.memory import exact_terms, require_memory, total
 from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
@@ -289,7 +289,7 @@ def _localized(stack: KernelStack, n_clusters: int) -> _Localized:
     """Return the kernels written out where they live, if there is room for them."""
     n, m = stack.n_samples, stack.n_kernels
     needed, purpose, advice = (
-        8 * (m + 5) * n**2,
+        total(exact_terms("precomputed", n, m, n_clusters, method="lmkkm")),
         f"LMKKM, which writes out {m} kernels of {n} samples,",
         "use fewer samples or kernels, or a method that needs products only, such as MKKM",
     )
@@ -358,6 +358,7 @@ class LMKKM(MultipleKernelClusterer):
 
     ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by the weights of both samples"
+    FOOTPRINT: ClassVar[str] = "lmkkm"
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """MKKM: mix the kernels by how well a partition explains each."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from mkclust.methods.alternate import descend
 from mkclust.methods.inductive import InductiveClusterer
@@ -112,6 +112,8 @@ class MKKM(InductiveClusterer):
     >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
     (True, True)
     """
+
+    FOOTPRINT: ClassVar[str] = "mkkm"
 
     def __init__(
         self,
