@@ -118,7 +118,8 @@ def _relaxing(fit: Fit, *, written_out: bool = False) -> list[Terms]:
         # LAPACK wants a copy, a work space of two, and a place for the eigenvectors.
         entries = 0 if written_out else fit.square
         return [{"entries of one matrix": entries, "eigendecomposition": 4 * fit.square}]
-    w, outside = fit.width, fit.width - fit.k + N_SCOUTS
+    # Eigenvectors that were missed at first make the block wider.
+    w, outside = fit.width + N_SCOUTS, fit.width - fit.k + N_SCOUTS
     return [
         {
             "Krylov space and its images": fit.vectors(2 * KRYLOV_BLOCKS * w),
@@ -215,7 +216,8 @@ def _solving_onkc(fit: Fit) -> list[Terms]:
         {
             "entries of the mix": fit.square,
             "matrix to decompose": fit.square,
-            "its positive part": 2 * fit.square,
+            # A root of it, or few eigenvectors found in a place for all and a smaller root.
+            "its positive part": 2 * fit.square + fit.square // 8,
             "partitions held": 4 * thin,
         },
     ]

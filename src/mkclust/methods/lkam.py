@@ -48,7 +48,8 @@ def solve_lkam(
 
     :math:`A_{ab}` counts the samples in whose neighborhood both a and b are. With kernels
     :math:`A \circ K_p / n` the problem is that of MKKM-MiR with this M. They are written out:
-    m + 2 matrices of n x n.
+    m + 1 matrices of n x n beside the kernels, and some six more for more than about n / 6
+    clusters.
 
     Parameters
     ----------

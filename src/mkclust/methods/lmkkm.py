@@ -50,7 +50,8 @@ def solve_lmkkm(
     n x m entries of Theta, minimized by products with its m blocks. Each is the minimizer for the
     other fixed, so the objective falls to a stationary point.
 
-    The kernels are written out, m + 5 matrices of n x n at most. An iteration costs one
+    The kernels are written out: m + 1 matrices of n x n, and some five more for more than about
+    n / 6 clusters. An iteration costs one
     eigenproblem of n x n, O(n^2 k) a product, O((m + k) n^2) for the blocks, and O(m n^2) a
     product with them: some 15 to 100 for a few kernels, and at most 1000. Products are few where
     kernels have a slowly falling spectrum, and many where the objective goes to zero.
