@@ -121,7 +121,7 @@ def estimate_memory(
     """Estimate how much memory each road to the clusters takes, beside the data themselves.
 
     The figures are meant as upper ones, and a fit is refused by the same ones where they exceed
-    what is there. Beyond a constant of 20 MB they were at most RATIO times the measured peaks.
+    what is there. Apart from a constant of 20 MB they were at most 1.5 times the peaks that were measured.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def estimate_memory(
 
     Many clusters ask for eigendecompositions at full size, which is what takes most then:
 
-    >>> max(terms := estimate_memory(5_000, 3, n_clusters=2_000).terms["dense"], key=terms.get)
+    >>> max(terms := estimate_memory(5_000, 3, n_clusters=1_000).terms["dense"], key=terms.get)
     'eigendecomposition'
     """
     counts = {
