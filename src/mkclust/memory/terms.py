@@ -183,7 +183,7 @@ def _solving_lkam(fit: Fit) -> list[Terms]:
     """Return what LKAM takes: kernels written out among neighbors, and mixes of them."""
     written = {"kernels among neighbors": fit.m * fit.square}
     mixed = {**written, "mix of the kernels": fit.square * (fit.m > 1)}
-    held = {"partitions held": fit.partition}
+    held = {"partitions held": fit.partition + fit.vectors(2 * fit.k)}
     return [
         {**_mix(fit), "entries of the average kernel": 3 * fit.square},
         {
@@ -237,7 +237,7 @@ def _finishing(fit: Fit) -> list[Terms]:
     # SimpleMKKM keeps the partition of the average kernel, LF-MVC has only that and a consensus.
     solution = {"solution": fit.partition * (2 if fit.method == "simplemkkm" else 1)}
     if fit.method == "onkc":
-        solution = {"learned kernel": fit.square}
+        solution = {"learned kernel": fit.square, "its partition": 3 * thin}
     embedded = {**solution, "embeddings": 3 * thin}
     clustering = {"k-means": 5 * thin + 2 * centers}
     if fit.method not in OF_ENTRIES:
