@@ -119,7 +119,6 @@ def all_cases():
         wanted += [(method, "on-the-fly", 600, 2, k, "float64") for k in (3, 60)]
         wanted += [(method, "features", 1000, 2, 100, "float64")]
     wanted += [("simplemkkm", "precomputed", 2000, 2, k, "float64") for k in (3, 200)]
-    wanted += [("onkc", "precomputed", 2000, 2, 3, "float64")]
     keys = ("method", "source", "n", "m", "k", "dtype")
     return [dict(zip(keys, case, strict=True)) for case in wanted]
 

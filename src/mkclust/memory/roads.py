@@ -121,8 +121,8 @@ def estimate_memory(
     """Estimate how much memory each road to the clusters takes, beside the data themselves.
 
     The figures are meant as upper ones, and a fit is refused by the same ones where they exceed
-    what is there. Apart from a constant of 20 MB they were at most 1.5 times the peaks that were
-    measured.
+    what is there. Apart from a constant of 20 MB they were at most about 1.5 times the peaks
+    that were measured.
 
     Parameters
     ----------
