@@ -1,19 +1,28 @@
 """Asking for memory before taking it."""
 
+import json
 import os
+import re
+import subprocess
+import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from mkclust import METHODS, KernelBank, SimpleMKKM, discretize, distances, memory
 from mkclust.blocks import base as blocks
 from mkclust.blocks import distributed
 from mkclust.kernels import Linear, Nystroem, features
-from mkclust.memory import available_bytes, estimate_memory, kernel_bytes, require_memory, roads
+from mkclust.memory import available_bytes, estimate_memory, require_memory, roads, terms
 from mkclust.memory import system as operating_system
+from mkclust.methods import lkam, room
+from mkclust.relaxation import MAX_SCOUT_STEPS, N_SCOUTS, block_width
 from mkclust.stack import DenseStack, as_stack, low_rank, rows
 from mkclust.stack import features as maps
+from mkclust.subspace.basis import Basis
 
 INDUCTIVE = {name: m for name, m in METHODS.items() if hasattr(m, "predict")}
 TRANSDUCTIVE = {name: m for name, m in METHODS.items() if name not in INDUCTIVE}
@@ -128,6 +137,28 @@ def test_the_formulas_use_the_numbers_of_the_rooms_that_do_the_work():
     assert roads.KMEANS_ROWS == discretize.ALL_ROWS
     assert roads.KMEANS_SAMPLE == discretize.SAMPLE_ROWS
     assert roads.PARTIAL_SUMS == distributed.FAN_IN
+    assert (terms.SCOUT_STEPS, terms.N_SCOUTS) == (MAX_SCOUT_STEPS, N_SCOUTS)
+    assert terms.LOCAL_ROWS == lkam.BLOCK_ROWS
+    assert list(terms.PARTITIONS_HELD) == list(METHODS)
+    assert {name: method.FOOTPRINT for name, method in METHODS.items()} == {
+        name: name for name in METHODS
+    }
+    assert set(terms.OF_ENTRIES) == set(TRANSDUCTIVE)
+
+
+@pytest.mark.parametrize("n", [50, 200, 201, 700, 5000])
+def test_the_formulas_know_where_the_whole_space_is_used(n):
+    for k in (1, 3, n // 10, n // 7, n // 6, n // 4, n - 1):
+        fit = terms.Fit(n, 2, k)
+        assert (block_width(n, k) == n) == fit.whole
+        assert fit.whole or block_width(n, k) == fit.width
+
+
+def test_the_formulas_know_the_size_of_a_basis():
+    stack = as_stack(np.stack([np.eye(260), np.eye(260)]), center=False)
+    for k in (2, 10, 30):
+        fit = terms.Fit(260, 2, k)
+        assert Basis(stack, fit.width).capacity == fit.capacity
 
 
 def views_of(n, n_views=2, width=5, dtype=np.float64):
@@ -157,6 +188,44 @@ def test_a_fit_takes_about_as_much_as_was_estimated_and_not_more(road, n, option
     expected = estimate.n_bytes[road]
     assert peak <= expected
     assert expected - roads.OVERHEAD <= 1.7 * peak
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="Linux tells the peak of a process"
+)
+def test_fits_in_processes_of_their_own_stay_below_the_estimate_and_near_it():
+    script = Path(__file__).parents[1] / "benchmarks" / "memory.py"
+    found = subprocess.run(
+        [sys.executable, script, "--quick"], capture_output=True, text=True, check=True
+    )
+    rows = json.loads(found.stdout)
+    assert {row["source"] for row in rows} == {"precomputed", "views", "on-the-fly", "features"}
+    for row in rows:
+        assert row["peak"] <= row["estimate"], row
+        assert row["ratio"] <= 1.5, row
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_estimate_is_the_sum_of_terms_with_names(method):
+    estimate = estimate_memory(2000, 3, n_clusters=500, method=method)
+    for road, parts in estimate.terms.items():
+        assert estimate.n_bytes[road] == sum(parts.values())
+        assert parts["overhead"] == roads.OVERHEAD
+        assert all(size >= 0 for size in parts.values())
+    assert ("features" in estimate.terms) == (method in INDUCTIVE)
+    beside = estimate.n_bytes["dense"] - estimate.n_bytes["precomputed"]
+    assert beside == estimate.terms["dense"]["kernels"] == 3 * 2000**2 * 8
+
+
+def test_many_clusters_take_eigendecompositions_at_full_size():
+    few, many = (estimate_memory(3000, 2, n_clusters=k).terms["dense"] for k in (300, 600))
+    assert "eigendecomposition" not in few
+    assert many["eigendecomposition"] == 4 * 3000**2 * 8
+
+
+def test_a_method_that_does_not_exist_has_no_estimate():
+    with pytest.raises(ValueError, match="method='kmeans': choose one of simplemkkm, avg-kkm"):
+        estimate_memory(100, 2, method="kmeans")
 
 
 def test_the_first_road_that_fits_is_taken_from_exact_to_approximate():
@@ -235,47 +304,72 @@ def test_a_bank_of_many_samples_is_refused_with_the_figure_and_the_road(
 ):
     monkeypatch.setattr(memory, "available_bytes", lambda: 64 * 2**30)
     X = np.random.default_rng(0).normal(size=(50_000, 2))
-    # Twelve kernels of 50,000 samples and their mix: 13 * 50000^2 * 8 bytes.
-    message = r"holding 12 kernels of 50000 samples and a mix of them takes 242\.1 GiB.*64\.0 GiB"
+    # Twelve kernels of 50,000 samples and their mix, 13 * 50000^2 * 8 bytes, and thin matrices.
+    message = r"holding 12 kernels of 50000 samples and finding 5 clusters takes 242\.8 GiB.*64\.0"
     with pytest.raises(MemoryError, match=message + ".*on_the_fly=True.*approximation=Nystroem"):
         SimpleMKKM(5).fit(X)
 
 
-@pytest.mark.parametrize("method", INDUCTIVE.values(), ids=INDUCTIVE)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_methods_of_products_are_sent_to_kernels_on_the_fly(
-    method, dtype, monkeypatch, nothing_starts
-):
-    needed = 3 * 60**2 * np.dtype(dtype).itemsize
-    monkeypatch.setattr(memory, "available_bytes", lambda: needed - 1)
-    with pytest.raises(MemoryError, match="2 kernels of 60 samples.*on_the_fly=True"):
-        method(3).fit(views_of(60, dtype=dtype))
-    monkeypatch.setattr(memory, "available_bytes", lambda: needed)
-    with pytest.raises(AssertionError, match="was started"):
-        method(3).fit(views_of(60, dtype=dtype))
-
-
-@pytest.mark.parametrize("method", TRANSDUCTIVE.values(), ids=TRANSDUCTIVE)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [3, 100])
 @pytest.mark.parametrize("on_the_fly", [True, False])
-def test_methods_of_entries_are_told_to_take_fewer_samples(
-    method, on_the_fly, monkeypatch, nothing_starts
-):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 3 * 60**2 * 8 - 1)
+def test_views_are_refused_by_the_very_figures_of_the_estimate(name, dtype, k, on_the_fly):
+    model, views = METHODS[name](k), views_of(260, dtype=dtype)
     bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=on_the_fly)
-    message = f"{method.__name__} needs the entries.*2 kernels of 60 samples.*fewer samples"
-    with pytest.raises(MemoryError, match=message):
-        method(3, kernels=bank).fit(views_of(60))
+    estimate = estimate_memory(260, 2, n_clusters=k, n_features=10, dtype=dtype, method=name)
+    needed = estimate.n_bytes["on-the-fly" if on_the_fly else "dense"]
+    room.require_room_for_views(model, bank, views, there=needed)
+    advice = "needs the entries.*fewer samples" if name in TRANSDUCTIVE else "on_the_fly=True"
+    if name in INDUCTIVE and on_the_fly:
+        advice = "computed on the fly,.*approximation=Nystroem"
+    with pytest.raises(MemoryError, match=f"2 kernels of 260 samples|{advice}") as refused:
+        room.require_room_for_views(model, bank, views, there=needed - 1)
+    assert f"{k} clusters" in str(refused.value)
+    assert re.search(advice, str(refused.value))
 
 
-def test_kernels_on_the_fly_are_taken_where_the_same_kernels_held_are_refused(monkeypatch):
-    view = views_of(300)[0]
-    held = SimpleMKKM(4, kernels=KernelBank(), random_state=0)
-    lazy = SimpleMKKM(4, kernels=KernelBank(on_the_fly=True), random_state=0)
-    expected = held.fit(view).labels_
-    monkeypatch.setattr(memory, "available_bytes", lambda: kernel_bytes(300, 12) - 1)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("streamed", [True, False])
+def test_kernels_are_refused_by_the_very_figures_of_the_estimate(name, dtype, streamed):
+    kernels = np.stack([view @ view.T for view in views_of(60, dtype=dtype)])
+    stack = as_stack(kernels, streamed=streamed)
+    estimate = estimate_memory(60, 2, n_clusters=30, dtype=dtype, method=name)
+    needed = estimate.n_bytes["streamed" if streamed else "precomputed"]
+    model = METHODS[name](30)
+    room.require_room_beside_kernels(model, stack, there=needed)
+    with pytest.raises(MemoryError, match="30 clusters by 2 kernels of 60 samples, beside"):
+        room.require_room_beside_kernels(model, stack, there=needed - 1)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_kernels_that_leave_no_room_are_refused_before_they_are_solved(method, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: roads.OVERHEAD)
+    monkeypatch.setattr(method, "_solve", lambda *_: 1 / 0)
+    with pytest.raises(MemoryError, match="beside the kernels themselves"):
+        method(3, kernels="precomputed").fit(np.stack([view @ view.T for view in views_of(60)]))
+
+
+def test_sparse_kernels_need_no_room_for_a_dense_mix():
+    n = 20_000
+    stack = as_stack([scipy.sparse.eye_array(n, format="csr")] * 2, center=False, validate=False)
+    room.require_room_beside_kernels(SimpleMKKM(3), stack, there=8 * n**2 // 4)
+
+
+def test_more_clusters_than_samples_are_no_question_of_memory():
+    with pytest.raises(ValueError, match="more clusters than samples"):
+        SimpleMKKM(10**6).fit(views_of(60))
+
+
+def test_kernels_on_the_fly_are_taken_where_the_same_kernels_held_are_refused():
+    view, model = views_of(3000)[0], SimpleMKKM(4)
+    estimate = estimate_memory(3000, 12, n_clusters=4, n_features=5, n_views=1)
+    there = estimate.n_bytes["dense"] - 1
+    assert there > 5 * estimate.n_bytes["on-the-fly"]
+    room.require_room_for_views(model, KernelBank(on_the_fly=True), view, there=there)
     with pytest.raises(MemoryError):
-        held.fit(view)
-    np.testing.assert_array_equal(lazy.fit(view).labels_, expected)
+        room.require_room_for_views(model, KernelBank(), view, there=there)
 
 
 def test_a_refused_fit_leaves_an_earlier_one_as_it_was(monkeypatch):

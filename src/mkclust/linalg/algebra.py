@@ -190,6 +190,7 @@ def _eigenpairs_on_host(M: Float, count: int, likely_rank: int | None) -> tuple[
         values, vectors = scipy.linalg.eigh(M, subset_by_value=(0, np.inf), check_finite=False)
         if len(values) >= count:
             return values, vectors
+        del values, vectors  # room for all of them
     # SciPy's solver works in place, where NumPy's takes three matrices more; the transpose is
     # the same matrix in the order of memory that it asks for.
     return scipy.linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)

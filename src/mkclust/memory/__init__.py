@@ -1,21 +1,27 @@
 """Memory: how much there is, how much a fit takes, and the sentence that refuses one."""
 
 from mkclust.memory.roads import (
+    OVERHEAD,
     MemoryEstimate,
     compressed_bytes,
     estimate_memory,
+    exact_terms,
     kernel_bytes,
 )
 from mkclust.memory.system import available_bytes, in_units
+from mkclust.memory.terms import total
 
 __all__ = [
+    "OVERHEAD",
     "MemoryEstimate",
     "available_bytes",
     "compressed_bytes",
     "estimate_memory",
+    "exact_terms",
     "fits",
     "kernel_bytes",
     "require_memory",
+    "total",
 ]
 
 

@@ -1,8 +1,8 @@
 """How much memory each road to the clusters takes, in formulas, before any of it is taken.
 
-The formulas count what is held at the same time at the worst moment of a fit. They were compared
-with the peak of the resident memory of fits in processes of their own, from 2,000 to 20,000
-samples with kernels and from 20,000 to 1,000,000 with features.
+The terms of exact kernels are in `mkclust.memory.terms`, those of features here. They count what is
+held at the same time at the worst moment of a fit, and were compared with the peak of the resident
+memory of fits in processes of their own (``benchmarks/memory.py``).
 """
 
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.memory.system import available_bytes, in_units
+from mkclust.memory.terms import OF_ENTRIES, PARTITIONS_HELD, Fit, Terms, total
 
 # What is read or drawn at a time; the tests keep these at what the rooms that do it say.
 MEDIAN_ROWS, FEATURE_MEDIAN_ROWS, MEDIAN_BLOCK = 5_000, 1_000, 256
@@ -35,7 +36,10 @@ ROADS = {
     "features": ("approximation, one process", "approximation=Nystroem(...)"),
     "dask client": ("approximation on a cluster", "approximation=Nystroem(...) and dask arrays"),
     "dask worker": ("... and each of its workers", ""),
+    "precomputed": ("kernels of yours, beside them", ""),
 }
+# What is no road of its own to choose: a part of another, or what is there already.
+NOT_CHOSEN = ("dask worker", "precomputed")
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,11 @@ class MemoryEstimate:
     ----------
     n_samples, n_kernels, n_clusters : int
         What it was made for.
-    n_bytes : dict of str to int
-        Bytes by road, from exact to approximate: "dense", "on-the-fly", "streamed", "features",
-        "dask client" and "dask worker".
+    terms : dict of str to dict of str to int
+        What makes up the worst moment of each road: bytes by name. Roads, from exact to
+        approximate: "dense", "on-the-fly", "streamed", "features", "dask client" and "dask worker",
+        the last three for methods that take features; and "precomputed", what kernels in memory
+        need beside them.
     available : int or None
         Bytes that this machine had when it was made; None where that is not known.
     """
@@ -56,8 +62,13 @@ class MemoryEstimate:
     n_samples: int
     n_kernels: int
     n_clusters: int
-    n_bytes: dict[str, int] = field(repr=False)
+    terms: dict[str, Terms] = field(repr=False)
     available: int | None
+
+    @property
+    def n_bytes(self) -> dict[str, int]:
+        """Bytes by road: the sums of the terms."""
+        return {road: total(terms) for road, terms in self.terms.items()}
 
     def road(self, available: int | None = None) -> str | None:
         """Return the first road that fits, from exact to approximate.
@@ -76,8 +87,8 @@ class MemoryEstimate:
         """
         there = self.available if available is None else available
         slow = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()
-        steps = [name for name in self.n_bytes if name not in ("dask worker", *slow)]
-        return next((n for n in steps if there is None or self.n_bytes[n] <= there), None)
+        steps = {name: n for name, n in self.n_bytes.items() if name not in (*NOT_CHOSEN, *slow)}
+        return next((name for name, n in steps.items() if there is None or n <= there), None)
 
     def __str__(self) -> str:
         """Return a table of the roads, and the one to take."""
@@ -103,14 +114,15 @@ def estimate_memory(
     n_components: int = 100,
     n_views: int | None = None,
     dtype: Any = "float64",
+    method: str = "simplemkkm",
     chunk_rows: int = 100_000,
     n_workers: int = 4,
 ) -> MemoryEstimate:
     """Estimate how much memory each road to the clusters takes, beside the data themselves.
 
-    The figures are those of methods that need products with the kernels only, such as SimpleMKKM.
-    They are meant as upper ones: measured peaks were between two thirds of them and all of them
-    where they exceed the size of a few blocks.
+    The figures are meant as upper ones, and a fit is refused by the same ones where they exceed
+    what is there. Apart from a constant of 20 MB they were at most about 1.5 times the peaks
+    that were measured.
 
     Parameters
     ----------
@@ -128,6 +140,8 @@ def estimate_memory(
         Number of views, each of which features make one kernel of; None: as many as kernels.
     dtype : {"float64", "float32"}, default="float64"
         Number type of the views or kernels.
+    method : str, default="simplemkkm"
+        A name in `mkclust.METHODS`.
     chunk_rows : int, default=100_000
         With dask: samples in one chunk.
     n_workers : int, default=4
@@ -143,19 +157,23 @@ def estimate_memory(
     >>> estimate = estimate_memory(50_000, 12, n_views=1)
     >>> print(estimate)
     12 kernels of 50,000 samples, 8 clusters: memory beside the data
-      dense        kernels held                        242.8 GiB
+      dense        kernels held                        242.9 GiB
       ...
     >>> estimate.road(available=16 * 2**30)
     'on-the-fly'
+
+    Many clusters ask for eigendecompositions at full size, which is what takes most then:
+
+    >>> max(terms := estimate_memory(5_000, 3, n_clusters=1_000).terms["dense"], key=terms.get)
+    'eigendecomposition'
     """
-    views = n_kernels if n_views is None else n_views
     counts = {
         "n_samples": n_samples,
         "n_kernels": n_kernels,
         "n_clusters": n_clusters,
         "n_features": n_features,
         "n_components": n_components,
-        "n_views": views,
+        "n_views": n_kernels if n_views is None else n_views,
         "chunk_rows": chunk_rows,
         "n_workers": n_workers,
     }
@@ -165,44 +183,169 @@ def estimate_memory(
             raise ValueError(f"{name}={value!r}: pass a whole number of at least 1")
     if dtype not in ("float32", "float64", np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r}: kernels are computed in float32 or float64, pass one")
-    n, m, k, d, n_components, views, chunk_rows, n_workers = map(int, counts.values())
-    item, columns = np.dtype(dtype).itemsize, views * n_components
-    median = _median_bytes(min(n, MEDIAN_ROWS))
-    few = _median_bytes(n if n <= MEDIAN_ROWS else FEATURE_MEDIAN_ROWS)
-    # Row means, scales, diagonals and row sums of every kernel, and vectors over the samples.
-    streamed = _basis_bytes(n, m, k) + 2 * _rows_bytes(n, m, item) + 8 * n * (5 * m + 8 * k)
-    # The partition, what k-means sees of it and of the baseline; the first is copied.
-    lifted = n * (4 * k * item + 16)
-    learned_from = min(n, max(FIT_SAMPLES, SAMPLES_A_LANDMARK * n_components))
-    drawn, compared = item * d * learned_from, item * d * min(n, COMPARED_SAMPLES)
-    # A view from its origin while its median is sought; then the small matrices.
-    learning = max(drawn + 8 * learned_from * -(-d // views) + few, drawn + compared)
-    small = drawn + compared + compressed_bytes(columns, views)
-    height = min(n, int(np.clip(LOCAL_BYTES // (8 * d), LOCAL_LEAST, LOCAL_MOST)))
-    # Few features are kept from the first pass on, and then looked at in lower blocks.
-    kept = n * columns * item if n * columns * item <= KEPT_BYTES else 0
-    made = kept + height * columns * 3 * item // 2
-    # Features while they are centered and scaled, all of them side by side, and three sums.
-    lower = min(height, KEPT_ROWS) if kept else height
-    summed = kept + 24 * columns**2 + lower * (2 * d * item + columns * (5 * item // 2 + 8))
-    blocks = drawn + max(made, summed)
-    solving = compared + (views + 2) * 8 * columns**2 + _basis_bytes(columns, views, k)
-    rows, sampled = (4 * item * k * count for count in (min(n, KMEANS_ROWS), KMEANS_SAMPLE))
-    clustered = rows if n <= KMEANS_ROWS else sampled
-    client = max(learning, small, solving + clustered)
-    chunk = min(chunk_rows, n) * d * item
-    chunk += min(chunk_rows, n, LOCAL_MOST) * columns * (3 * item // 2 + 8)
-    worker = chunk + (PARTIAL_SUMS + 1) * 8 * columns**2 + lifted // n_workers
-    n_bytes = {
-        "dense": max(median, kernel_bytes(n, m, item) + _basis_bytes(n, m, k)),
-        "on-the-fly": max(median + 16 * n * d, streamed + 8 * n * (d + 2 * views)),
-        "streamed": streamed,
-        "features": max(learning, small + kept, blocks, solving + kept + lifted + clustered),
-        "dask client": client,
-        "dask worker": worker,
+    if method not in PARTITIONS_HELD:
+        raise ValueError(f"method={method!r}: choose one of {', '.join(PARTITIONS_HELD)}")
+    n, m, k, d, components, views, chunk_rows, n_workers = map(int, counts.values())
+    item = np.dtype(dtype).itemsize
+    exact = ("dense", "on-the-fly", "streamed")
+    terms = {
+        road: exact_terms(road, n, m, k, itemsize=item, method=method, n_features=d, n_views=views)
+        for road in (*exact, "precomputed")
     }
-    n_bytes = {road: OVERHEAD + size for road, size in n_bytes.items()}
-    return MemoryEstimate(n, m, k, n_bytes, available_bytes())
+    if method not in OF_ENTRIES:
+        features = _Features(n, k, d, views, components, item, method)
+        terms["features"] = features.here()
+        terms["dask client"] = features.client()
+        terms["dask worker"] = features.worker(min(chunk_rows, n), n_workers)
+        terms["precomputed"] = terms.pop("precomputed")  # last
+    return MemoryEstimate(n, m, k, terms, available_bytes())
+
+
+def exact_terms(
+    road: str,
+    n_samples: int,
+    n_kernels: int,
+    n_clusters: int,
+    *,
+    itemsize: int = 8,
+    method: str = "simplemkkm",
+    n_features: int = 0,
+    n_views: int = 1,
+) -> Terms:
+    """Return what a fit with exact kernels takes beside the data, at its worst moment.
+
+    Parameters
+    ----------
+    road : {"dense", "on-the-fly", "streamed", "precomputed", "sparse"}
+        Where the kernels come from. Those that are sparse have a mix that is, which counts nothing.
+    n_samples, n_kernels, n_clusters : int
+        Sizes of the problem.
+    itemsize : int, default=8
+        Bytes of an entry of the kernels.
+    method : str, default="simplemkkm"
+        Name of the method.
+    n_features, n_views : int
+        Of kernels computed from views: columns over all views, and the number of these.
+
+    Returns
+    -------
+    dict of str to int
+        Bytes by name.
+    """
+    n, d = n_samples, n_features
+    if road == "on-the-fly" and method in OF_ENTRIES:
+        road = "dense"  # they are written out
+    made, lazy = road == "dense", road in ("on-the-fly", "streamed")
+    mixed = road in ("dense", "precomputed")
+    fit = Fit(n, n_kernels, n_clusters, itemsize, method, held=made, mixed=mixed)
+    moments = [fit.worst()]
+    if lazy:
+        moments[0] |= {
+            "rows read at a time": 2 * _rows_bytes(n, n_kernels, itemsize),
+            "means, scales and diagonals": fit.vectors(5 * n_kernels),
+        }
+    if road == "on-the-fly":
+        moments[0]["views as they are multiplied"] = fit.vectors(d + 2 * n_views)
+    if road in ("dense", "on-the-fly"):
+        moved = 0 if made else 2 * fit.vectors(d)
+        moments.append({"views": moved, "median distance": _median_bytes(min(n, MEDIAN_ROWS))})
+    return max(moments, key=total) | {"overhead": OVERHEAD}
+
+
+@dataclass(frozen=True)
+class _Features:
+    """The sizes that decide what features take that stand for kernels."""
+
+    n: int
+    k: int
+    d: int
+    views: int
+    components: int
+    item: int
+    method: str
+
+    @property
+    def columns(self) -> int:
+        """Number of features of all views."""
+        return self.views * self.components
+
+    @property
+    def kept(self) -> int:
+        """What the features of all samples take, where they are kept from the first pass on."""
+        size = self.n * self.columns * self.item
+        return size if size <= KEPT_BYTES else 0
+
+    def here(self) -> Terms:
+        """Return what one process takes at its worst moment."""
+        n, k, d, columns, item = self.n, self.k, self.d, self.columns, self.item
+        height = min(n, int(np.clip(LOCAL_BYTES // (8 * d), LOCAL_LEAST, LOCAL_MOST)))
+        lower = min(height, KEPT_ROWS) if self.kept else height
+        kept, (learning, compressing, solving) = {"features kept": self.kept}, self._moments()
+        drawn = {"samples drawn to learn from": self._drawn}
+        moments = [
+            learning,
+            {**compressing, **kept},
+            {**drawn, **kept, "features being made": height * columns * 3 * item // 2},
+            {
+                **drawn,
+                **kept,
+                "sums of products": 24 * columns**2,
+                # Centered and scaled, and all of them side by side.
+                "features summed up": lower * (2 * d * item + columns * (5 * item // 2 + 8)),
+            },
+            # The partition, what k-means sees of it and of the baseline; the first is copied.
+            {**solving, **kept, "partition over all samples": n * (4 * k * item + 16)},
+        ]
+        return max(moments, key=total) | {"overhead": OVERHEAD}
+
+    def client(self) -> Terms:
+        """Return what the client of a cluster takes at its worst moment."""
+        return max(self._moments(), key=total) | {"overhead": OVERHEAD}
+
+    def worker(self, chunk_rows: int, n_workers: int) -> Terms:
+        """Return what each worker of a cluster takes."""
+        made = min(chunk_rows, LOCAL_MOST) * self.columns
+        return {
+            "chunk of the views": chunk_rows * self.d * self.item,
+            "features of some of its rows": made * (3 * self.item // 2 + 8),
+            "sums of products": (PARTIAL_SUMS + 1) * 8 * self.columns**2,
+            "share of the partition": self.n * (4 * self.k * self.item + 16) // n_workers,
+            "overhead": OVERHEAD,
+        }
+
+    @property
+    def _learned_from(self) -> int:
+        """Number of samples that feature maps learn from."""
+        return min(self.n, max(FIT_SAMPLES, SAMPLES_A_LANDMARK * self.components))
+
+    @property
+    def _drawn(self) -> int:
+        """What the samples take that feature maps learn from."""
+        return self.item * self.d * self._learned_from
+
+    def _moments(self) -> tuple[Terms, Terms, Terms]:
+        """Return what is held while features are learned, compressed, and solved."""
+        n, k, d, views, columns = self.n, self.k, self.d, self.views, self.columns
+        drawn = {"samples drawn to learn from": self._drawn}
+        compared = {"samples compared": self.item * d * min(n, COMPARED_SAMPLES)}
+        median = _median_bytes(n if n <= MEDIAN_ROWS else FEATURE_MEDIAN_ROWS)
+        # A view from its origin while its median is sought.
+        moved = 8 * self._learned_from * -(-d // views)
+        learning = max(
+            {**drawn, "view moved to its origin": moved, "median distance": median},
+            {**drawn, **compared},
+            key=total,
+        )
+        small = {"products of features": compressed_bytes(columns, views)}
+        inside = Fit(columns, views, min(k, columns), method=self.method).worst()
+        seen = min(n, KMEANS_ROWS) if n <= KMEANS_ROWS else KMEANS_SAMPLE
+        solving = {
+            **compared,
+            **inside,
+            "from features to coordinates": 8 * columns**2,
+            "k-means": 4 * self.item * k * seen,
+        }
+        return learning, {**drawn, **compared, **small}, solving
 
 
 def kernel_bytes(n_samples: int, n_kernels: int, itemsize: int = 8) -> int:
@@ -221,13 +364,6 @@ def compressed_bytes(n_columns: int, n_views: int) -> int:
 def _median_bytes(n: int) -> int:
     """Return what the median distance takes: all pairs of n rows, and blocks of distances."""
     return 4 * n**2 + 26 * n * MEDIAN_BLOCK
-
-
-def _basis_bytes(n: int, m: int, k: int) -> int:
-    """Return what the search for weights takes: a basis, and every kernel's products with it."""
-    width = k + max(8, k // 4)
-    capacity = max(3 * width, min(6 * width, n // 24))
-    return 8 * n * ((m + 1) * capacity + (2 * m + 6) * width)
 
 
 def _rows_bytes(n: int, m: int, itemsize: int) -> int:

@@ -73,6 +73,7 @@ class AverageKKM(InductiveClusterer):
         "H. Zha, X. He, C. Ding, M. Gu, H. D. Simon. Spectral Relaxation for K-means Clustering. "
         "NIPS, 2001.",
     )
+    FOOTPRINT: ClassVar[str] = "avg-kkm"
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve on the average kernel."""

@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mkclust.blocks import is_dask
 from mkclust.discretize import discretize
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.linalg import captured, copied, free_bytes, is_foreign, on_host, to_host
-from mkclust.memory import kernel_bytes, require_memory
+from mkclust.linalg import captured, copied, is_foreign, on_host, to_host
 from mkclust.methods.distinct import count_distinct
 from mkclust.methods.documentation import fill
 from mkclust.methods.inputs import is_table, kind_of_input
 from mkclust.methods.parameters import Allowed, Count, Number, check_parameter
+from mkclust.methods.room import require_room_beside_kernels, require_room_for_views
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import (
     check_samples,
@@ -72,6 +72,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     SIMILARITIES: ClassVar[str] = SUM
     # About how many times as long a fit takes as those of the quick methods.
     SLOWNESS: ClassVar[int] = 1
+    # The name of the method by whose formulas it takes memory, in `mkclust.memory.terms`.
+    FOOTPRINT: ClassVar[str] = "simplemkkm"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -133,6 +135,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             stack = self._compress(X, learned)
             made = time.perf_counter()
         self._check_n_clusters(stack)
+        if self.approximation is None and "bank_" not in learned:
+            require_room_beside_kernels(self, stack)
         checked = time.perf_counter()
         solution = self._solve(stack)
         solved = time.perf_counter()
@@ -309,7 +313,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         else:
             bank = default_bank(several_views=kind == "views")
             bank.set_params(on_the_fly=self.kernels == "on-the-fly")
-        self._require_memory(bank, views)
+        require_room_for_views(self, bank, views)
         kernels = bank.fit_transform(views)
         if bank.on_the_fly and not hasattr(self, "predict"):
             # What cannot tell the cluster of new samples works on the entries, all of them.
@@ -318,32 +322,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if hasattr(probe, "feature_names_in_"):
             learned["feature_names_in_"] = probe.feature_names_in_
         return kernels, bank.kernel_names_
-
-    def _require_memory(self, bank: KernelBank, views: Any) -> None:
-        """Refuse kernels of views that do not fit into memory, before any is computed."""
-        m, n, dtype = bank.announce(views)
-        needed, there = (
-            kernel_bytes(n, m, dtype.itemsize),
-            free_bytes(next(iter(named_views(views).values()))),
-        )
-        if not hasattr(self, "predict"):
-            name = type(self).__name__
-            require_memory(
-                needed,
-                f"{name} needs the entries of the kernels, and writing out {m} kernels of {n} "
-                "samples and a mix of them",
-                "use fewer samples, or a method that needs products only, such as SimpleMKKM",
-                there=there,
-            )
-        elif not bank.on_the_fly:
-            require_memory(
-                needed,
-                f"holding {m} kernels of {n} samples and a mix of them",
-                "pass kernels='on-the-fly' (of your own bank, on_the_fly=True) to compute the same "
-                "kernels when they are asked for, or approximation=Nystroem(n_components=200) to "
-                "do with features of the views",
-                there=there,
-            )
 
     def _views(self, X: Any, noted_by: Any, *, reset: bool) -> Any:
         """Return what the bank takes; a plain table goes through scikit-learn's validation."""

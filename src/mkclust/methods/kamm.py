@@ -136,6 +136,7 @@ class KAMMR(InductiveClusterer):
         "gradients"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
+    FOOTPRINT: ClassVar[str] = "kamm-r"
 
     def __init__(
         self,
@@ -295,6 +296,7 @@ class KAMMA(InductiveClusterer):
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
     ALLOWED: ClassVar[dict[str, Allowed]] = {"iterate": Choice(("best", "last"))}
+    FOOTPRINT: ClassVar[str] = "kamm-a"
 
     def __init__(
         self,

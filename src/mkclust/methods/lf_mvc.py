@@ -297,6 +297,7 @@ class LFMVC(InductiveClusterer):
         "init": Choice(("procrustes", "signs")),
         "accumulate": Choice((False, True)),
     }
+    FOOTPRINT: ClassVar[str] = "lf-mvc"
 
     def __init__(
         self,

@@ -48,7 +48,8 @@ def solve_lkam(
 
     :math:`A_{ab}` counts the samples in whose neighborhood both a and b are. With kernels
     :math:`A \circ K_p / n` the problem is that of MKKM-MiR with this M. They are written out:
-    m + 2 matrices of n x n.
+    m + 1 matrices of n x n beside the kernels, and some six more for more than about n / 6
+    clusters.
 
     Parameters
     ----------
@@ -80,6 +81,7 @@ def solve_lkam(
     """
     shared = shared_neighborhoods(stack, neighbors)
     local, correlations = _localize(stack.entries(), shared)
+    del shared  # room for the mixes to come
     return descend_regularized(
         as_stack(local, center=False, normalize=False, validate=False, names=stack.names),
         n_clusters,
@@ -209,6 +211,7 @@ class LKAM(MultipleKernelClusterer):
         "weight_power": Choice((1, 2)),
     }
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
+    FOOTPRINT: ClassVar[str] = "lkam"
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.memory import require_memory
+from mkclust.memory import exact_terms, require_memory, total
 from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
@@ -51,7 +51,8 @@ def solve_lmkkm(
     n x m entries of Theta, minimized by products with its m blocks. Each is the minimizer for the
     other fixed, so the objective falls to a stationary point.
 
-    The kernels are written out, m + 5 matrices of n x n at most. An iteration costs one
+    The kernels are written out: m + 1 matrices of n x n, and some five more for more than about
+    n / 6 clusters. An iteration costs one
     eigenproblem of n x n, O(n^2 k) a product, O((m + k) n^2) for the blocks, and O(m n^2) a
     product with them: some 15 to 100 for a few kernels, and at most 1000. Products are few where
     kernels have a slowly falling spectrum, and many where the objective goes to zero.
@@ -285,7 +286,7 @@ def _localized(stack: KernelStack, n_clusters: int) -> _Localized:
     """Return the kernels written out where they live, if there is room for them."""
     n, m = stack.n_samples, stack.n_kernels
     needed, purpose, advice = (
-        8 * (m + 5) * n**2,
+        total(exact_terms("precomputed", n, m, n_clusters, method="lmkkm")),
         f"LMKKM, which writes out {m} kernels of {n} samples,",
         "use fewer samples or kernels, or a method that needs products only, such as MKKM",
     )
@@ -363,6 +364,7 @@ class LMKKM(MultipleKernelClusterer):
     SLOWNESS: ClassVar[int] = 10
     ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by the weights of both samples"
+    FOOTPRINT: ClassVar[str] = "lmkkm"
 
     def __init__(
         self,

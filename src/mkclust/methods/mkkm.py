@@ -121,6 +121,7 @@ class MKKM(InductiveClusterer):
         "H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE "
         "Transactions on Fuzzy Systems 20(1), 2012.",
     )
+    FOOTPRINT: ClassVar[str] = "mkkm"
 
     def __init__(
         self,

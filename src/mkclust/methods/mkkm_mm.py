@@ -234,6 +234,7 @@ class MKKMMM(InductiveClusterer):
         "solver": Choice(("alternate", "saddle")),
         "iterate": Choice(("best", "last")),
     }
+    FOOTPRINT: ClassVar[str] = "mkkm-mm"
 
     def __init__(
         self,

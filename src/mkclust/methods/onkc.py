@@ -70,7 +70,7 @@ def solve_onkc(
 
     An iteration takes one eigendecomposition of an n x n matrix, :math:`O(n^3)`, and two passes
     over the kernels, :math:`O(m n^2)`; before the first come :math:`O(m^2 n^2)` for M. About four
-    n x n matrices are held beside the kernels.
+    n x n matrices are held beside the kernels, and some six for more than about n / 6 clusters.
 
     Parameters
     ----------
@@ -276,6 +276,7 @@ class ONKC(MultipleKernelClusterer):
         "proximity": Number(0, open_low=True),
     }
     SIMILARITIES: ClassVar[str] = "the kernel learned near the mix of the kernels"
+    FOOTPRINT: ClassVar[str] = "onkc"
 
     def __init__(
         self,

@@ -1,0 +1,103 @@
+"""Is there room for a fit? Asked at the door, before anything is computed."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from mkclust.kernels import KernelBank
+from mkclust.linalg import free_bytes, precision_of
+from mkclust.memory import exact_terms, require_memory, total
+from mkclust.stack import KernelStack, StreamedStack
+from mkclust.views import named_views
+
+OTHER_METHOD = "use fewer samples, or a method that needs products only, such as SimpleMKKM"
+
+
+def require_room_for_views(
+    model: Any, bank: KernelBank, views: Any, *, there: int | None = None
+) -> None:
+    """Refuse views whose kernels do not fit into memory, or what a fit takes beside them.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        What is to be fitted.
+    bank : KernelBank
+        What is to make the kernels.
+    views : mapping, list, tuple, array or data frame
+        Views; they need not be sound.
+    there : int, default=None
+        Bytes there are; None asks the device of the views, or the host.
+    """
+    (m, n, dtype), parts = bank.announce(views), list(named_views(views).values())
+    k, of_products = model.n_clusters, hasattr(model, "predict")
+    needed = exact_terms(
+        "on-the-fly" if bank.on_the_fly and of_products else "dense",
+        n,
+        m,
+        min(k, n),
+        itemsize=dtype.itemsize,
+        method=model.FOOTPRINT,
+        n_features=sum(map(_width, parts)),
+        n_views=len(parts),
+    )
+    purpose = f"holding {m} kernels of {n} samples and finding {k} clusters"
+    advice = (
+        "pass kernels='on-the-fly' (of your own bank, on_the_fly=True) to compute the same "
+        "kernels when they are asked for, or approximation=Nystroem(n_components=200) to "
+        "do with features of the views"
+    )
+    if not of_products:
+        purpose = (
+            f"{type(model).__name__} needs the entries of the kernels, and writing out {m} kernels "
+            f"of {n} samples and finding {k} clusters"
+        )
+        advice = OTHER_METHOD
+    elif bank.on_the_fly:
+        purpose = f"finding {k} clusters by {m} kernels of {n} samples, computed on the fly,"
+        advice = (
+            "ask for fewer clusters, use fewer samples, or pass "
+            "approximation=Nystroem(n_components=200) to do with features of the views"
+        )
+    there = free_bytes(parts[0]) if there is None else there
+    require_memory(total(needed), purpose, advice, there=there)
+
+
+def require_room_beside_kernels(
+    model: Any, stack: KernelStack, *, there: int | None = None
+) -> None:
+    """Refuse kernels that leave too little room for a fit.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        What is to be fitted.
+    stack : KernelStack
+        The kernels.
+    there : int, default=None
+        Bytes there are; None asks the device of the kernels, or the host.
+    """
+    n, m, k = stack.n_samples, stack.n_kernels, model.n_clusters
+    road, entries = "precomputed", stack.given[0]
+    if isinstance(stack, StreamedStack):
+        road, entries = "streamed", stack.source
+    elif all(map(scipy.sparse.issparse, stack.given)):
+        road, entries = "sparse", stack.given[0].data
+    itemsize = np.dtype(precision_of(entries)).itemsize
+    needed = exact_terms(road, n, m, min(k, n), itemsize=itemsize, method=model.FOOTPRINT)
+    require_memory(
+        total(needed),
+        f"finding {k} clusters by {m} kernels of {n} samples, beside the kernels themselves,",
+        "ask for fewer clusters, use fewer samples, or pass the views with "
+        "approximation=Nystroem(n_components=200)"
+        if hasattr(model, "predict")
+        else OTHER_METHOD,
+        there=free_bytes(stack.like) if there is None else there,
+    )
+
+
+def _width(view: Any) -> int:
+    """Return the number of columns of what may be a view, zero where it cannot be told."""
+    shape: Any = getattr(view, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else 0
