@@ -13,11 +13,13 @@ import scipy.sparse
 
 from mkclust.linalg import (
     check_one_place,
+    copied,
     free_bytes,
     is_foreign,
     namespace,
     precision_of,
     rounding_of,
+    to_host,
 )
 from mkclust.memory import available_bytes, require_memory
 from mkclust.stack.base import KernelStack, Operator, Standard
@@ -141,8 +143,9 @@ def as_stack(
             check_symmetry(matrix, label)
             kernel = _positive(kernel, label, psd)
         scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
+        added = None if kernel is given else kernel.diagonal() - given.diagonal()
         stacked.append(replace(kernel, standard=replace(kernel.standard, scale=scale)))
-        standards.append(replace(given.standard, scale=scale))
+        standards.append(replace(given.standard, scale=scale, added=added, shift=kernel.shift))
     if any(kernel.matrix is not part for kernel, part in zip(stacked, slices, strict=True)):
         whole = None  # converted or clipped: no longer slices of one array
     _require_room_for_mix(matrices)
@@ -346,4 +349,7 @@ def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKer
     values, vectors = xp.linalg.eigh(whole)
     clipped = (vectors * xp.where(values > 0, values, 0.0)) @ vectors.T
     clipped = (clipped + clipped.T) / 2
-    return StandardizedKernel(clipped, Standard(xp.linalg.diagonal(clipped) + 0.0))
+    spectrum = to_host(values)
+    negative = spectrum < -n * np.finfo(np.float64).eps * np.abs(spectrum).max()
+    dropped = copied(vectors[:, : int(negative.sum())])  # eigenvalues rise
+    return StandardizedKernel(clipped, Standard(xp.linalg.diagonal(clipped) + 0.0), dropped=dropped)
