@@ -35,6 +35,7 @@ from mkclust.stack.checks import (
     smallest_eigenvalue_seen,
 )
 from mkclust.stack.dense import DenseStack, StandardizedKernel
+from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.rows import MatrixRows, RowSource, Slab
 from mkclust.stack.streamed import StreamedStack, first_look
 
@@ -91,11 +92,12 @@ def as_stack(
         (a dense copy of that kernel and a full eigendecomposition), or add the multiple of the
         identity that makes it positive semidefinite (no copy).
     validate : bool, default=True
-        Look for asymmetry, and for negative eigenvalues with the diagonal and ten Lanczos steps a
-        kernel. That is a check, not a proof: a negative eigenvalue much smaller than the largest
-        one can escape it. False skips both, and repairs nothing. Of streamed kernels one random
-        product tells asymmetry, and only the diagonal (without centering, the largest entry, too)
-        tells negative eigenvalues: Lanczos steps would take a pass over all kernels each.
+        Look for asymmetry, for distances in place of similarities (among 128 samples), and for
+        negative eigenvalues with the diagonal and ten Lanczos steps a kernel. That is a check, not
+        a proof: a negative eigenvalue much smaller than the largest one can escape it. False skips
+        all of it, and repairs nothing. Of streamed kernels one random product tells asymmetry, and
+        only the diagonal (without centering, the largest entry, too) tells negative eigenvalues:
+        Lanczos steps would take a pass over all kernels each.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... where not given.
     streamed : bool, default=None
@@ -141,6 +143,7 @@ def as_stack(
         kernel = given = StandardizedKernel(matrix, learn_centering(matrix, label, center))
         if validate:
             check_symmetry(matrix, label)
+            refuse_distances(matrix, given.standard.diagonal, label)
             kernel = _positive(kernel, label, psd)
         scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
         added = None if kernel is given else kernel.diagonal() - given.diagonal()
@@ -242,11 +245,12 @@ def _stream(
             least, most = float(xp.min(lengths)), float(xp.max(lengths))
             # No entry of a positive semidefinite matrix exceeds its diagonal.
             if least < -rounding or (not center and entry > most + rounding):
+                refuse_distances(matrix, standard.diagonal, label)
                 raise ValueError(
                     f"{label} is indefinite: its self-similarities{' after centering' * center} "
                     f"are {least:.3g} to {most:.3g}, its largest entry is "
-                    f"{entry:.3g}; pass a kernel, not distances, or validate=False to skip this "
-                    "check"
+                    f"{entry:.3g}; pass a positive semidefinite kernel, or validate=False to skip "
+                    "this check"
                 )
         scale = learn_scale(lengths, matrix, label) if normalize else None
         standards.append(replace(standard, scale=scale))
