@@ -371,7 +371,7 @@ def test_single_precision_costs_the_error_single_precision_only():
 
 
 @pytest.mark.parametrize("psd", ["shift", "clip"])
-def test_a_repaired_kernel_counts_as_given_in_the_error(psd):
+def test_a_repaired_kernel_has_an_error_but_no_bound(psd):
     rng = np.random.default_rng(0)
     X, other = rng.normal(size=(2, N, 8))
     K = np.stack([X @ X.T - 0.05 * other @ other.T, other @ other.T])
@@ -384,8 +384,8 @@ def test_a_repaired_kernel_counts_as_given_in_the_error(psd):
 def test_a_cluster_without_members_aligns_with_no_one():
     K = -np.ones((4, 4)) + 2 * np.eye(4)
     stack = as_stack([K], center=False, normalize=False, validate=False)
-    plain = Extension(stack.standards, stack.names, [np.eye(4)])
-    found = plain.toward_centroids(np.ones(1), np.array([0, 0, 2, 2])).embed([K])
+    plain = Extension.by(stack, [np.eye(4)])
+    found = plain.toward_centroids(stack, np.array([0, 0, 2, 2])).embed([K])
     np.testing.assert_array_equal(found, [[0, -1], [0, -1], [-1, 0], [-1, 0]])
 
 
@@ -425,7 +425,8 @@ def test_the_trace_with_the_clusters_bounds_the_error_from_above(labels, rank, s
     K = phi @ phi.transpose(0, 2, 1)
     stack = as_stack(K, center=False, normalize=False)
     plain = Extension(stack.standards, stack.names, [])
-    errors = 1 - plain.toward_centroids(c, labels).embed(list(K)).max(axis=1)
+    alignments = plain.toward_centroids(stack, labels).times(c)
+    errors = 1 - alignments.embed(list(K)).max(axis=1)
     Y = normalized_indicator(labels)
     trace = np.trace(Y.T @ np.tensordot(c, K, 1) @ Y)
     assert errors.mean() <= 1 - trace / len(labels) + 1e-10

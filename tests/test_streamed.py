@@ -259,8 +259,10 @@ def test_rounding_is_not_taken_for_asymmetry(dtype):
 def test_distances_are_not_taken_for_kernels(center):
     X = np.random.default_rng(0).normal(size=(N, 3))
     D = np.linalg.norm(X[:, None] - X, axis=-1)[None]
-    with pytest.raises(ValueError, match="kernel 0 is indefinite"):
+    with pytest.raises(ValueError, match="kernel 0 looks like distances"):
         as_stack(D, streamed=True, center=center, normalize=False)
+    with pytest.raises(ValueError, match="kernel 0 is indefinite"):
+        as_stack(-np.exp(-D), streamed=True, center=center, normalize=False)
 
 
 def test_a_constant_kernel_is_refused(tmp_path):

@@ -6,6 +6,7 @@ Mix several kernels, or several views of the same samples, and find the clusters
 from mkclust.choosing import NumberOfClusters, suggest_n_clusters
 from mkclust.devices import to_device
 from mkclust.diagnosis import Diagnosis, LandmarkStability, diagnose, landmark_stability
+from mkclust.discretize import FewerClustersWarning
 from mkclust.kernels import KernelBank
 from mkclust.memory import estimate_memory
 from mkclust.methods import (
@@ -47,6 +48,7 @@ __all__ = [
     "ConvergenceDisplay",
     "Diagnosis",
     "EmbeddingDisplay",
+    "FewerClustersWarning",
     "KernelBank",
     "KernelWeightsDisplay",
     "LandmarkStability",

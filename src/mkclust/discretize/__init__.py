@@ -34,6 +34,10 @@ ALL_ROWS, SAMPLE_ROWS, BLOCK_ROWS = 100_000, 50_000, 1 << 16
 DEVICE_DISTANCES = 1 << 24
 
 
+class FewerClustersWarning(UserWarning):
+    """Fewer clusters have samples than were asked for."""
+
+
 def normalize_rows(rows: Array) -> Array:
     """Return the rows scaled to unit length; a zero row has no direction and becomes zero."""
     xp = namespace(rows)
@@ -147,6 +151,21 @@ def nearest_center(rows: Array, centers: Float) -> Array:
     near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
     # The standard knows no largest of truth values.
     return xp.argmax(astype(near, "uint8") if foreign else near, axis=1)
+
+
+def count_clusters(labels: Array) -> int:
+    """Return how many clusters have samples.
+
+    Parameters
+    ----------
+    labels : ndarray or dask array of shape (n_samples,)
+        Clusters of the samples; those of a dask array are counted where they are.
+
+    Returns
+    -------
+    int
+    """
+    return len(np.asarray(np.unique(labels)))
 
 
 def _assign_block(rows: Array, centers: Float) -> np.ndarray:

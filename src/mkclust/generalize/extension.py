@@ -1,15 +1,17 @@
 """Embed samples that were not there when the model was fitted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from mkclust.linalg import (
     empty,
     is_foreign,
     namespace,
+    noise,
     on_host,
     precision_of,
     to_device,
@@ -17,6 +19,9 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.types import Array, Float
+
+# A sample is a training sample where its similarities differ by no more than this share.
+SAME_SAMPLE = 1e-6
 
 
 def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
@@ -41,12 +46,17 @@ class Extension:
     names : sequence of str
         Names of the kernels.
     projections : sequence of m arrays of shape (n_samples, k)
-        What the similarities by each kernel are multiplied with.
+        What the similarities by each kernel, as given, are multiplied with. Where the negative part
+        of a kernel was dropped, they leave out the directions that were.
+    prints : ndarray of shape (n_samples, 3) or None
+        Random products of the training samples' similarities, by which they are known again; None
+        where no kernel was repaired.
     """
 
     standards: Sequence[Any]
     names: Sequence[str]
     projections: Sequence[Array]
+    prints: Float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -59,31 +69,41 @@ class Extension:
         Where an eigenvalue is zero (the combined kernel has rank below k) the coordinate is zero.
         """
         projection = H * to_device(inverse(eigenvalues, H.shape[0], stack.precision), H)
-        parts = [float(c) * projection for c in coefficients]
-        return cls(stack.standards, stack.names, parts)
+        return cls.by(stack, [float(c) * projection for c in coefficients])
 
-    def toward_centroids(self, coefficients: Float, labels: np.ndarray) -> "Extension":
+    @classmethod
+    def by(cls, stack: Any, projections: Sequence[Array]) -> "Extension":
+        """Return the extension of ``sum_p K_p P_p``, the kernels as they are in the stack."""
+        extension = cls(stack.standards, stack.names, _for_given(stack, projections))
+        if not stack.repaired:
+            return extension
+        return replace(extension, prints=extension._products(stack.given))
+
+    def toward_centroids(self, stack: Any, labels: np.ndarray) -> "Extension":
         """Return the alignments with the clusters' centroids, as such a function.
 
         Column v is the inner product with the mean of the members of the v-th cluster, in the
-        feature space of ``sum_p coefficients_p K_p``. A cluster without members has no column.
+        feature space of ``sum_p K_p``. A cluster without members has no column.
         """
         members = (labels[:, None] == np.unique(labels)).astype(np.float64)
         # Where the kernels live, or it would have to get there for every block of samples.
         means = to_device(members / members.sum(axis=0), self.standards[0].diagonal)
-        parts = [float(c) * means for c in coefficients]
-        return Extension(self.standards, self.names, parts)
+        return replace(self, projections=_for_given(stack, [means] * len(self.standards)))
+
+    def times(self, coefficients: Float) -> "Extension":
+        """Return the same of ``sum_p coefficients_p K_p``."""
+        pairs = zip(coefficients, self.projections, strict=True)
+        return replace(self, projections=[float(c) * P for c, P in pairs])
 
     def embed_training(self, stack: Any) -> Array:
         """Embed the training samples by the same road as new ones, (n_samples, k).
 
-        Their embedding is H itself but for rounding, for what a tolerance left open, and for what
-        was repaired in a kernel and cannot be repaired in a new sample.
+        Their embedding is H itself but for rounding, and for what a tolerance left open.
         """
         diagonals = [standard.diagonal for standard in self.standards]
         own = namespace(*diagonals).stack(diagonals)
         if not hasattr(stack, "sweep"):
-            return self.embed(stack.given, own)
+            return self._embed(stack.given, own, np.arange(stack.n_samples))
         # Kernels that are read or computed some rows at a time: all in one pass.
         found = empty((stack.n_samples, self.projections[0].shape[1]), stack.like)
 
@@ -116,14 +136,45 @@ class Extension:
                 for rows, block in cross.blocks()
             ]
             return namespace(*parts).concat(parts)
+        samples = None if self.prints is None else self._recognized(cross, self.prints)
+        return self._embed(cross, self_similarity, samples)
+
+    def _embed(
+        self, cross: Sequence[Array], self_similarity: Array | None, samples: np.ndarray | None
+    ) -> Array:
+        """Embed samples of which it is known which are training samples, by their numbers."""
         first = _nth(cross, 0)
         rows = zeros((first.shape[0], self.projections[0].shape[1]), first)
         for p, (P, standard) in enumerate(zip(self.projections, self.standards, strict=True)):
             given = None if self_similarity is None else self_similarity[p, :]
             if standard.scale is not None and given is None:
                 given = self._known_self_similarity(p, _nth(cross, p))
-            rows += standard.project(_nth(cross, p), P, given)
+            rows += standard.project(_nth(cross, p), P, given, samples)
         return rows
+
+    def _recognized(self, cross: Sequence[Array], prints: Float) -> np.ndarray:
+        """Return the numbers of the training samples that new ones are, -1 for none, (n_new,).
+
+        The one in the same place comes first: of samples that are alike, too, each finds itself.
+        """
+        found, same = self._products(cross), SAME_SAMPLE * np.abs(prints).max()
+        nearest = KDTree(prints).query(found, p=np.inf, distance_upper_bound=same)[1]
+        samples = np.where(nearest < len(prints), nearest, -1)
+        both = min(len(found), len(prints))
+        in_place = np.abs(found[:both] - prints[:both]).max(axis=1) <= same
+        samples[:both][in_place] = np.flatnonzero(in_place)
+        return samples
+
+    def _products(self, cross: Sequence[Array]) -> Float:
+        """Return the products of samples' similarities, all kernels together, with random ones."""
+        total = np.zeros((_nth(cross, 0).shape[0], 3))
+        for p, standard in enumerate(self.standards):
+            plain = replace(standard, scale=None, added=None, shift=0.0)
+            lengths = standard.repaired_diagonal()
+            probe = noise((lengths.shape[0], 3), p, lengths)
+            found = plain.project(_nth(cross, p), probe, None)
+            total += to_host(found) / float(namespace(lengths).mean(lengths))
+        return total
 
     def _known_self_similarity(self, index: int, cross: Array) -> Array:
         """Return the self-similarities of new samples where they follow from what is there."""
@@ -144,6 +195,11 @@ class Extension:
             "it is not constant for this kernel; pass self_similarity, an array of shape "
             f"({len(self.standards)}, {cross.shape[0]}) of k(x, x), or fit with normalize=False"
         )
+
+
+def _for_given(stack: Any, projections: Sequence[Array]) -> list[Array]:
+    """Return what the kernels as given are multiplied with where those of a stack are with P."""
+    return [stack.kernel(p).for_given(P) for p, P in enumerate(projections)]
 
 
 def _nth(matrices: Any, index: int) -> Array:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mkclust.blocks import is_dask
-from mkclust.discretize import discretize
+from mkclust.discretize import FewerClustersWarning, count_clusters, discretize
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import captured, copied, is_foreign, on_host, to_host
 from mkclust.methods.distinct import count_distinct
@@ -144,6 +144,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         learned |= self._common_attributes(stack, solution)
         further = learned.pop("_further")
         learned |= self._learned(stack, solution, learned["labels_"], *further)
+        found = count_clusters(learned["labels_"])
+        if found < self.n_clusters:
+            warnings.warn(self._explain_fewer_clusters(found), FewerClustersWarning, 2)
         if not solution.converged:
             reason = self._explain_stop(solution)
             warnings.warn(
@@ -246,6 +249,17 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 "them is returned"
             )
         return f"{solution.n_iter} iterations were not enough: raise max_iter or tol"
+
+    def _explain_fewer_clusters(self, found: int) -> str:
+        """Say why there may be fewer clusters than were asked for, and what to do about it."""
+        clusters = "cluster" if found == 1 else "clusters"
+        return (
+            f"{type(self).__name__} found {found} {clusters} where n_clusters={self.n_clusters} "
+            f"were asked for: the embedding tells the samples apart by {found} directions only. "
+            "Either the kernels have fewer independent directions than there are to be clusters, "
+            "or many samples are alike; ask for fewer clusters, or add kernels or views that tell "
+            "the samples apart"
+        )
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
@@ -363,7 +377,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     def _discretize(self, rows: Array) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings."""
-        return discretize(rows, self.n_clusters, n_init=self.n_init, random_state=self.random_state)
+        with warnings.catch_warnings():
+            # Said in words of our own, once it is known how many clusters there are.
+            warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
+            return discretize(
+                rows, self.n_clusters, n_init=self.n_init, random_state=self.random_state
+            )
 
     def _alignments(self, stack: KernelStack, H: Array) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that H captures."""

@@ -19,10 +19,11 @@ normalize : bool, default=True
     Scale every kernel to a unit diagonal (on the fly; nothing is copied).
 psd : {"error", "clip", "shift"}, default="error"
     What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
-    of the identity. For the k-means step and for new samples, similarities count as given.
+    of the identity. Clusters are those of the repaired kernels. Of new samples' similarities, the
+    directions that a kernel lost are left out; a shift is added to those with themselves only.
 validate : bool, default=True
-    Look for asymmetry and negative eigenvalues in precomputed kernels (a check with the
-    diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.
+    Look for asymmetry, distances and negative eigenvalues in precomputed kernels (a check with
+    the diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.
 approximation : transformer or None, default=None
     A feature map in scikit-learn's manner, such as ``mkclust.kernels.Nystroem(200)``, cloned for
     each view: the kernels are those of its features, and nothing as large as the samples squared

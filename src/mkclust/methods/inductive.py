@@ -190,7 +190,8 @@ class InductiveClusterer(
                     f"self_similarity has the shape {self_similarity.shape}, expected {expected}: "
                     "one row a kernel, one column a new sample"
                 )
-            if not np.all(np.isfinite(self_similarity)) or np.any(self_similarity < 0):
+            sound = [standard.added is None for standard in self._extension.standards]
+            if not np.all(np.isfinite(self_similarity)) or np.any(self_similarity[sound] < 0):
                 raise ValueError(
                     "self_similarity has entries that are NaN, infinite or negative: pass k(x, x)"
                 )
@@ -201,8 +202,8 @@ class InductiveClusterer(
         learned = super()._common_attributes(stack, solution)
         if solution.coefficients is not None and not stack.compressed:
             extension: Extension = learned["_extension"]
-            alignments = extension.toward_centroids(solution.coefficients, learned["labels_"])
-            found = alignments.embed_training(stack)
+            learned["_centroids"] = extension.toward_centroids(stack, learned["labels_"])
+            found = learned["_centroids"].times(solution.coefficients).embed_training(stack)
             xp = namespace(found)
             learned["alignment_error_"] = float(xp.mean(1 - xp.max(found, axis=1)))
         return learned
@@ -222,7 +223,7 @@ class InductiveClusterer(
     def _extend(self, stack: KernelStack, solution: Solution) -> Extension:
         """Return the partition as a function of similarities to the training samples."""
         if solution.projections is not None:
-            return Extension(stack.standards, stack.names, solution.projections)
+            return Extension.by(stack, solution.projections)
         if solution.relaxation is None or solution.coefficients is None:
             name = type(self).__name__
             raise TypeError(

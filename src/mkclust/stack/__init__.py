@@ -13,11 +13,13 @@ import scipy.sparse
 
 from mkclust.linalg import (
     check_one_place,
+    copied,
     free_bytes,
     is_foreign,
     namespace,
     precision_of,
     rounding_of,
+    to_host,
 )
 from mkclust.memory import available_bytes, require_memory
 from mkclust.stack.base import KernelStack, Operator, Standard
@@ -33,6 +35,7 @@ from mkclust.stack.checks import (
     smallest_eigenvalue_seen,
 )
 from mkclust.stack.dense import DenseStack, StandardizedKernel
+from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.rows import MatrixRows, RowSource, Slab
 from mkclust.stack.streamed import StreamedStack, first_look
 
@@ -89,11 +92,12 @@ def as_stack(
         (a dense copy of that kernel and a full eigendecomposition), or add the multiple of the
         identity that makes it positive semidefinite (no copy).
     validate : bool, default=True
-        Look for asymmetry, and for negative eigenvalues with the diagonal and ten Lanczos steps a
-        kernel. That is a check, not a proof: a negative eigenvalue much smaller than the largest
-        one can escape it. False skips both, and repairs nothing. Of streamed kernels one random
-        product tells asymmetry, and only the diagonal (without centering, the largest entry, too)
-        tells negative eigenvalues: Lanczos steps would take a pass over all kernels each.
+        Look for asymmetry, for distances in place of similarities (among 128 samples), and for
+        negative eigenvalues with the diagonal and ten Lanczos steps a kernel. That is a check, not
+        a proof: a negative eigenvalue much smaller than the largest one can escape it. False skips
+        all of it, and repairs nothing. Of streamed kernels one random product tells asymmetry, and
+        only the diagonal (without centering, the largest entry, too) tells negative eigenvalues:
+        Lanczos steps would take a pass over all kernels each.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... where not given.
     streamed : bool, default=None
@@ -139,10 +143,12 @@ def as_stack(
         kernel = given = StandardizedKernel(matrix, learn_centering(matrix, label, center))
         if validate:
             check_symmetry(matrix, label)
+            refuse_distances(matrix, given.standard.diagonal, label)
             kernel = _positive(kernel, label, psd)
         scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
+        added = None if kernel is given else kernel.diagonal() - given.diagonal()
         stacked.append(replace(kernel, standard=replace(kernel.standard, scale=scale)))
-        standards.append(replace(given.standard, scale=scale))
+        standards.append(replace(given.standard, scale=scale, added=added, shift=kernel.shift))
     if any(kernel.matrix is not part for kernel, part in zip(stacked, slices, strict=True)):
         whole = None  # converted or clipped: no longer slices of one array
     _require_room_for_mix(matrices)
@@ -239,11 +245,12 @@ def _stream(
             least, most = float(xp.min(lengths)), float(xp.max(lengths))
             # No entry of a positive semidefinite matrix exceeds its diagonal.
             if least < -rounding or (not center and entry > most + rounding):
+                refuse_distances(matrix, standard.diagonal, label)
                 raise ValueError(
                     f"{label} is indefinite: its self-similarities{' after centering' * center} "
                     f"are {least:.3g} to {most:.3g}, its largest entry is "
-                    f"{entry:.3g}; pass a kernel, not distances, or validate=False to skip this "
-                    "check"
+                    f"{entry:.3g}; pass a positive semidefinite kernel, or validate=False to skip "
+                    "this check"
                 )
         scale = learn_scale(lengths, matrix, label) if normalize else None
         standards.append(replace(standard, scale=scale))
@@ -346,4 +353,7 @@ def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKer
     values, vectors = xp.linalg.eigh(whole)
     clipped = (vectors * xp.where(values > 0, values, 0.0)) @ vectors.T
     clipped = (clipped + clipped.T) / 2
-    return StandardizedKernel(clipped, Standard(xp.linalg.diagonal(clipped) + 0.0))
+    spectrum = to_host(values)
+    negative = spectrum < -n * np.finfo(np.float64).eps * np.abs(spectrum).max()
+    dropped = copied(vectors[:, : int(negative.sum())])  # eigenvalues rise
+    return StandardizedKernel(clipped, Standard(xp.linalg.diagonal(clipped) + 0.0), dropped=dropped)

@@ -126,11 +126,19 @@ class Standard:
         None where the kernel is not centered.
     scale : array of shape (n_samples,) or None
         None where the kernel is not scaled.
+    added : array of shape (n_samples,) or None
+        What the repair of an indefinite kernel adds to the centered self-similarities; None where
+        nothing was repaired.
+    shift : float
+        Multiple of the identity that a repair adds to the centered kernel: to the similarity of a
+        sample with itself only.
     """
 
     diagonal: Array
     row_means: Array | None = None
     scale: Array | None = None
+    added: Array | None = None
+    shift: float = 0.0
 
     def beside(self, like: Array) -> "Standard":
         """Return the same with its arrays where another array lives."""
@@ -138,7 +146,8 @@ class Standard:
         def moved(array: Array | None) -> Array | None:
             return None if array is None else to_device(array, like)
 
-        return Standard(moved(self.diagonal), moved(self.row_means), moved(self.scale))
+        diagonal, row_means = moved(self.diagonal), moved(self.row_means)
+        return Standard(diagonal, row_means, moved(self.scale), moved(self.added), self.shift)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -156,6 +165,11 @@ class Standard:
         if self.row_means is None:
             return self.diagonal
         return self.diagonal - 2 * self.row_means + self.mean
+
+    def repaired_diagonal(self) -> Array:
+        """Return the same with what a repair adds to them, (n_samples,)."""
+        lengths = self.centered_diagonal()
+        return lengths if self.added is None else lengths + self.added
 
     def entries(self, part: Array, rows: Any, columns: Any) -> Array:
         """Return entries of some rows and columns, centered and scaled, as a copy in float64."""
@@ -181,7 +195,13 @@ class Standard:
         shared = xp.all(xp.abs(self.diagonal - first) <= 1e-6 * abs(first))
         return first if shared else None
 
-    def project(self, cross: Array, P: Array, self_similarity: Array | None) -> Array:
+    def project(
+        self,
+        cross: Array,
+        P: Array,
+        self_similarity: Array | None,
+        samples: np.ndarray | None = None,
+    ) -> Array:
         """Multiply the standardized similarities of new samples to the training ones with P.
 
         Parameters
@@ -193,6 +213,9 @@ class Standard:
             What to multiply with.
         self_similarity : array of shape (n_new,) or None
             The new samples' similarities to themselves; needed only to scale.
+        samples : ndarray of int of shape (n_new,) or None
+            Which of them are training samples, by their numbers there, -1 for none; needed only
+            where the kernel was repaired. None where all are new.
 
         Returns
         -------
@@ -201,9 +224,9 @@ class Standard:
         here, P, xp = self.beside(cross), to_device(P, cross), namespace(cross)
         if here.scale is not None:
             P = P * here.scale[:, None]
+        n_new, scaled = cross.shape[0], P
         if here.row_means is not None:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
-        n_new = cross.shape[0]
         rows, means = empty((n_new, P.shape[1]), cross), zeros((n_new,), cross)
         # In float64 whatever the similarities are, some rows at a time to spare the memory.
         for some in ranges(
@@ -215,14 +238,29 @@ class Standard:
                 means[some] = _row_means(block)
         if here.row_means is not None:
             rows -= here.row_means @ P
+        if here.shift and samples is not None:
+            known = to_device(samples >= 0, cross)[:, None]
+            rows += here.shift * xp.where(known, pick(scaled, np.maximum(samples, 0)), 0.0)
         if here.scale is None:
             return rows
         if self_similarity is None:
             raise ValueError("scaling needs the self-similarity of the new samples")
         lengths = to_device(self_similarity, cross) - 2 * means + here.mean
+        if here.added is not None:
+            lengths = lengths + here._added_to(n_new, samples)
         # A new sample at the very mean of the training samples has no direction: leave it at zero.
-        seen = lengths > 1e-10 * float(xp.mean(xp.abs(here.centered_diagonal())))
+        seen = lengths > 1e-10 * float(xp.mean(xp.abs(here.repaired_diagonal())))
         return rows * xp.where(seen, 1 / xp.sqrt(xp.where(seen, lengths, 1.0)), 0.0)[:, None]
+
+    def _added_to(self, n_new: int, samples: np.ndarray | None) -> Array:
+        """Return what a repair adds to self-similarities: to new ones what it does on average."""
+        assert self.added is not None
+        xp = namespace(self.added)
+        average = zeros((n_new,), self.added) + xp.mean(self.added)
+        if samples is None:
+            return average
+        own = pick(self.added, np.maximum(samples, 0))
+        return xp.where(to_device(samples >= 0, own), own, average)
 
 
 def _as_float64(block: Array) -> Array:

@@ -64,11 +64,14 @@ class StandardizedKernel:
         How it is centered and scaled.
     shift : float
         Multiple of the identity that is added between centering and scaling.
+    dropped : array of shape (n, r) or None
+        Orthonormal directions that the centered kernel lost when its negative part was dropped.
     """
 
     matrix: Any
     standard: Standard
     shift: float = 0.0
+    dropped: Array | None = None
 
     @property
     def diagonal_shift(self) -> Array:
@@ -99,6 +102,16 @@ class StandardizedKernel:
         if scale is not None:
             Y = Y * scale[:, None]
         return Y + self.diagonal_shift[:, None] * X if self.shift else Y
+
+    def for_given(self, P: Array) -> Array:
+        """Return what the kernel as given is multiplied with where this one is with P, (n, b).
+
+        Of centered similarities, be they of new samples, the dropped directions do not count.
+        """
+        if self.dropped is None:
+            return P
+        scale = _scale_of(self)[:, None]
+        return P - self.dropped @ (self.dropped.T @ (P * scale)) / scale
 
     def dense(self) -> Array:
         """Write the entries out, (n, n)."""

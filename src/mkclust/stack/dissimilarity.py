@@ -1,0 +1,78 @@
+"""Distances taken for similarities: how they are told apart, and what to do with them."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from mkclust.linalg import namespace, pick, to_host
+from mkclust.types import Array, Float
+
+# Samples among which entries are looked at.
+LOOKED_AT = 128
+# Self-distances are zero but for rounding, which squares and differences make large.
+SELF_DISTANCE = 1e-2
+# Of a graph most entries are zero; among distances only those of samples that are alike.
+MOST_ZEROS = 0.5
+# A matrix of independent noise has eigenvalues as far up as down, but for a skewness (the sum of
+# cubes by that of squares to the power 1.5) with a standard deviation of sqrt(6) n^-1.5.
+CHANCE = 8.0
+# Some dissimilarities of practice are almost metrics.
+MOST_VIOLATIONS = 0.01
+
+
+def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
+    """Raise where a symmetric matrix holds distances, plain or squared, rather than similarities.
+
+    Both hypotheses have signs. Distances are positive with a zero diagonal, and they, or their
+    square roots, keep the triangle inequality; so may similarities with their diagonal taken out.
+    But the leading directions of centered similarities have positive eigenvalues, those of
+    centered distances negative ones, whatever the diagonal.
+    """
+    n = matrix.shape[0]
+    if n < 3:
+        return
+    rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
+    D = _among(matrix, rows)
+    apart = D[~np.eye(len(D), dtype=bool)]
+    typical, xp = float(np.median(apart)), namespace(diagonal)
+    rounding = SELF_DISTANCE * typical
+    if typical <= 0 or apart.min() < -rounding or float(xp.max(xp.abs(diagonal))) > rounding:
+        return
+    D = np.maximum(D - np.diag(D.diagonal()), 0)
+    if np.mean(apart <= 0) >= MOST_ZEROS or _violations(np.sqrt(D)) > MOST_VIOLATIONS:
+        return
+    if not _leads_downward(D):
+        return
+    squared = _violations(D) > MOST_VIOLATIONS
+    power, width = ("", "np.median(D)") if squared else ("**2", "np.median(D)**2")
+    raise ValueError(
+        f"{who} looks like {'squared ' * squared}distances, not similarities: its diagonal is "
+        "zero, and its other entries are positive and the larger, the further apart samples are; "
+        f"pass a kernel, such as np.exp(-D{power} / (2 * {width})), or with center=True, for "
+        f"Euclidean distances, -D{power} / 2; or validate=False to skip this check"
+    )
+
+
+def _among(matrix: Any, samples: np.ndarray) -> Float:
+    """Return the entries among some samples, on the host."""
+    rows = pick(matrix, samples)
+    part = pick(rows, samples, axis=1)
+    return to_host(part.toarray() if scipy.sparse.issparse(part) else part)
+
+
+def _violations(D: Float) -> float:
+    """Return the share of triples of samples in which the way by the third one is shorter."""
+    slack = 1e-6 * D.max()
+    return float(np.mean([np.mean(via[:, None] + via + slack < D) for via in D]))
+
+
+def _leads_downward(D: Float) -> bool:
+    """Return whether the leading eigenvalues are negative, the mean and the diagonal aside."""
+    centered = D - D.mean(axis=0) - D.mean(axis=1)[:, None] + D.mean()
+    values = np.linalg.eigvalsh(centered)
+    # Centering has one eigenvalue of zero; a change of the diagonal moves the others alike.
+    values = np.delete(values, np.argmin(np.abs(values)))
+    values = values - values.mean()
+    skewness = np.sum(values**3) / max(np.sum(values**2), np.finfo(float).tiny) ** 1.5
+    return bool(skewness < -CHANCE * len(D) ** -1.5)
