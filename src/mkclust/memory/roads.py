@@ -167,6 +167,7 @@ def estimate_memory(
         raise ValueError(f"dtype={dtype!r}: kernels are computed in float32 or float64, pass one")
     n, m, k, d, n_components, views, chunk_rows, n_workers = map(int, counts.values())
     item, columns = np.dtype(dtype).itemsize, views * n_components
+    own = item * n * d  # a model's own copy of the views
     median = _median_bytes(min(n, MEDIAN_ROWS))
     few = _median_bytes(n if n <= MEDIAN_ROWS else FEATURE_MEDIAN_ROWS)
     # Row means, scales, diagonals and row sums of every kernel, and vectors over the samples.
@@ -194,8 +195,8 @@ def estimate_memory(
     chunk += min(chunk_rows, n, LOCAL_MOST) * columns * (3 * item // 2 + 8)
     worker = chunk + (PARTIAL_SUMS + 1) * 8 * columns**2 + lifted // n_workers
     n_bytes = {
-        "dense": max(median, kernel_bytes(n, m, item) + _basis_bytes(n, m, k)),
-        "on-the-fly": max(median + 16 * n * d, streamed + 8 * n * (d + 2 * views)),
+        "dense": own + max(median, kernel_bytes(n, m, item) + _basis_bytes(n, m, k)),
+        "on-the-fly": own + max(median + 16 * n * d, streamed + 8 * n * (d + 2 * views)),
         "streamed": streamed,
         "features": max(learning, small + kept, blocks, solving + kept + lifted + clustered),
         "dask client": client,
