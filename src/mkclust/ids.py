@@ -13,7 +13,8 @@ BY_ROW = "reset_index(drop=True) on every frame pairs by row"
 
 def is_frame(thing: Any) -> bool:
     """Return whether something is a data frame whose rows have ids, as those of pandas do."""
-    return hasattr(thing, "iloc") and hasattr(thing, "columns") and hasattr(thing.index, "isin")
+    named = hasattr(thing, "iloc") and hasattr(thing, "columns")
+    return named and hasattr(thing.index, "get_indexer")
 
 
 def aligned(X: Any, known: Any = None, *, kernels: bool = False) -> tuple[Any, np.ndarray | None]:
@@ -192,7 +193,7 @@ def _orders(
     without = [who for who, own in zip(whos, has_ids, strict=True) if not own]
     if moved and without:
         raise ValueError(
-            f"{_start(moved[0])} has the ids of {title} in another order, and {without[0]} has no "
+            f"{_has(moved[0])} the ids of {title} in another order, and {without[0]} has no "
             "ids: it cannot be known which order its rows have. Bring all frames to the order "
             f"that it has, such as by frame.loc[ids], or make {without[0]} a data frame with ids"
         )
@@ -205,7 +206,7 @@ def _order(index: Any, first: Any, who: str, title: str) -> np.ndarray | None:
         if not ids.is_unique:
             repeated = ids[ids.duplicated()]
             raise ValueError(
-                f"{_start(owner)} has {len(repeated)} ids more than once, such as "
+                f"{_has(owner)} {len(repeated)} ids more than once, such as "
                 f"{repeated[0]!r}, so that its rows cannot be paired with those of "
                 f"{title if ids is index else who}, which are in another order: keep one row an "
                 f"id, as frame[~frame.index.duplicated()] does ({BY_ROW})"
@@ -234,9 +235,9 @@ def _counts_as_ids(index: Any, first: Any, who: str, title: str) -> bool:
     if common == 0 or common == len(index) == len(first):
         return common > 0
     raise ValueError(
-        f"{_start(who)} has the default index 0 to {len(index) - 1}, and {common} of these are ids "
-        f"of {title}, {len(first) - common} of whose ids are others: if its rows are in the order "
-        f"of {title}, give it these ids ({BY_ROW})"
+        f"{_has(who)} the default index 0 to {len(index) - 1}, and {common} of these are ids of "
+        f"{title}, {len(first) - common} of whose ids are others: if both are in one order, give "
+        f"both the same ids ({BY_ROW})"
     )
 
 
@@ -269,3 +270,8 @@ def _like(columns: Any, rows: Any) -> Any:
 def _start(who: str) -> str:
     """Return the name of something as a sentence begins with it."""
     return who[0].upper() + who[1:] if who.startswith(("view", "the")) else who
+
+
+def _has(who: str) -> str:
+    """Return the beginning of a sentence about what something has."""
+    return f"{_start(who)} {'have' if who.startswith('the ') else 'has'}"
