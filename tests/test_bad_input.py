@@ -7,7 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from mkclust import KernelBank, SimpleMKKM
+from mkclust import METHODS, KernelBank, SimpleMKKM
+from mkclust.kernels import Nystroem, RandomFourier
 from mkclust.stack import as_stack
 from mkclust.stack.dense import StandardizedKernel
 
@@ -715,3 +716,176 @@ def test_any_mapping_of_kernels_will_do(tmp_path):
             np.testing.assert_array_equal(model.labels_, expected.labels_)
             np.testing.assert_array_equal(model.predict(X), expected.labels_)
             assert model.kernel_names_ == ("a", "b")
+
+
+# What only looks like input ---------------------------------------------------------------------
+
+
+def masked(array, *entries):
+    """Return an array with a sentinel below some masked entries."""
+    found = np.ma.masked_array(np.array(array), mask=False)
+    for entry in entries:
+        found.data[entry] = -9999
+        found[entry] = np.ma.masked
+    return found
+
+
+TABLE = np.random.default_rng(0).normal(size=(N, 4))
+DOORS = {
+    "exact": {},
+    "on the fly": {"kernels": "on-the-fly"},
+    "features": {"approximation": Nystroem(10)},
+}
+
+
+@pytest.mark.parametrize("options", DOORS.values(), ids=DOORS)
+@pytest.mark.parametrize("whole", [False, True], ids=["views", "table"])
+def test_masked_entries_of_views_are_refused_with_their_number(whole, options):
+    bad, sound = masked(TABLE, (1, 2), (5, 0)), masked(TABLE)
+    X, fine = (bad, sound) if whole else ({"a": TABLE, "b": bad}, {"a": TABLE, "b": sound})
+    who = "X" if whole else "View 'b'"
+    model = SimpleMKKM(3, random_state=0, **options)
+    with pytest.raises(ValueError, match=f"{who} has 2 masked entries.*filled"):
+        model.fit(X)
+    model.fit(fine)
+    np.testing.assert_array_equal(model.predict(fine), model.labels_)
+    with pytest.raises(ValueError, match=f"{who} has 2 masked entries"):
+        model.predict(X)
+    with pytest.raises(ValueError, match=f"{who} has 2 masked entries"):
+        KernelBank().fit(X)
+    with pytest.raises(ValueError, match="X has 2 masked entries"):
+        Nystroem(3).fit(bad)
+
+
+def test_masked_rows_of_a_list_are_refused():
+    with pytest.raises(ValueError, match="X has 1 masked entries"):
+        SimpleMKKM(3).fit(list(masked(TABLE, (1, 2))))
+
+
+def test_masked_entries_of_kernels_are_refused_with_their_number(door):
+    K = np.stack(sound_kernels())
+    bad = masked(K, (1, 2, 3), (1, 3, 2))
+    for kernels in (bad, list(bad), bad[:, ::-1, ::-1]):
+        with pytest.raises(ValueError, match="kernel 1 has 2 masked entries"):
+            door(kernels)
+    door(masked(K))
+    with pytest.raises(ValueError, match="kernel 1 has 2 masked entries"):
+        as_stack(bad, streamed=True)
+
+
+def test_masked_entries_of_new_similarities_are_refused():
+    K = np.stack(sound_kernels())
+    model = SimpleMKKM(3, random_state=0).fit(K)
+    own = np.einsum("pii->pi", K)[:, :5]
+    for X in (masked(K[:, :5], (1, 2, 3)), list(masked(K[:, :5], (1, 2, 3)))):
+        with pytest.raises(ValueError, match="kernel 1 has 1 masked entries"):
+            model.predict(X, self_similarity=own)
+    with pytest.raises(ValueError, match="self_similarity has 1 masked entries"):
+        model.predict(K[:, :5], self_similarity=masked(own, (0, 0)))
+    found = model.predict(masked(K[:, :5]), self_similarity=masked(own))
+    np.testing.assert_array_equal(found, model.labels_[:5])
+
+
+@pytest.mark.parametrize("value", ["no", "off", "False", 0, 1, None, [], 1.0])
+@pytest.mark.parametrize("parameter", ["center", "normalize", "validate"])
+def test_what_is_neither_true_nor_false_switches_nothing(door, parameter, value):
+    with pytest.raises(ValueError, match=rf"{parameter}=.*: pass True or False"):
+        door(gaussian_kernels(), **{parameter: value})
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_every_switch_of_every_method_is_checked(method):
+    switches = [name for name, value in method().get_params().items() if isinstance(value, bool)]
+    assert {"center", "normalize", "validate"} <= set(switches)
+    for name in switches:
+        with pytest.raises(ValueError, match=f"{name}='no': (pass|choose).* True"):
+            method(3).set_params(**{name: "no"}).fit(gaussian_kernels())
+        method(3, random_state=0, n_init=1).set_params(**{name: np.True_})._check_parameters()
+
+
+def test_switches_of_stacks_banks_and_feature_maps_are_checked():
+    with pytest.raises(ValueError, match="streamed='no': pass True, False or None"):
+        as_stack(gaussian_kernels(), streamed="no")
+    with pytest.raises(ValueError, match="on_the_fly must be True or False; found 'no'"):
+        KernelBank(on_the_fly="no").fit(TABLE)
+    for map_ in (Nystroem(True), Nystroem(5, width=True), RandomFourier(5, width=True)):
+        with pytest.raises(ValueError, match="=True: pass"):
+            map_.fit(TABLE)
+
+
+@pytest.mark.parametrize("options", DOORS.values(), ids=DOORS)
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (lambda: None, "X is None: pass"),
+        (lambda: [TABLE, None], "View 'view 1' is None"),
+        (lambda: {"a": TABLE, "b": None}, "View 'b' is None"),
+        (lambda: [None, None], "X is a list whose item 0 is None"),
+        (lambda: (view for view in [TABLE, TABLE]), r"X is a generator.*list"),
+        (lambda: {"a": TABLE}.values(), r"X is a dict_values.*list"),
+        (lambda: [TABLE, map(list, TABLE)], r"View 'view 1' is a map.*list"),
+        (lambda: [[1.0, 2.0], [3.0]], "X is a list of rows .*from 1 to 2 entries"),
+        (lambda: {"a": TABLE[:2], "b": [[1.0], [2.0, 3.0]]}, "View 'b' is a list .*from 1 to 2"),
+        (lambda: [[[1.0, 2.0], [3.0]], TABLE[:2]], "View 'view 0' is a list .*from 1 to 2"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_a_sentence(X, message, options):
+    with pytest.raises((ValueError, TypeError), match=message):
+        SimpleMKKM(3, **options).fit(X())
+
+
+@pytest.mark.parametrize("options", DOORS.values(), ids=DOORS)
+def test_a_series_is_no_view(options):
+    series = pytest.importorskip("pandas").Series(TABLE[:, 0])
+    for X, who in [
+        (series, "X is a pandas Series"),
+        ([TABLE, series], "View 'view 1' is a pandas Series"),
+        ({"a": series}, "View 'a' is a pandas Series"),
+        ([series, series], "X is a list of pandas Series"),
+    ]:
+        with pytest.raises(TypeError, match=rf"{who}.*to_frame\(\)"):
+            SimpleMKKM(3, **options).fit(X)
+
+
+def test_what_is_no_kernel_is_refused_in_a_sentence(door):
+    with pytest.raises(TypeError, match="kernel 1 is None"):
+        door([K0, None])
+    with pytest.raises(ValueError, match="kernel 1 is a list of rows .*from 1 to 2"):
+        door([K0, [[1.0], [2.0, 3.0]]])
+    with pytest.raises((ValueError, TypeError), match="generator.*(list)"):
+        door(K for K in [K0, K0])
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e-310, np.float64), (1e-295, np.float64), (1e-40, np.float32)]
+)
+@pytest.mark.parametrize("normalize", [True, False])
+def test_kernels_too_small_for_their_digits_are_refused(door, scale, dtype, normalize):
+    kernels = [sound_kernels()[0].astype(dtype), (K0 * scale).astype(dtype)]
+    with pytest.raises(ValueError, match="kernel 1 has entries so small.*multiply it"):
+        door(kernels, normalize=normalize)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_what_is_no_similarity_of_a_sample_to_itself_is_refused(value, kind):
+    K = sound_kernels()
+    model = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(list(map(kind, K)))
+    own = np.array([np.diag(part) for part in K])[:, :5]
+    own[1, 3] = value
+    for method in (model.predict, model.transform):
+        with pytest.raises(
+            ValueError, match=r"self_similarity has 1 entries.*kernel 1 and new.* 3"
+        ):
+            method([kind(part[:5]) for part in K], self_similarity=own)
+    with pytest.raises(ValueError, match=r"self_similarity has the shape \(\), expected \(3, 5\)"):
+        model.predict([kind(part[:5]) for part in K], self_similarity=0)
+
+
+def test_a_new_sample_without_any_similarity_has_none_to_itself():
+    X = np.random.default_rng(0).normal(size=(N, 5)) + 1
+    model = SimpleMKKM(3, random_state=0).fit((X @ X.T)[None])
+    new = np.vstack([X[:2], np.zeros(5)])
+    own = np.square(new).sum(axis=1)[None]
+    found = model.predict((new @ X.T)[None], self_similarity=own)
+    np.testing.assert_array_equal(found[:2], model.labels_[:2])

@@ -209,7 +209,7 @@ def test_masked_entries_are_refused_and_masks_without_any_are_not(views):
         as_blocks({"a": masked}).map(lambda block, _: block["a"]), views["a"]
     )
     masked[300, 1] = np.ma.masked
-    with pytest.raises(ValueError, match="'a' has masked entries.*filled"):
+    with pytest.raises(ValueError, match="'a' has 1 masked entries.*filled"):
         as_blocks({"a": masked}, block_rows=100).map(lambda block, _: block["a"])
 
 

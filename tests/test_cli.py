@@ -157,6 +157,10 @@ def test_parameters_of_a_method_can_be_set(data):
     )
     succeed("cluster", "views.npz", "-k", 3, "--method", "lf-mvc", "--set", "accumulate=true")
     assert json.loads(Path("run.json").read_text())["parameters"]["accumulate"] is True
+    switches = ("--set", "normalize=false", "--set", "center=True")
+    succeed("cluster", "views.npz", "-k", 3, "--method", "avg-kkm", *switches)
+    parameters = json.loads(Path("run.json").read_text())["parameters"]
+    assert (parameters["normalize"], parameters["center"]) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +174,8 @@ def test_parameters_of_a_method_can_be_set(data):
         ("lkam", "reg", ["NAME=VALUE"]),
         ("lkam", "=1", ["NAME=VALUE"]),
         ("lkam", "n_clusters=4", ["own option, -k"]),
+        ("simplemkkm", "normalize=no", ["normalize='no'", "True or False"]),
+        ("mkkm", "center=0", ["center=0", "True or False"]),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(method, setting, words, data):

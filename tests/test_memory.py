@@ -19,7 +19,8 @@ from mkclust.kernels import Linear, Nystroem, features
 from mkclust.memory import available_bytes, estimate_memory, require_memory, roads, terms
 from mkclust.memory import system as operating_system
 from mkclust.methods import lkam, room
-from mkclust.relaxation import MAX_SCOUT_STEPS, N_SCOUTS, block_width
+from mkclust.proof import MAX_STEPS, N_PROBES
+from mkclust.relaxation import KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS, block_width
 from mkclust.stack import DenseStack, as_stack, low_rank, rows
 from mkclust.stack import features as maps
 from mkclust.subspace.basis import Basis
@@ -137,7 +138,9 @@ def test_the_formulas_use_the_numbers_of_the_rooms_that_do_the_work():
     assert roads.KMEANS_ROWS == discretize.ALL_ROWS
     assert roads.KMEANS_SAMPLE == discretize.SAMPLE_ROWS
     assert roads.PARTIAL_SUMS == distributed.FAN_IN
-    assert (terms.SCOUT_STEPS, terms.N_SCOUTS) == (MAX_SCOUT_STEPS, N_SCOUTS)
+    assert (terms.SEARCH_STEPS, terms.N_PROBES) == (MAX_STEPS, N_PROBES)
+    blocks = (terms.KRYLOV_BLOCKS, terms.MANY_KRYLOV_BLOCKS)
+    assert blocks == (KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS)
     assert terms.LOCAL_ROWS == lkam.BLOCK_ROWS
     assert list(terms.PARTITIONS_HELD) == list(METHODS)
     assert {name: method.FOOTPRINT for name, method in METHODS.items()} == {

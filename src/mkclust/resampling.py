@@ -16,6 +16,7 @@ from mkclust.kernels import default_bank
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.inputs import kind_of_input
 from mkclust.methods.parameters import Count, Number, check_parameter
+from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.stack import as_stack
 from mkclust.types import Float
@@ -197,6 +198,7 @@ def resample(
     check_resamples(n_resamples, fraction, most_samples)
     # Features are made of views, whatever these might be taken for otherwise.
     approximated = model.approximation is not None
+    X = in_order_of_fit(model, X)
     source = Samples(X, default_bank(True) if approximated else model.kernels)
     n, k = source.n_samples, model.n_clusters
     if n != len(model.labels_):

@@ -1,12 +1,13 @@
 """Bring every accepted form of input to views: 2-D arrays, samples by features, by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
+from mkclust.ids import aligned
 from mkclust.linalg import as_floats, check_one_place, is_foreign, namespace
 from mkclust.types import Array
 
@@ -24,6 +25,9 @@ def as_views(X: Any) -> dict[str, Array]:
           and so on. A list holds views only if its items are 2-D;
         - one table of shape (n_samples, n_features), also as a list of rows,
           which is named ``"table"``.
+
+        Data frames with the same ids (the index of pandas) are brought to the order of the first
+        one with ids; other ids are refused.
 
         Arrays of torch, CuPy and other libraries of the array API standard
         stay with their library and on their device, which all views share.
@@ -89,6 +93,67 @@ def check_columns(X: Any, known: Mapping[str, list[str]], who: str) -> None:
 
 
 def named_views(X: Any) -> dict[str, Any]:
+    """Return what may be several views by their names, and all else as one table.
+
+    Every way into the library comes by here: what is no table is refused, and data frames are
+    brought to one order of samples.
+    """
+    named = _named(aligned(X)[0])
+    for name, view in named.items():
+        check_form(view, "X" if view is X else f"View {name!r}")
+    return named
+
+
+def check_form(table: Any, title: str) -> None:
+    """Refuse what cannot be a table whatever it holds, and entries that are masked."""
+    if table is None:
+        raise TypeError(f"{title} is None: pass a table of samples by features, or leave it out.")
+    several = isinstance(table, list | tuple)
+    if _is_series(table) or (several and any(map(_is_series, table))):
+        held = "a list of pandas Series" if several else "a pandas Series"
+        raise TypeError(
+            f"{title} is {held}, which could be columns or rows: pass a data frame, such as "
+            "series.to_frame() for one column, or pandas.DataFrame(list_of_series) for rows."
+        )
+    has_items = any(hasattr(table, name) for name in ("shape", "__array__", "__getitem__"))
+    if isinstance(table, Iterable) and not has_items:
+        raise TypeError(
+            f"{title} is a {type(table).__name__}, which has no rows to go back to: pass "
+            "list(...) of it, or an array."
+        )
+    if several and (missing := [i for i, row in enumerate(table) if row is None]):
+        raise TypeError(f"{title} is a list whose item {missing[0]} is None: leave it out.")
+    lengths = {_length(row) for row in table} if several else set()
+    if len(lengths) > 1:
+        raise ValueError(
+            f"{title} is a list of rows that are not of one length: they have from {min(lengths)} "
+            f"to {max(lengths)} entries; fill in what is missing, or drop rows from every view."
+        )
+    check_masks(table, title)
+
+
+def check_masks(table: Any, title: str) -> None:
+    """Refuse an array, or a list of rows, with masked entries: what is below them is no number."""
+    rows = table if isinstance(table, list | tuple) else [table]
+    count = sum(np.ma.count_masked(row) for row in rows if isinstance(row, np.ma.MaskedArray))
+    if count:
+        raise ValueError(
+            f"{title} has {count} masked entries; impute them, such as with filled(), or drop "
+            "their rows and samples everywhere."
+        )
+
+
+def _length(row: Any) -> int:
+    """Return how many entries a row of a list has, zero where it is a number."""
+    return len(row) if isinstance(row, list | tuple | np.ndarray) and depth(row) else 0
+
+
+def _is_series(thing: Any) -> bool:
+    """Return whether something is one column, or row, of a data frame."""
+    return type(thing).__name__ == "Series" and hasattr(thing, "to_frame")
+
+
+def _named(X: Any) -> dict[str, Any]:
     """Return what may be several views by their names, and all else as one table."""
     # One of SciPy's sparse formats is a dict of its entries, but no mapping of views.
     if isinstance(X, Mapping) and not issparse(X):

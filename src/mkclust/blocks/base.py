@@ -8,6 +8,7 @@ import numpy as np
 from mkclust.linalg import as_floats as as_foreign_floats
 from mkclust.linalg import free_bytes, is_foreign, namespace, to_host
 from mkclust.types import Array
+from mkclust.views import check_masks
 
 # What is done to a block: its views by name, and the number of its first sample.
 Look = Callable[[dict[str, Array], int], Any]
@@ -76,8 +77,7 @@ def as_floats(name: str, rows: Any) -> Array:
     """Return rows of a view as float32 or float64; numbers of other types become float64."""
     if is_foreign(rows):
         return as_foreign_floats(rows, f"View {name!r}")
-    if np.ma.is_masked(rows):
-        raise ValueError(f"View {name!r} has masked entries: fill them in with filled()")
+    check_masks(rows, f"View {name!r}")
     found = np.asarray(rows)
     check_type(name, found.dtype)
     return found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)

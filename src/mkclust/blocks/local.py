@@ -1,5 +1,6 @@
 """Views on this machine: arrays, also on a device, memory maps, and files read by rows."""
 
+import hashlib
 import mmap
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ import numpy as np
 
 from mkclust.blocks.base import Look, add, as_floats, block_height
 from mkclust.datasets.on_disk import TableOnDisk
-from mkclust.linalg import device, is_foreign, namespace, pick
+from mkclust.linalg import device, is_foreign, namespace, pick, ranges
 from mkclust.types import Array
 
 # Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
@@ -18,6 +19,8 @@ TILE_BYTES = 32 << 20
 # Rows between two that are wanted are read along where they take less than this: another call
 # would take longer.
 GAP_BYTES = 64 << 10
+# What is read at a time to tell whether a file still holds the same numbers.
+DIGEST_BYTES = 4 << 20
 
 
 class LocalBlocks:
@@ -186,6 +189,18 @@ def _memory_map(view: Any) -> np.memmap | None:
             return view
         view = view.base
     return None
+
+
+def fingerprint(view: Any) -> str | None:
+    """Return a digest of the numbers in a memory map; None for what is in memory."""
+    owner = _memory_map(view)
+    if owner is None:
+        return None
+    _check_length(owner)
+    digest = hashlib.blake2b(digest_size=16)
+    for rows in ranges(view.shape[0], max(1, DIGEST_BYTES // max(1, view[:1].nbytes))):
+        digest.update(np.ascontiguousarray(view[rows]).data)
+    return digest.hexdigest()
 
 
 def _check_length(owner: np.memmap) -> None:

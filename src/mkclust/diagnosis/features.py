@@ -21,6 +21,7 @@ from mkclust.discretize import discretize
 from mkclust.generalize import inverse
 from mkclust.linalg import astype, namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.training import in_order_of_fit
 from mkclust.relaxation import Relaxation
 from mkclust.stack.features import Features, draw
 from mkclust.stack.low_rank import COMPARED_SAMPLES
@@ -237,7 +238,7 @@ def _widths(features: Features, views: Mapping[str, Any]) -> list[int]:
 
 def _known_views(model: MultipleKernelClusterer, X: Any) -> dict[str, Any]:
     """Return the views in the order of the fit, refusing others than those of the fit."""
-    views = model._known_views(X)
+    views = model._known_views(in_order_of_fit(model, X))
     blocks = as_blocks(views)
     if blocks.n_samples != len(model.labels_):
         raise ValueError(

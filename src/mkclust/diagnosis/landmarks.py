@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from mkclust.diagnosis.agreement import agreement
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.training import in_order_of_fit
 from mkclust.stack.features import seeds_of
 from mkclust.types import Float
 
@@ -177,7 +178,7 @@ def landmark_stability(
         again = clone(model).set_params(
             approximation=drawn, random_state=model.random_state if kept else 0
         )
-        again.fit(X)
+        again.fit(in_order_of_fit(model, X))
         labels.append(again.labels_)
         errors.append(again.approximation_error_)
     agreements = np.eye(n_draws)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.blocks.local import fingerprint
 from mkclust.distances import (
     drawn_rows,
     mean_squared_norm,
@@ -21,6 +22,7 @@ from mkclust.kernels.on_device import raised
 from mkclust.kernels.on_the_fly import CrossRows, KernelRows, power
 from mkclust.linalg import (
     astype,
+    copied,
     free_bytes,
     is_foreign,
     namespace,
@@ -66,7 +68,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     views_ : dict of str to array of shape (n_samples, n_features)
-        The training views, against which new rows are compared. They are not copied.
+        The training views, against which new rows are compared: copies, so that nothing changes
+        with the arrays that were passed. Memory maps are not copied; where their files hold other
+        numbers later, new rows are refused.
     medians_ : dict of str to float
         Median distance between two training rows, for each view; empty without Gaussian kernels.
     scales_ : dict of str to float
@@ -153,6 +157,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         if next(iter(views.values())).shape[0] < 2:
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
+        fingerprints = {name: fingerprint(view) for name, view in views.items()}
+        views = {name: view if fingerprints[name] else copied(view) for name, view in views.items()}
         scales = {name: mean_squared_norm(name, view) for name, view in views.items()}
         # Distances do not depend on the origin, and inner products give them to more digits the
         # closer it is; the median stays close despite outliers.
@@ -163,7 +169,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             if len(self.widths) > 0
         }
         self.views_, self.scales_, self.medians_, self._origins = views, scales, medians, origins
-        self._columns = column_names(X)
+        self._columns, self._fingerprints = column_names(X), fingerprints
         self.kernel_names_ = tuple(self._names())
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
         return self
@@ -201,7 +207,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         views = as_views(X)
         n = next(iter(views.values())).shape[0]
         self._require_memory(len(views), n, n, views, "")
-        return self._learn(X, views)._kernels(views)
+        return self._learn(X, views)._kernels(self.views_)
 
     def transform(self, X: Any) -> Array | CrossRows:
         """Return the kernels of new rows against the training rows, where these live.
@@ -318,6 +324,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def _check_new(self, X: Any) -> dict[str, Array]:
         """Return new views in the order and place of the training views, or say how they differ."""
         check_is_fitted(self)
+        self._check_files()
         views = as_views(X)
         if views.keys() != self.views_.keys():
             raise ValueError(
@@ -337,6 +344,17 @@ class KernelBank(TransformerMixin, BaseEstimator):
                     "pass the same features in the same order."
                 )
         return {name: to_device(views[name], known) for name, known in self.views_.items()}
+
+    def _check_files(self) -> None:
+        """Refuse training views in files that no longer hold what the bank was fitted on."""
+        for name, fitted in self._fingerprints.items():
+            # Of a bank that was stored and loaded, what was in a file may be in memory.
+            if fitted is not None and fingerprint(self.views_[name]) not in (None, fitted):
+                raise ValueError(
+                    f"View {name!r} is in a file that has changed since the bank was fitted, and "
+                    "new samples are compared with what it holds: fit again, or fit on an array "
+                    "in memory, such as numpy.array(view)."
+                )
 
     def _names(self) -> Iterator[str]:
         """Name the kernels of every view."""

@@ -20,6 +20,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.types import Array, Float
+from mkclust.views import check_masks
 
 # Landmarks by k-means are learned on at most so many rows, or on so many for each.
 KMEANS_ROWS, SAMPLES_A_LANDMARK = 20_000, 10
@@ -39,6 +40,7 @@ class _FeatureMap(TransformerMixin, BaseEstimator):
     def _check(self, X: Any, *, reset: bool) -> Array:
         """Return rows as float32 or float64, checked by scikit-learn or in its words."""
         if not is_foreign(X):
+            check_masks(X, "X")
             return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         if len(X.shape) != 2:
             raise ValueError(
@@ -329,5 +331,6 @@ def _check_count(name: str, value: Any) -> None:
 
 def _check_width(value: Any) -> None:
     """Refuse what is no width."""
-    if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0 < value < np.inf:
         raise ValueError(f"width={value!r}: pass a positive number, in median distances")

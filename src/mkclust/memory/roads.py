@@ -249,7 +249,9 @@ def exact_terms(
     if road in ("dense", "on-the-fly"):
         moved = 0 if made else 2 * fit.vectors(d)
         moments.append({"views": moved, "median distance": _median_bytes(min(n, MEDIAN_ROWS))})
-    return max(moments, key=total) | {"overhead": OVERHEAD}
+    # What a model keeps of the views, for new samples.
+    copies = itemsize * n * d if road in ("dense", "on-the-fly") else 0
+    return max(moments, key=total) | {"copy of the views": copies, "overhead": OVERHEAD}
 
 
 @dataclass(frozen=True)
@@ -296,7 +298,10 @@ class _Features:
             # The partition, what k-means sees of it and of the baseline; the first is copied.
             {**solving, **kept, "partition over all samples": n * (4 * k * item + 16)},
         ]
-        return max(moments, key=total) | {"overhead": OVERHEAD}
+        # What a model keeps of the views, for new samples.
+
+    copies = itemsize * n * d if road in ("dense", "on-the-fly") else 0
+    return max(moments, key=total) | {"copy of the views": copies, "overhead": OVERHEAD}
 
     def client(self) -> Terms:
         """Return what the client of a cluster takes at its worst moment."""

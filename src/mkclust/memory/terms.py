@@ -27,10 +27,13 @@ PARTITIONS_HELD = {
 OF_ENTRIES = ("lmkkm", "onkc", "lkam")
 # What the rooms that do the work say: below so many samples, or where so many blocks fill the
 # space, an eigenproblem is solved at full size; steps of the search for missed eigenvectors, and
-# random vectors in it; blocks of a Krylov space; rows that LKAM weighs at a time.
+# random vectors in it; blocks of a Krylov space, and of one where eigenvalues lie close together;
+# rows that LKAM weighs at a time.
 SMALL_SPACE, BLOCKS_IN_SPACE = 200, 5
-SCOUT_STEPS, N_SCOUTS = 16, 8
-KRYLOV_BLOCKS = 4
+SEARCH_STEPS, N_PROBES = 32, 8
+KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
+# Up to about so many samples a certificate is proved unasked; above, where there is room only.
+PROVED_SAMPLES = 3000
 LOCAL_ROWS = 256
 
 
@@ -119,17 +122,20 @@ def _relaxing(fit: Fit, *, written_out: bool = False) -> list[Terms]:
         entries = 0 if written_out else fit.square
         return [{"entries of one matrix": entries, "eigendecomposition": 4 * fit.square}]
     # Eigenvectors that were missed at first make the block wider.
-    w, outside = fit.width + N_SCOUTS, fit.width - fit.k + N_SCOUTS
+    w = fit.width + N_PROBES
+    blocks = KRYLOV_BLOCKS * w
+    if fit.method == "simplemkkm":
+        blocks = max(blocks, min(MANY_KRYLOV_BLOCKS * w, fit.n // 4))
     return [
         {
-            "Krylov space and its images": fit.vectors(2 * KRYLOV_BLOCKS * w),
+            "Krylov space and its images": fit.vectors(2 * blocks),
             "blocks on the way to them": fit.vectors(11 * w),
-            "eigendecompositions in it": 6 * 8 * (KRYLOV_BLOCKS * w) ** 2,
+            "eigendecompositions in it": 6 * 8 * blocks**2,
         },
         {
-            "search for missed eigenvectors": fit.vectors(fit.k + 2 * SCOUT_STEPS * outside),
-            "blocks on the way to them": fit.vectors(4 * outside + 3 * w),
-            "eigendecompositions in it": 6 * 8 * (SCOUT_STEPS * outside) ** 2,
+            "search for missed eigenvectors": fit.vectors(w + 2 * SEARCH_STEPS * N_PROBES),
+            "blocks on the way to them": fit.vectors(4 * N_PROBES + 3 * w),
+            "eigendecompositions in it": 6 * 8 * (SEARCH_STEPS * N_PROBES) ** 2,
         },
     ]
 
@@ -159,7 +165,12 @@ def _solving_mixes(fit: Fit) -> list[Terms]:
     else:
         expanding = {**_products(fit), "new partition": fit.partition}
     around = {**mix, **basis, "partitions held": held}
-    return [{**around, **step} for step in (*_relaxing(fit), expanding)]
+    steps = [*_relaxing(fit), expanding]
+    if basis and fit.mixed and fit.n <= PROVED_SAMPLES:
+        # Kernels in single precision are written out in double precision one after another.
+        single = fit.itemsize < 8
+        steps.append({"matrix to factorize for a proof": fit.square * (3 if single else 1)})
+    return [{**around, **step} for step in steps]
 
 
 def _solving_lf_mvc(fit: Fit) -> list[Terms]:

@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mkclust.blocks import is_dask
 from mkclust.discretize import FewerClustersWarning, count_clusters, discretize
+from mkclust.ids import aligned
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import captured, copied, is_foreign, on_host, to_host
 from mkclust.methods.distinct import count_distinct
 from mkclust.methods.documentation import fill
 from mkclust.methods.inputs import is_table, kind_of_input
-from mkclust.methods.parameters import Allowed, Count, Number, check_parameter
+from mkclust.methods.parameters import Allowed, Count, Flag, Number, check_parameter
 from mkclust.methods.room import require_room_beside_kernels, require_room_for_views
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import (
@@ -41,6 +42,9 @@ COSINES = "cosines between rows of the embedding; no kernels are mixed"
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {
     "n_clusters": Count(),
+    "center": Flag(),
+    "normalize": Flag(),
+    "validate": Flag(),
     "n_init": Count(),
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
@@ -312,6 +316,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     def _kernels(self, X: Any, learned: dict[str, Any]) -> tuple[Any, Any]:
         """Return the kernels of X and their names; note what new samples will need."""
         kind = kind_of_input(X, self.kernels)
+        X, ids = aligned(X, kernels=kind == "kernels")
+        learned |= {} if ids is None else {"sample_ids_": ids}
         if kind == "kernels":
             return X, None
         if any(map(is_dask, named_views(X).values())):
@@ -339,6 +345,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     def _views(self, X: Any, noted_by: Any, *, reset: bool) -> Any:
         """Return what the bank takes; a plain table goes through scikit-learn's validation."""
+        named_views(X)  # refuses what is no table before it is taken for one
         if is_table(X) and not is_foreign(X):
             types = [np.float64, np.float32]
             least = 2 if reset else 1

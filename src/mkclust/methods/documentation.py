@@ -62,6 +62,8 @@ approximation_error_ : ndarray of shape (n_kernels,)
     Certificates and objectives are those of the approximated problem.
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
+sample_ids_ : ndarray of shape (n_samples,)
+    The index of the data frames in X, in the order of ``labels_``; only where they have ids.
 n_features_in_ : int
     Columns of the table, or of all views together, or the number of samples for kernels.
 kernel_seconds_, check_seconds_, solve_seconds_ : float

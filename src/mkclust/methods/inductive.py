@@ -11,6 +11,7 @@ from mkclust.blocks import Blocks, DaskBlocks, as_blocks, is_dask
 from mkclust.blocks.base import check_finite
 from mkclust.discretize import assign
 from mkclust.generalize import Extension
+from mkclust.ids import aligned, aligned_to_training, is_frame
 from mkclust.kernels import Linear
 from mkclust.linalg import check_one_place, free_bytes, namespace, on_host, to_host
 from mkclust.memory import require_memory
@@ -22,7 +23,7 @@ from mkclust.stack import KernelStack, RowSource, as_numbers, row_sums
 from mkclust.stack.features import n_components
 from mkclust.stack.low_rank import LowRankStack, compress, require_products
 from mkclust.types import Array, Float
-from mkclust.views import TABLE, check_columns, column_names, depth, named_views
+from mkclust.views import TABLE, check_columns, check_masks, column_names, depth, named_views
 
 
 class InductiveClusterer(
@@ -130,6 +131,8 @@ class InductiveClusterer(
                 "views; pass views and kernels='auto', or approximation=None"
             )
         _refuse_kernels(X)
+        X, ids = aligned(X)
+        learned |= {} if ids is None else {"sample_ids_": ids}
         blocks, columns = as_blocks(X), column_names(X)
         self._require_features(blocks)
         stack = compress(
@@ -183,19 +186,42 @@ class InductiveClusterer(
             return self.bank_.transform(views), self.bank_.self_similarity(views)
         cross = self._cross_kernels(X)
         if self_similarity is not None:
-            self_similarity = to_host(on_host(self_similarity))
-            expected = (len(cross), cross[0].shape[0])
-            if self_similarity.shape != expected:
-                raise ValueError(
-                    f"self_similarity has the shape {self_similarity.shape}, expected {expected}: "
-                    "one row a kernel, one column a new sample"
-                )
-            sound = [standard.added is None for standard in self._extension.standards]
-            if not np.all(np.isfinite(self_similarity)) or np.any(self_similarity[sound] < 0):
-                raise ValueError(
-                    "self_similarity has entries that are NaN, infinite or negative: pass k(x, x)"
-                )
+            self_similarity = self._own_similarities(self_similarity, cross)
         return cross, self_similarity
+
+    def _own_similarities(self, self_similarity: Any, cross: Sequence[Array]) -> Float:
+        """Return the similarities of new samples to themselves, checked."""
+        if is_frame(self_similarity):
+            raise TypeError(
+                "self_similarity is a data frame, whose ids are not compared with those of X: pass "
+                "an array, its rows in the order of the kernels and its columns in that of the "
+                "new samples"
+            )
+        check_masks(self_similarity, "self_similarity")
+        self_similarity = to_host(on_host(self_similarity))
+        expected = (len(cross), cross[0].shape[0])
+        if self_similarity.shape != expected:
+            raise ValueError(
+                f"self_similarity has the shape {self_similarity.shape}, expected {expected}: "
+                "one row a kernel, one column a new sample"
+            )
+        # A kernel that was repaired may have had negative ones.
+        sound = np.array([standard.added is None for standard in self._extension.standards])
+        wrong = ~np.isfinite(self_similarity) | (sound[:, None] & (self_similarity < 0))
+        if self.normalize and self.validate and self.psd == "error":
+            # By a positive semidefinite kernel, what is not similar to itself is so to nothing.
+            for p, sample in np.argwhere(self_similarity == 0):
+                row = cross[p][sample : sample + 1, :]
+                wrong[p, sample] = bool((row != 0).sum() > 0)
+        if np.any(wrong):
+            kernel, sample = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"self_similarity has {int(wrong.sum())} entries that are no similarity of a "
+                "sample to itself (NaN, infinite, negative, or zero for a sample that is similar "
+                f"to others), first {self_similarity[kernel, sample]:g} for "
+                f"{self._extension.names[kernel]} and new sample {sample}: pass k(x, x)"
+            )
+        return self_similarity
 
     def _common_attributes(self, stack: KernelStack, solution: Solution) -> dict[str, Any]:
         """Return what every method learns, and how well the clusters fit the training samples."""
@@ -237,6 +263,7 @@ class InductiveClusterer(
     def _cross_kernels(self, X: Any) -> list[Array]:
         """Return the similarities of new samples to the training samples, checked."""
         kind_of_input(X, "precomputed")  # refuses all that is not several matrices
+        X = aligned_to_training(X, getattr(self, "sample_ids_", None))
         names, n = self._extension.names, self.n_features_in_
         count = X.shape[0] if hasattr(X, "shape") else len(X)
         if count != len(names):

@@ -1,15 +1,16 @@
 """What a user may hand to ``fit``: kernels, views or a table, told apart here and nowhere else."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 
+from mkclust.ids import is_frame, is_kernel
 from mkclust.kernels import KernelBank
 from mkclust.linalg import is_foreign, namespace
 from mkclust.stack import RowSource
-from mkclust.views import depth
+from mkclust.views import depth, named_views
 
 Kind = Literal["kernels", "views", "table"]
 
@@ -38,7 +39,9 @@ def kind_of_input(X: Any, kernels: Any) -> Kind:
         if several or dimensions == 3:
             return "kernels"
         found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
-        advice = ": pass K[None] if it is the only kernel" if dimensions == 2 else ""
+        advice = ": pass K[None], or [K], if it is the only kernel" if hasattr(X, "shape") else ""
+        if isinstance(X, Iterator):
+            advice = ": pass list(X)"
         raise ValueError(
             "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
             f"matrices, got {found}{advice}"
@@ -54,10 +57,11 @@ def kind_of_input(X: Any, kernels: Any) -> Kind:
         if auto and looks_like_kernel(X):
             raise ValueError(
                 f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass "
-                "K[None]; if it is a table of features, pass kernels=KernelBank()"
+                "K[None], or [K] and kernels='precomputed'; if it is a table of features, pass "
+                "kernels=KernelBank()"
             )
         return "table"
-    shapes = {tuple(np.shape(matrix)) for matrix in _matrices(X)}
+    shapes = {tuple(np.shape(view)) for view in named_views(X).values()}
     n = max(max(shapes), default=0)
     if auto and shapes == {(n, n)}:
         raise ValueError(
@@ -74,12 +78,14 @@ def is_table(X: Any) -> bool:
 
 
 def looks_like_kernel(X: Any) -> bool:
-    """Return whether X is a square array that equals its transpose."""
+    """Return whether X is a square array that equals its transpose, or has its ids as columns."""
     if getattr(X, "ndim", 0) != 2 or scipy.sparse.issparse(X):
         return False
     rows, columns = X.shape
     if not rows == columns > 1:
         return False
+    if is_frame(X) and is_kernel(X):
+        return True
     return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
 
 
@@ -92,8 +98,3 @@ def _several_matrices(X: Any) -> bool:
     if not X:
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
     return isinstance(X, Mapping) or any(depth(item) == 2 for item in X)
-
-
-def _matrices(X: Any) -> list:
-    """Return the items of a list or the values of a dict."""
-    return list(X.values()) if isinstance(X, Mapping) else list(X)

@@ -71,6 +71,19 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Flag:
+    """True or False, and nothing that merely counts as one of them."""
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is one of the two."""
+        return isinstance(value, bool | np.bool_)
+
+    def advice(self) -> str:
+        """Return what to pass, in words."""
+        return "pass True or False"
+
+
+@dataclass(frozen=True)
 class Choice:
     """One of several values."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from mkclust.blocks import Blocks, as_blocks
 from mkclust.blocks.base import check_finite
 from mkclust.discretize import assign, normalize_rows
+from mkclust.ids import aligned
 from mkclust.kernels.on_the_fly import KernelRows
 from mkclust.linalg import on_host, pick, to_host
 from mkclust.memory import require_memory
@@ -24,6 +25,24 @@ from mkclust.types import Float
 ROUNDING = 1e-6
 # Rounding may move single samples that are between two clusters, and no more than these.
 MOST_MOVED = 0.02
+
+
+def in_order_of_fit(model: Any, X: Any) -> Any:
+    """Return what a model was fitted on with the rows of data frames in the order of its labels.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        Fitted.
+    X : array, list, dict or source of rows
+        What it was fitted on; frames may have their rows in any order.
+
+    Returns
+    -------
+    array, list, dict or source of rows
+    """
+    kernels = not hasattr(model, "bank_") and not hasattr(model, "approximation_error_")
+    return aligned(X, getattr(model, "sample_ids_", None), kernels=kernels)[0]
 
 
 def training_stack(model: Any, X: Any) -> KernelStack:
@@ -85,6 +104,7 @@ def training_kernels(model: Any, X: Any) -> Any:
         fit.
     """
     names, n = model.kernel_names_, len(model.labels_)
+    X = in_order_of_fit(model, X)
     if hasattr(model, "bank_"):
         bank = copy(model.bank_).set_params(on_the_fly=True)
         kernels = bank.transform(model._views(X, model, reset=False))
@@ -132,7 +152,7 @@ def training_blocks(model: Any, X: Any) -> Blocks:
     -------
     Blocks
     """
-    blocks, n = as_blocks(model._known_views(X)), len(model.labels_)
+    blocks, n = as_blocks(model._known_views(in_order_of_fit(model, X))), len(model.labels_)
     if blocks.n_samples != n:
         raise ValueError(f"X has {blocks.n_samples} samples, the model was fitted on {n}")
     return blocks

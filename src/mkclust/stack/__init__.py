@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from mkclust.ids import aligned
 from mkclust.linalg import (
     check_one_place,
     copied,
@@ -38,6 +39,7 @@ from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.rows import MatrixRows, RowSource, Slab
 from mkclust.stack.streamed import StreamedStack, first_look
+from mkclust.views import check_masks
 
 __all__ = [
     "DenseStack",
@@ -121,6 +123,11 @@ def as_stack(
     >>> stack.n_kernels, stack.n_samples, stack.traces().round(6).tolist()
     (2, 20, [20.0, 20.0])
     """
+    for name, flag in (("center", center), ("normalize", normalize), ("validate", validate)):
+        if not isinstance(flag, bool | np.bool_):
+            raise ValueError(f"{name}={flag!r}: pass True or False")
+    if not (streamed is None or isinstance(streamed, bool | np.bool_)):
+        raise ValueError(f"streamed={streamed!r}: pass True, False or None")
     if psd not in PSD_CHOICES:
         raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
     rows_only = isinstance(kernels, RowSource)
@@ -276,6 +283,7 @@ def _collect(
     Lazily, what is on disk stays there.
     """
     whole = None
+    kernels, _ = aligned(kernels, kernels=True)
     if isinstance(kernels, Mapping):
         names = list(kernels) if names is None else names
         matrices = _matrices(kernels)
@@ -292,6 +300,8 @@ def _collect(
         whole, matrices = kernels, [Slab(kernels, index) for index in range(kernels.shape[0])]
     elif getattr(kernels, "ndim", 0) == 3:
         kernels = kernels[()] if _is_dataset(kernels) else kernels
+        for index, matrix in enumerate(kernels if np.ma.is_masked(kernels) else ()):
+            check_masks(matrix, describe(index, _named(len(kernels), names)[index]))
         if not lazily and isinstance(kernels, np.ndarray) and kernels.flags.c_contiguous:
             kernels = whole = np.asarray(kernels)
         matrices = [kernels[p, :, :] for p in range(kernels.shape[0])]

@@ -17,6 +17,7 @@ from mkclust.linalg import (
     precision_of,
     ranges,
     rounding_of,
+    smallest_normal,
     to_device,
     to_host,
     zeros,
@@ -24,6 +25,7 @@ from mkclust.linalg import (
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.stack.base import Operator, Standard
 from mkclust.types import Array, Float
+from mkclust.views import check_form
 
 # Lanczos steps spent on each kernel in search of negative eigenvalues.
 LANCZOS_STEPS = 10
@@ -54,8 +56,7 @@ def as_numbers(matrix: Array, who: str) -> Array:
             matrix = matrix.copy()  # sorting in place would change the caller's arrays
             matrix.sum_duplicates()
     else:
-        if np.ma.is_masked(matrix):
-            raise ValueError(f"{who} has masked entries: drop those samples or fill them in")
+        check_form(matrix, who)
         matrix = np.asarray(matrix)
         if matrix.dtype == object:
             try:
@@ -153,6 +154,12 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standard:
     def mean_size(vector: Array) -> float:
         return float(xp.mean(xp.abs(vector)))
 
+    # What is small beside the diagonal has to have its digits, too.
+    if 0 < mean_size(diagonal) < smallest_normal(matrix) / rounding_of(matrix):
+        raise ValueError(
+            f"{who} has entries so small that digits are lost, self-similarities of "
+            f"{mean_size(diagonal):.3g} on average: multiply it with a constant"
+        )
     if mean_size(standard.centered_diagonal()) <= rounding * mean_size(diagonal):
         # An indefinite kernel may have a zero diagonal and something beside it.
         probe = np.random.default_rng(0).standard_normal((matrix.shape[0], 1))

@@ -32,6 +32,8 @@ from mkclust.types import Array, Float
 NARROW = 32
 # Rows of all kernels that are written out at a time, on a host and on a device.
 GRAM_ROWS, GRAM_ROWS_ON_DEVICE = 64, 1024
+# Rows of a combination that are centered at a time when it is written out.
+DENSE_ROWS = 512
 
 
 def _product(matrix: Array, X: Array) -> Array:
@@ -174,8 +176,8 @@ class Combination:
         matrix = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
         xp = namespace(matrix)
         M = xp.astype(matrix, xp.float64)
-        outer = self.left @ self.right.T
-        M -= outer + outer.T
+        for rows in ranges(self.shape[0], DENSE_ROWS):
+            M[rows, :] -= self.left[rows, :] @ self.right.T + self.right[rows, :] @ self.left.T
         if self.shift is not None:
             set_diagonal(M, namespace(M).linalg.diagonal(M) + self.shift)
         return M

@@ -13,7 +13,7 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from mkclust.blocks import Blocks
 from mkclust.blocks.base import check_finite, device_bytes
 from mkclust.distances import squared_norms
-from mkclust.linalg import is_foreign, namespace, place, ranges, to_device
+from mkclust.linalg import copied, is_foreign, namespace, place, ranges, to_device
 from mkclust.types import Array, Float
 
 # Feature maps learn from at most so many samples, but from so many times their landmarks: of a
@@ -83,7 +83,9 @@ def learn_maps(blocks: Blocks, approximation: Any, random_state: Any) -> tuple[l
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
         map_.set_params(**dict.fromkeys(unset, _seed(random_state, p) if unset else None))
         try:
-            first = map_.fit(rows).transform(rows[:1, :])
+            # A map may keep what it learns from; of all samples, that is the caller's array.
+            own = rows if len(drawn) < blocks.n_samples else copied(rows)
+            first = map_.fit(own).transform(rows[:1, :])
             _check_place(map_, rows, first)
         except (ValueError, TypeError) as error:
             if isinstance(error, TypeError) and not is_foreign(rows):

@@ -10,13 +10,14 @@ from sklearn.metrics import silhouette_samples
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.discretize import normalize_rows
+from mkclust.ids import aligned
 from mkclust.linalg import pick, to_host
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.training import in_order_of_fit
 from mkclust.report.fit.budget import MOST_DOTS, MOST_ROWS, MOST_SIMILARITIES, thinned
 from mkclust.report.fit.kernels import KernelFindings, examine_kernels
 from mkclust.report.fit.steadiness import Steadiness, examine_stability
 from mkclust.types import Float
-from mkclust.views import named_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +130,9 @@ def find(
         raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
     check_is_fitted(model)
     labels = np.asarray(model.labels_)
-    names = _names(ids, X, len(labels))
-    classes = None if y is None else _checked(y, len(labels), "y")
+    X = in_order_of_fit(model, X)
+    names = _names(ids, model)
+    classes = None if y is None else _checked(_in_order(y, model), len(labels), "y")
     seed = int(model.random_state) if isinstance(model.random_state, numbers.Integral) else 0
     # First of all, for it refuses what the model was not fitted on, and is quick.
     similarities = _similarities(model, X, labels)
@@ -162,15 +164,19 @@ def _checked(values: Any, n: int, name: str) -> np.ndarray:
     return found
 
 
-def _names(ids: Any, X: Any, n: int) -> list[str]:
-    """Return the names of the samples: given, those of a data frame, or their numbers."""
+def _names(ids: Any, model: Any) -> list[str]:
+    """Return the names of the samples: given, those of the data frames, or their numbers."""
+    n = len(model.labels_)
     if ids is not None:
         return [str(name) for name in _checked(list(ids), n, "ids").tolist()]
-    frames = X if isinstance(X, dict | list | tuple) or hasattr(X, "columns") else []
-    for view in named_views(frames).values() if len(frames) else ():
-        if hasattr(view, "columns") and len(getattr(view, "index", ())) == n:
-            return [str(name) for name in view.index]
-    return [str(number) for number in range(n)]
+    return [str(name) for name in getattr(model, "sample_ids_", range(n))]
+
+
+def _in_order(y: Any, model: Any) -> Any:
+    """Return classes in the order of the labels, by their ids where both have some."""
+    if not hasattr(y, "to_frame") or not hasattr(y, "index"):
+        return y
+    return aligned({"y": y.to_frame()}, getattr(model, "sample_ids_", None))[0]["y"].iloc[:, 0]
 
 
 def _rows(model: Any, samples: np.ndarray) -> Float:

@@ -1,0 +1,277 @@
+"""Which row is which sample: data frames are paired by their ids, and never by row against them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+# What a message calls the ids of a model, and how to have rows paired by their order instead.
+FITTED = "the samples that the model was fitted on"
+BY_ROW = "reset_index(drop=True) on every frame pairs by row"
+
+
+def is_frame(thing: Any) -> bool:
+    """Return whether something is a data frame whose rows have ids, as those of pandas do."""
+    named = hasattr(thing, "iloc") and hasattr(thing, "columns")
+    return named and hasattr(thing.index, "get_indexer")
+
+
+def aligned(X: Any, known: Any = None, *, kernels: bool = False) -> tuple[Any, np.ndarray | None]:
+    """Bring the data frames among views, or kernels, to one order of samples.
+
+    Frames with the same ids are brought to the order of the first one that has ids. The index
+    0, 1, ... that a frame has by default is no id, but beside ids that are the same numbers. Arrays
+    have no ids, and are paired by row where that contradicts none.
+
+    Parameters
+    ----------
+    X : mapping, list, tuple, or anything else
+        Views or kernels, or one table.
+    known : array-like of shape (n_samples,), default=None
+        Ids whose order the frames are to have; None takes that of the first frame with ids.
+    kernels : bool, default=False
+        Whether X holds kernels, whose columns are the samples, too. So they are in any case where
+        the columns of all frames are their ids.
+
+    Returns
+    -------
+    X : dict, list, or what was given
+        The same, with data frames in the common order; what is in order already is not copied.
+    ids : ndarray of shape (n_samples,) or None
+        The ids in that order; None where no frame has any.
+
+    Raises
+    ------
+    ValueError
+        Where frames hold other ids, or one of them twice, or an array stands beside frames of
+        different orders.
+    """
+    if is_frame(X):
+        parts, whos = [X], ["X"]
+    elif isinstance(X, Mapping | list | tuple) and not issparse(X):
+        parts = list(X.values()) if isinstance(X, Mapping) else list(X)
+        whos = _titles(X, kernels)
+    else:
+        return X, None
+    frames = [part for part in parts if is_frame(part)]
+    if not frames:
+        return X, None
+    square = kernels or all(map(is_kernel, frames))
+    if square:
+        parts, indices = _columns_like_rows(parts, whos)
+    else:
+        indices = [part.index if is_frame(part) else None for part in parts]
+    orders, ids = _orders(indices, whos, known)
+    parts = [
+        part if order is None else part.iloc[order, order if square else slice(None)]
+        for part, order in zip(parts, orders, strict=True)
+    ]
+    found = None if ids is None else ids.to_numpy()
+    if is_frame(X):
+        return parts[0], found
+    return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts, found
+
+
+def aligned_to_training(X: Any, known: Any) -> Any:
+    """Bring data frames among kernels of new samples against the training samples to one order.
+
+    Parameters
+    ----------
+    X : mapping, list, tuple, or anything else
+        Kernels of shape (n_new, n_samples).
+    known : array-like of shape (n_samples,) or None
+        Ids of the training samples, None where they have none.
+
+    Returns
+    -------
+    dict, list, or what was given
+        The same, frames having the rows of the first one with ids, and the columns of the fit.
+    """
+    if not isinstance(X, Mapping | list | tuple):
+        return X
+    parts, whos = (list(X.values()) if isinstance(X, Mapping) else list(X)), _titles(X, True)
+    if not any(map(is_frame, parts)):
+        return X
+    rows, _ = _orders([p.index if is_frame(p) else None for p in parts], whos, None)
+    labels = [_like(p.columns, known) if is_frame(p) else None for p in parts]
+    columns, _ = _orders(labels, [f"the columns of {who}" for who in whos], known)
+    if known is None and (
+        moved := [w for w, c in zip(whos, columns, strict=True) if c is not None]
+    ):
+        raise ValueError(
+            f"the columns of {moved[0]} are in another order than those of other kernels, and the "
+            "model was fitted on samples without ids: pass the columns of all kernels in the order "
+            "of the training samples"
+        )
+    everything = slice(None)
+    for place, (row, column) in enumerate(zip(rows, columns, strict=True)):
+        if row is not None or column is not None:
+            parts[place] = parts[place].iloc[
+                everything if row is None else row, everything if column is None else column
+            ]
+    return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts
+
+
+def is_kernel(frame: Any) -> bool:
+    """Return whether the columns of a data frame are the ids of its rows."""
+    rows, columns = frame.index, frame.columns
+    if len(rows) != len(columns) or _is_default(rows) or not (rows.is_unique and columns.is_unique):
+        return False
+    return bool(np.all(_like(columns, rows).get_indexer(rows) >= 0))
+
+
+def _titles(X: Any, kernels: bool) -> list[str]:
+    """Return how messages call the views or kernels of X."""
+    if not kernels:
+        names = list(X) if isinstance(X, Mapping) else [f"view {i}" for i in range(len(X))]
+        return [f"view {str(name)!r}" for name in names]
+    if not isinstance(X, Mapping):
+        return [f"kernel {i}" for i in range(len(X))]
+    return [f"kernel {i} ({str(name)!r})" for i, name in enumerate(X)]
+
+
+def _columns_like_rows(parts: Sequence[Any], whos: Sequence[str]) -> tuple[list, list]:
+    """Return kernels whose frames have their columns in the order of their rows, and the ids."""
+    ordered, indices = [], []
+    for part, who in zip(parts, whos, strict=True):
+        index = None
+        if is_frame(part) and part.shape[0] == part.shape[1]:  # what is not is refused elsewhere
+            columns, titles = _like(part.columns, part.index), ("the rows of", "the columns of")
+            (_, order), _ = _orders(
+                [part.index, columns], [f"{title} {who}" for title in titles], None
+            )
+            part = part if order is None else part.iloc[:, order]
+            index = columns if _is_default(part.index) and order is None else part.index
+        ordered.append(part)
+        indices.append(index)
+    return ordered, indices
+
+
+def _orders(
+    indices: Sequence[Any], whos: Sequence[str], known: Any
+) -> tuple[list[np.ndarray | None], Any]:
+    """Return where the rows in the common order are, None where they stay, and the ids.
+
+    Parameters
+    ----------
+    indices : sequence of pandas.Index or None
+        The ids of each part, None where it has none.
+    whos : sequence of str
+        How messages call them.
+    known : array-like or None
+        Ids that say the order; None leaves that to the first part that has ids.
+
+    Returns
+    -------
+    orders : list of (ndarray of int or None)
+        For each part.
+    ids : pandas.Index or None
+        None where no part has any.
+    """
+    orders: list[np.ndarray | None] = [None] * len(indices)
+    has_ids = [index is not None and not _is_default(index) for index in indices]
+    if known is not None:
+        first, title = _as_index(known, indices), FITTED
+    elif any(has_ids):
+        first, title = indices[has_ids.index(True)], whos[has_ids.index(True)]
+    else:
+        return orders, None
+    if first is None:  # ids are known, but no part is a frame
+        return orders, None
+    for place, index in enumerate(indices):
+        if index is not None and not has_ids[place]:
+            has_ids[place] = _counts_as_ids(index, first, whos[place], title)
+    if not any(has_ids):
+        return orders, None
+    if known is None:
+        first, title = indices[has_ids.index(True)], whos[has_ids.index(True)]
+    for place, index in enumerate(indices):
+        if has_ids[place] and not index.equals(first):
+            orders[place] = _order(index, first, whos[place], title)
+    moved = [who for who, order in zip(whos, orders, strict=True) if order is not None]
+    without = [who for who, own in zip(whos, has_ids, strict=True) if not own]
+    if moved and without:
+        raise ValueError(
+            f"{_has(moved[0])} the ids of {title} in another order, and {without[0]} has no "
+            "ids: it cannot be known which order its rows have. Bring all frames to the order "
+            f"that it has, such as by frame.loc[ids], or make {without[0]} a data frame with ids"
+        )
+    return orders, first
+
+
+def _order(index: Any, first: Any, who: str, title: str) -> np.ndarray | None:
+    """Return where the ids of the first are in an index, None where both have one order."""
+    for ids, owner in ((index, who), (first, title)):
+        if not ids.is_unique:
+            repeated = ids[ids.duplicated()]
+            raise ValueError(
+                f"{_has(owner)} {len(repeated)} ids more than once, such as "
+                f"{repeated[0]!r}, so that its rows cannot be paired with those of "
+                f"{title if ids is index else who}, which are in another order: keep one row an "
+                f"id, as frame[~frame.index.duplicated()] does ({BY_ROW})"
+            )
+    where = index.get_indexer(first)
+    common = int(np.sum(where >= 0))
+    if common == len(index) == len(first):
+        return None if np.array_equal(where, np.arange(len(where))) else where
+    if common:
+        raise ValueError(
+            f"{_start(title)} and {who} have {common} ids in common, and {len(first) - common} are "
+            f"only in {title}, {len(index) - common} only in {who}: select the common ones from "
+            f"all, such as by frame.loc[common] ({BY_ROW})"
+        )
+    types = f" (they are of the types {first.dtype} and {index.dtype})"
+    raise ValueError(
+        f"{_start(title)} and {who} have no ids in common, {len(first)} and {len(index)} of their "
+        f"own{types if str(index.dtype) != str(first.dtype) else ''}: give the same samples the "
+        f"same ids ({BY_ROW})"
+    )
+
+
+def _counts_as_ids(index: Any, first: Any, who: str, title: str) -> bool:
+    """Return whether the default index 0, 1, ... holds the ids of another, or refuse a part."""
+    common = 0 if first.nlevels > 1 else int(np.sum(index.isin(first)))
+    if common == 0 or common == len(index) == len(first):
+        return common > 0
+    raise ValueError(
+        f"{_has(who)} the default index 0 to {len(index) - 1}, and {common} of these are ids of "
+        f"{title}, {len(first) - common} of whose ids are others: if both are in one order, give "
+        f"both the same ids ({BY_ROW})"
+    )
+
+
+def _is_default(index: Any) -> bool:
+    """Return whether an index is the one that a frame has where none is given."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
+def _as_index(known: Any, indices: Sequence[Any]) -> Any:
+    """Return ids as an index, None where there is none to compare them with."""
+    if hasattr(known, "get_indexer") or all(index is None for index in indices):
+        return known if hasattr(known, "get_indexer") else None
+    import pandas as pd
+
+    return pd.Index(known)
+
+
+def _like(columns: Any, rows: Any) -> Any:
+    """Return columns as ids of the type of rows: of a text file, columns are text in any case."""
+    if columns is None or rows is None or len(columns) != len(rows):
+        return columns
+    rows = _as_index(rows, [columns])
+    if rows.nlevels > 1 or columns.nlevels > 1 or columns.isin(rows).any():
+        return columns
+    as_text = rows.astype(str)
+    where = as_text.get_indexer(columns) if as_text.is_unique else np.array([-1])
+    return rows[where] if np.all(where >= 0) else columns
+
+
+def _start(who: str) -> str:
+    """Return the name of something as a sentence begins with it."""
+    return who[0].upper() + who[1:] if who.startswith(("view", "the")) else who
+
+
+def _has(who: str) -> str:
+    """Return the beginning of a sentence about what something has."""
+    return f"{_start(who)} {'have' if who.startswith('the ') else 'has'}"
