@@ -139,8 +139,8 @@ def test_the_formulas_use_the_numbers_of_the_rooms_that_do_the_work():
     assert roads.KMEANS_SAMPLE == discretize.SAMPLE_ROWS
     assert roads.PARTIAL_SUMS == distributed.FAN_IN
     assert (terms.SEARCH_STEPS, terms.N_PROBES) == (MAX_STEPS, N_PROBES)
-    blocks = (terms.KRYLOV_BLOCKS, terms.MANY_KRYLOV_BLOCKS)
-    assert blocks == (KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS)
+    krylov = (terms.KRYLOV_BLOCKS, terms.MANY_KRYLOV_BLOCKS)
+    assert krylov == (KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS)
     assert terms.LOCAL_ROWS == lkam.BLOCK_ROWS
     assert list(terms.PARTITIONS_HELD) == list(METHODS)
     assert {name: method.FOOTPRINT for name, method in METHODS.items()} == {

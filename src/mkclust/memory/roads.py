@@ -298,10 +298,7 @@ class _Features:
             # The partition, what k-means sees of it and of the baseline; the first is copied.
             {**solving, **kept, "partition over all samples": n * (4 * k * item + 16)},
         ]
-        # What a model keeps of the views, for new samples.
-
-    copies = itemsize * n * d if road in ("dense", "on-the-fly") else 0
-    return max(moments, key=total) | {"copy of the views": copies, "overhead": OVERHEAD}
+        return max(moments, key=total) | {"overhead": OVERHEAD}
 
     def client(self) -> Terms:
         """Return what the client of a cluster takes at its worst moment."""
