@@ -203,6 +203,7 @@ def run_record(
     """Return all that is worth keeping of a run."""
     learned = {
         "gap": "duality_gap_",
+        "certificate": "certificate_",
         "objective": "objective_",
         "cluster_gap": "cluster_gap_",
         "baseline_cluster_gap": "baseline_cluster_gap_",

@@ -96,13 +96,14 @@ def certificate(model: Any) -> str:
         of = " It is the certificate of the approximated kernels, not of the exact ones."
     if not model.converged_:
         return (
-            f"Certificate: relative gap {gap:.1e}, and the solver stopped early: the objective is "
-            f"at most this far above the global optimum of the relaxed problem.{of}"
+            f"Certificate: relative gap {gap:.1e}, {model.certificate_}, and the solver stopped "
+            "early: as far as the eigenvectors found go, the objective is at most this far above "
+            f"the global optimum of the relaxed problem.{of}"
         )
     return (
-        f"Certificate: relative gap {gap:.1e}. The relaxed problem is solved to global "
-        "optimality; it does not say that clusters exist, that k is right or that the kernels "
-        f"are good.{of}"
+        f"Certificate: relative gap {gap:.1e}, {model.certificate_}. The relaxed problem is solved "
+        "to global optimality; it does not say that clusters exist, that k is right or that the "
+        f"kernels are good.{of}"
     )
 
 

@@ -125,7 +125,7 @@ def _solved(model: Any) -> str:
         kind = "approximated, relaxed" if hasattr(model, "approximation_error_") else "relaxed"
         return (
             f"The {kind} problem was solved to a certified relative gap of "
-            f"{model.duality_gap_:.1e} in {steps}."
+            f"{model.duality_gap_:.1e} ({model.certificate_}) in {steps}."
         )
     if type(model) is AverageKKM:
         return ""

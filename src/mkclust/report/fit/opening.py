@@ -112,7 +112,8 @@ def glance(found: Findings) -> str:
         found.kernels.average_with_consensus
     )
     if hasattr(model, "duality_gap_"):
-        facts["certified relative gap"] = f"{model.duality_gap_:.0e}"
+        word = model.certificate_.split(" ")[0]
+        facts[f"certified relative gap ({word})"] = f"{model.duality_gap_:.0e}"
     else:
         facts["converged (no certificate)"] = "yes" if model.converged_ else "no"
     if found.y is not None:

@@ -153,7 +153,8 @@ def certificate(model: Any) -> str:
     early = "" if model.converged_ else " The solver stopped before its tolerance was reached."
     return (
         f"Certified: the objective is within a relative {gap:.1e} of the global optimum of "
-        f"the{of} relaxed problem.{early} This does not say that clusters exist, that their number "
+        f"the{of} relaxed problem. That the eigensolver missed nothing is {model.certificate_}."
+        f"{early} This does not say that clusters exist, that their number "
         "is right, that the kernels are good, or that the final k-means step is optimal."
     )
 
