@@ -43,7 +43,7 @@ import sklearn
 import mkclust
 from mkclust import KernelBank, SimpleMKKM, WeightsWarning
 from mkclust.datasets import load
-from mkclust.generalize import alignment_error, generalization_bound, informative_sample_size
+from mkclust.explain.held_out import alignment_error, generalization_bound, informative_sample_size
 
 REAL = {"Digit": "uci_digit/UCI.mat", "BBCSport": "multiview/BBCSport.mat"}
 SIZES = (100, 200, 400, 800, 1600)

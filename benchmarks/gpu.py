@@ -32,11 +32,11 @@ import mkclust
 import mkclust.stack.dense
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
-from mkclust.discretize.lloyd import k_means as device_k_means
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
+from mkclust.stack.lloyd import k_means as device_k_means
 
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 # Samples, kernels, clusters, number type, and how long a solve may take.

@@ -29,10 +29,10 @@ import sklearn
 
 import mkclust
 from mkclust import AverageKKM, KernelBank
-from mkclust.choosing import suggest_n_clusters
-from mkclust.choosing.mixed import Recipe, centered
-from mkclust.choosing.path import follow
 from mkclust.datasets import load
+from mkclust.explain.choosing import suggest_n_clusters
+from mkclust.explain.choosing.mixed import Recipe, centered
+from mkclust.explain.choosing.path import follow
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from mkclust.engine.relaxation import relax
 from mkclust.methods import InductiveClusterer, MultipleKernelClusterer, Solution
-from mkclust.relaxation import relax
 
 
 class Powered(InductiveClusterer):

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import mkclust.devices
+import mkclust.explain.page.kernels
 import mkclust.linalg
-import mkclust.report.fit.kernels
+import mkclust.samples.devices
 from libraries import FOREIGN, LIBRARIES, TORCH, as_library
 from mkclust import (
     LFMVC,
@@ -37,17 +37,18 @@ from mkclust import (
     landmark_stability,
     suggest_n_clusters,
 )
-from mkclust.devices import to_device
-from mkclust.generalize import alignment_errors, generalization_bound
+from mkclust.engine.row_simplex import minimize_over_rows
+from mkclust.explain.held_out import alignment_errors, generalization_bound
+from mkclust.explain.page import fit_page
+from mkclust.explain.page.findings import find
+from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
 from mkclust.linalg import is_foreign, place, polar_factor, psd_part, set_diagonal, to_host
 from mkclust.methods import solve_lmkkm
 from mkclust.methods.mixture import Mixture
 from mkclust.metrics import clustering_accuracy
 from mkclust.plots import plot_fit
-from mkclust.report.fit.findings import find
-from mkclust.resampling import resample
-from mkclust.row_simplex import minimize_over_rows
+from mkclust.samples.devices import to_device
 from mkclust.stack import as_stack
 from problems import low_rank, projector, random_kernels, symmetrized
 
@@ -676,7 +677,7 @@ def test_the_page_of_a_fit_finds_the_same_wherever_it_was_fitted(form, library, 
 def test_a_page_of_some_samples_takes_them_from_where_they_live(
     form, library, no_silent_copies, monkeypatch
 ):
-    monkeypatch.setattr(mkclust.report.fit.kernels, "samples_examined", lambda model: 60)
+    monkeypatch.setattr(mkclust.explain.page.kernels, "samples_examined", lambda model: 60)
     X = as_library(library, samples(form))
     less = {"n_resamples": 0, "leave_one_out": False}
     found = find(model_of(form, library), X, **less).kernels
@@ -689,7 +690,7 @@ def test_a_page_of_some_samples_takes_them_from_where_they_live(
 @over_libraries
 def test_a_page_is_written_of_a_model_fitted_elsewhere(library, no_silent_copies):
     pytest.importorskip("plotly")
-    page = model_of("views", library).report(as_library(library, views()))
+    page = fit_page(model_of("views", library), as_library(library, views()))
     assert page.startswith("<!DOCTYPE html>")
     written = page.count("looks like noise")
     assert written > 0
@@ -806,7 +807,7 @@ def test_the_type_of_numbers_is_kept_unless_another_is_asked_for(dtype, library)
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_files_go_there_some_rows_at_a_time(library, tmp_path, monkeypatch):
-    monkeypatch.setattr("mkclust.devices.COPIED_BYTES", 3 * 20 * 4)
+    monkeypatch.setattr("mkclust.samples.devices.COPIED_BYTES", 3 * 20 * 4)
     K = kernels(20).astype(np.float32)
     np.save(tmp_path / "kernels.npy", K)
     stored = np.load(tmp_path / "kernels.npy", mmap_mode="r")
@@ -838,14 +839,14 @@ def test_what_does_not_fit_is_refused_before_anything_is_copied(library, monkeyp
     needed = int(K.nbytes * (1 + 1 / 3 + 0.1))  # a mix of three kernels beside them, and a tenth
 
     def there_are(free):
-        monkeypatch.setattr("mkclust.devices.free_bytes", lambda like: free)
+        monkeypatch.setattr("mkclust.samples.devices.free_bytes", lambda like: free)
 
     def nothing(*args):
         raise AssertionError("something was copied")
 
     there_are(needed - 1)
     with monkeypatch.context() as context:
-        context.setattr("mkclust.devices._copy", nothing)
+        context.setattr("mkclust.samples.devices._copy", nothing)
         message = "3 kernels of 90 samples to .* takes .* MiB of the device's memory, and .*"
         for given in (K, dict(enumerate(K))):
             with pytest.raises(MemoryError, match=message + "dtype='float32'.*on-the-fly"):
@@ -868,14 +869,14 @@ def test_what_does_not_fit_is_refused_before_anything_is_copied(library, monkeyp
 
 
 def test_the_host_is_asked_for_room_too(monkeypatch):
-    monkeypatch.setattr("mkclust.memory.available_bytes", lambda: 1000)
+    monkeypatch.setattr("mkclust.linalg.memory.available_bytes", lambda: 1000)
     with pytest.raises(MemoryError, match="3 kernels of 90 samples to NumPy .* of memory, and"):
         to_device(kernels(90), like=np.zeros(1), dtype="float32")
 
 
 @over_libraries
 def test_a_copy_that_fails_halfway_leaves_nothing_there(library, monkeypatch):
-    made, original = [], mkclust.devices.empty
+    made, original = [], mkclust.samples.devices.empty
 
     class Broken:
         shape, dtype = (20, 20), np.dtype(np.float64)
@@ -888,7 +889,7 @@ def test_a_copy_that_fails_halfway_leaves_nothing_there(library, monkeypatch):
         made.append(weakref.ref(array))
         return array
 
-    monkeypatch.setattr("mkclust.devices.empty", watched)
+    monkeypatch.setattr("mkclust.samples.devices.empty", watched)
     with pytest.raises(OSError, match="the file is gone") as caught:
         to_device([kernels(20)[0], Broken()], like=as_library(library, np.zeros(1)))
     gc.collect()

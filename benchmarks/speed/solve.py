@@ -30,8 +30,8 @@ from scipy.sparse.linalg import eigsh
 import mkclust
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
+from mkclust.engine.relaxation import Relaxation
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
-from mkclust.relaxation import Relaxation
 from mkclust.stack import as_stack
 
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}

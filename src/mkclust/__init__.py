@@ -3,12 +3,11 @@
 Mix several kernels, or several views of the same samples, and find the clusters.
 """
 
-from mkclust.choosing import NumberOfClusters, suggest_n_clusters
-from mkclust.devices import to_device
-from mkclust.diagnosis import Diagnosis, LandmarkStability, diagnose, landmark_stability
-from mkclust.discretize import FewerClustersWarning
+from mkclust.explain import Diagnosis, LandmarkStability, diagnose, landmark_stability
+from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
+from mkclust.explain.memory import estimate_memory
+from mkclust.explain.page import fit_report
 from mkclust.kernels import KernelBank
-from mkclust.memory import estimate_memory
 from mkclust.methods import (
     KAMMA,
     KAMMR,
@@ -31,8 +30,9 @@ from mkclust.plots import (
     NumberOfClustersDisplay,
     SortedKernelDisplay,
 )
-
-__version__ = "0.1.0"
+from mkclust.samples.devices import to_device
+from mkclust.stack.discretize import FewerClustersWarning
+from mkclust.version import __version__
 
 __all__ = [
     "KAMMA",
@@ -61,6 +61,7 @@ __all__ = [
     "__version__",
     "diagnose",
     "estimate_memory",
+    "fit_report",
     "landmark_stability",
     "suggest_n_clusters",
     "to_device",

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
-from mkclust.tables.rows import SCORES, Row, choose, read_rows, read_solves
+from mkclust.bench.rows import SCORES, Row, choose, read_rows, read_solves
 
 
 def archive(folder: str | Path, target: str | Path) -> Path:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.bench.labels import label_files
+from mkclust.bench.rows import canonical
 from mkclust.methods import METHODS, MultipleKernelClusterer
-from mkclust.tables.rows import canonical
 
 Kind = Literal["own", "single-kernel", "estimator", "concatenated-kmeans", "labels"]
 

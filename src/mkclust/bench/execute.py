@@ -17,11 +17,11 @@ from mkclust.bench.labels import read_labels
 from mkclust.bench.partitions import Solved, remember, remembered
 from mkclust.bench.plan import DatasetEntry, Plan
 from mkclust.bench.prepare import Prepared
-from mkclust.discretize import discretize, nearest_center, normalize_rows
+from mkclust.bench.rows import canonical
 from mkclust.linalg import to_host
 from mkclust.methods import AverageKKM
 from mkclust.metrics import scores
-from mkclust.tables.rows import canonical
+from mkclust.stack.discretize import discretize, nearest_center, normalize_rows
 
 # Stability: how many k-means clusterings, each learned on this share of the samples, are compared.
 STABILITY_DRAWS, STABILITY_SHARE = 5, 0.8

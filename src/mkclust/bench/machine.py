@@ -8,14 +8,13 @@ import numpy
 import scipy
 import sklearn
 
-import mkclust
+from mkclust.version import __version__
 
 
 def versions() -> str:
     """Return what a result may depend on, in a line."""
-    modules = (mkclust, numpy, scipy, sklearn)
-    told = [f"{module.__name__} {module.__version__}" for module in modules]
-    return ", ".join([*told, f"python {platform.python_version()}"])
+    told = [f"{module.__name__} {module.__version__}" for module in (numpy, scipy, sklearn)]
+    return ", ".join([f"mkclust {__version__}", *told, f"python {platform.python_version()}"])
 
 
 def machine() -> str:

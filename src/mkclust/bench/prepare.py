@@ -12,10 +12,10 @@ from sklearn.preprocessing import StandardScaler
 
 from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
+from mkclust.engine.relaxation import relax
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import captured
 from mkclust.methods.base import SHARE_TOLERANCE
-from mkclust.relaxation import relax
 from mkclust.stack import KernelStack, as_stack
 from mkclust.stack.checks import check_symmetry
 from mkclust.types import Float

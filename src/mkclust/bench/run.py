@@ -23,10 +23,10 @@ from mkclust.bench.journal import Journal, Lock, check_room
 from mkclust.bench.labels import read_labels
 from mkclust.bench.machine import machine, n_cores, versions
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError, find_datasets
+from mkclust.bench.row_checks import check_row, check_solve
+from mkclust.bench.rows import canonical, choose, is_default
 from mkclust.bench.workers import Failure, Finished, Pool
 from mkclust.datasets import DatasetError, load
-from mkclust.tables.checks import check_row, check_solve
-from mkclust.tables.rows import canonical, choose, is_default
 
 # What is known of a data set that cannot be read.
 NO_FACTS: Row = {

@@ -21,7 +21,6 @@ except ImportError:
     )
     raise SystemExit(2) from None
 
-import mkclust
 from mkclust import datasets, plots
 from mkclust.bench.entries import import_class
 from mkclust.cli import bench
@@ -85,8 +84,9 @@ from mkclust.cli.outputs import (
 from mkclust.cli.printing import certificate, count, fit_summary, kernel_table, score_table
 from mkclust.cli.progress import Progress
 from mkclust.cli.remote import check_readable, connected, fit_on_workers
-from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods import METHODS, MultipleKernelClusterer, SimpleMKKM
 from mkclust.text import printable
+from mkclust.version import __version__
 
 app = typer.Typer(
     name="mkclust",
@@ -114,7 +114,7 @@ def start(
 ) -> None:
     """Certified multiple kernel clustering."""
     if version:
-        typer.echo(f"mkclust {mkclust.__version__}")
+        typer.echo(f"mkclust {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -134,7 +134,7 @@ def demo(out: Folder = Path("demo"), seed: Seed = 0) -> None:
     )
     with Progress() as progress, recorded_warnings() as log, expected_failures():
         progress.phase(f"clustering {data.n_samples} samples, {len(data.X)} kernels")
-        model = mkclust.SimpleMKKM(10, random_state=seed).fit(data.X)
+        model = SimpleMKKM(10, random_state=seed).fit(data.X)
         progress.phase("drawing")
         write_files(
             {
@@ -286,8 +286,8 @@ def _choose(option: str, value: str, choices: Sequence[str]) -> None:
 def _method(name: str) -> Any:
     """Return an estimator by its name, or of the class that package.module:Class names."""
     if ":" not in name:
-        _choose("--method", name, list(mkclust.METHODS))
-        return mkclust.METHODS[name]()
+        _choose("--method", name, list(METHODS))
+        return METHODS[name]()
     try:
         found = import_class(name)
     except ValueError as error:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-import mkclust
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import Data
 from mkclust.kernels import KernelBank, Nystroem, default_bank
-from mkclust.memory import available_bytes, kernel_bytes
-from mkclust.memory.system import in_units
+from mkclust.linalg.memory import available_bytes, in_units
+from mkclust.linalg.memory_terms import kernel_bytes
+from mkclust.methods import METHODS
 from mkclust.methods.inductive import InductiveClusterer
 
 CHOICES = ("auto", "nystroem", "none")
@@ -62,7 +62,7 @@ def check_approximation(
     if not asked:
         return
     if not _allows(kind):
-        able = ", ".join(name for name, other in mkclust.METHODS.items() if _allows(other))
+        able = ", ".join(name for name, other in METHODS.items() if _allows(other))
         raise CommandError(
             f"{asked}: {method} needs the entries of the kernels, which landmarks do not give; "
             f"leave the option out, or choose among {able}"

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mkclust import KernelBank, datasets
+from mkclust import datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import count
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
-from mkclust.memory import available_bytes
-from mkclust.methods.inputs import looks_like_kernel
+from mkclust.kernels import KernelBank
+from mkclust.linalg.memory import available_bytes
+from mkclust.samples.kinds import looks_like_kernel
 from mkclust.stack.rows import Slab
 
 # Files that together take more than this share of the memory there is are not loaded.

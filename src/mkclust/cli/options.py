@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-import mkclust
 from mkclust import datasets
 from mkclust.cli.approximation import LANDMARKS, MOST_EXACT_SAMPLES
+from mkclust.methods import METHODS
 
 
 def output_path(text: Any) -> Path:
@@ -33,7 +33,7 @@ NClusters = Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number 
 Method = Annotated[
     str,
     typer.Option(
-        help=f"One of: {', '.join(mkclust.METHODS)}; or package.module:Class, a method of your own "
+        help=f"One of: {', '.join(METHODS)}; or package.module:Class, a method of your own "
         "(the module is imported, which runs its code)."
     ),
 ]

@@ -18,12 +18,12 @@ import numpy as np
 import scipy
 import sklearn
 
-import mkclust
 from mkclust import metrics, plots
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import Data, input_path
-from mkclust.report import fit_report
-from mkclust.report.web import plotting_script
+from mkclust.explain.page import fit_page
+from mkclust.version import __version__
+from mkclust.web import plotting_script
 
 
 def check_plot(path: Path | None) -> None:
@@ -173,7 +173,7 @@ def report_last(
 ) -> None:
     """Write the page of a fit whose labels are written already, which a failure says."""
     try:
-        page = fit_report(model, X, y=y, warned=told)
+        page = fit_page(model, X, y=y, warned=told)
         write_files({path: lambda draft: draft.write_text(page, encoding="utf-8")})
     except Exception as error:
         # As with pictures: no failure here takes back a finished fit.
@@ -238,7 +238,7 @@ def run_record(
             "total": seconds,
         },
         "versions": {
-            "mkclust": mkclust.__version__,
+            "mkclust": __version__,
             "numpy": np.__version__,
             "scipy": scipy.__version__,
             "scikit-learn": sklearn.__version__,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mkclust import blocks
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import input_path
 from mkclust.cli.progress import Progress
+from mkclust.samples import opening as blocks
 
 # Formats of which workers can read some rows.
 SUFFIXES = (".npy", ".h5", ".hdf5", ".parquet")

@@ -5,12 +5,10 @@ from typing import Annotated
 
 import typer
 
+from mkclust.bench.report.report import write_benchmark_report
 from mkclust.cli.failures import expected_failures
 from mkclust.cli.printing import count
 from mkclust.cli.progress import Progress
-from mkclust.report import write_benchmark_report
-from mkclust.report.benchmark import WITHOUT_PAGE
-from mkclust.report.results import PAGE
 from mkclust.text import printable
 
 Source = Annotated[
@@ -28,5 +26,3 @@ def run(source: Source, out: Out = None) -> None:
         progress.phase("writing tables and drawing figures")
         files = write_benchmark_report(source, out)
     typer.echo(printable(f"Wrote {count(len(files), 'file')}; begin with {files[0]}"))
-    pages = [path for path in files if path.name == PAGE]
-    typer.echo(printable(f"As one page: {pages[0]}") if pages else WITHOUT_PAGE)

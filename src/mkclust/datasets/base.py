@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mkclust.memory.system import available_bytes, in_units
+from mkclust.linalg.memory import available_bytes, in_units
 
 # What a file calls the labels of its samples.
 LABELS = ("y", "Y", "gnd", "labels")

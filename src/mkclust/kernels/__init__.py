@@ -1,6 +1,6 @@
 """From views of the samples to kernels, or to features whose inner products approximate them."""
 
 from mkclust.kernels.bank import KernelBank, default_bank
-from mkclust.kernels.features import Linear, Nystroem, RandomFourier
+from mkclust.kernels.maps import Linear, Nystroem, RandomFourier
 
 __all__ = ["KernelBank", "Linear", "Nystroem", "RandomFourier", "default_bank"]

@@ -2,24 +2,14 @@
 
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.blocks.local import fingerprint
-from mkclust.distances import (
-    drawn_rows,
-    mean_squared_norm,
-    median_distance,
-    middle,
-    safe_norms,
-    squared_distances,
-    squared_norms,
-)
-from mkclust.kernels.on_device import raised
-from mkclust.kernels.on_the_fly import CrossRows, KernelRows, power
+from mkclust.kernels.rows import CrossRows, KernelRows, power
+from mkclust.kernels.tiles import raised
 from mkclust.linalg import (
     astype,
     copied,
@@ -30,9 +20,19 @@ from mkclust.linalg import (
     precision_of,
     to_device,
 )
-from mkclust.memory import require_memory
+from mkclust.linalg.memory import require_memory
+from mkclust.samples.distances import (
+    drawn_rows,
+    mean_squared_norm,
+    median_distance,
+    middle,
+    safe_norms,
+    squared_distances,
+    squared_norms,
+)
+from mkclust.samples.forms import TABLE, as_views, check_columns, column_names, named_views
+from mkclust.samples.local import fingerprint
 from mkclust.types import Array
-from mkclust.views import TABLE, as_views, check_columns, column_names, named_views
 
 BLOCK_ROWS = 256
 
@@ -506,3 +506,16 @@ def _mirror(kernels: np.ndarray, start: int, stop: int) -> None:
         square = kernel[start:stop, start:stop]
         above = np.triu_indices(len(square), k=1)
         square.T[above] = square[above]
+
+
+def expected_input(kernels: Any) -> Literal["auto", "precomputed", "views"]:
+    """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
+    if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
+        return "auto" if kernels == "auto" else "precomputed"
+    on_the_fly = isinstance(kernels, str) and kernels == "on-the-fly"
+    if not (on_the_fly or isinstance(kernels, KernelBank)):
+        raise ValueError(
+            f"kernels={kernels!r}: pass 'auto', 'on-the-fly', 'precomputed' or a KernelBank "
+            "instance"
+        )
+    return "views"

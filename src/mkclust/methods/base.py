@@ -1,6 +1,5 @@
 """What all methods share: from input to labels, and from new samples to labels."""
 
-import os
 import time
 import warnings
 from typing import Any, ClassVar, Literal
@@ -11,15 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mkclust.blocks import is_dask
-from mkclust.discretize import FewerClustersWarning, count_clusters, discretize
-from mkclust.ids import aligned
+from mkclust.engine.relaxation import relax
 from mkclust.kernels import KernelBank, default_bank
+from mkclust.kernels.bank import expected_input
 from mkclust.linalg import captured, copied, is_foreign, on_host, to_host
-from mkclust.methods.distinct import count_distinct
 from mkclust.methods.documentation import fill
-from mkclust.methods.inputs import is_table, kind_of_input
-from mkclust.methods.parameters import Allowed, Count, Flag, Number, check_parameter
 from mkclust.methods.room import require_room_beside_kernels, require_room_for_views
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import (
@@ -28,11 +23,16 @@ from mkclust.methods.training import (
     mixed_entries,
     training_stack,
 )
+from mkclust.parameters import Allowed, Count, Flag, Number, check_parameter
 from mkclust.plots import MIXING_WEIGHT
-from mkclust.relaxation import relax
+from mkclust.samples.checks import is_dask
+from mkclust.samples.forms import named_views
+from mkclust.samples.ids import aligned
+from mkclust.samples.kinds import is_table, kind_of_input
 from mkclust.stack import KernelStack, as_stack
+from mkclust.stack.discretize import FewerClustersWarning, count_clusters, discretize
+from mkclust.stack.distinct import count_distinct
 from mkclust.types import Array, Float
-from mkclust.views import named_views
 
 # How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
 SHARE_TOLERANCE = 1e-3
@@ -76,7 +76,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     SIMILARITIES: ClassVar[str] = SUM
     # About how many times as long a fit takes as those of the quick methods.
     SLOWNESS: ClassVar[int] = 1
-    # The name of the method by whose formulas it takes memory, in `mkclust.memory.terms`.
+    # The name of the method by whose formulas it takes memory, in `mkclust.linalg.memory_terms`.
     FOOTPRINT: ClassVar[str] = "simplemkkm"
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -315,7 +315,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     def _kernels(self, X: Any, learned: dict[str, Any]) -> tuple[Any, Any]:
         """Return the kernels of X and their names; note what new samples will need."""
-        kind = kind_of_input(X, self.kernels)
+        kind = kind_of_input(X, expected_input(self.kernels))
         X, ids = aligned(X, kernels=kind == "kernels")
         learned |= {} if ids is None else {"sample_ids_": ids}
         if kind == "kernels":
@@ -418,33 +418,3 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
-
-    def report(
-        self, X: Any, path: str | os.PathLike[str] | None = None, *, y: Any = None, ids: Any = None
-    ) -> Any:
-        """Write a page about the fit: one HTML file that needs nothing but a browser.
-
-        `mkclust.report.fit_report` says what is on it, and takes more options.
-
-        Parameters
-        ----------
-        X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
-            What the model was fitted on.
-        path : path, default=None
-            The file, such as ``"fit.html"``; None writes none.
-        y : array-like of shape (n,), default=None
-            Given classes; the page then compares the clusters with them.
-        ids : sequence of length n, default=None
-            Names of the samples; None takes the index of a data frame, or else their numbers.
-
-        Returns
-        -------
-        Path or str
-            The file, or the page as text where no path was given.
-        """
-        # Upward, from a method to what is written about it: only when asked for.
-        from mkclust.report import fit_report, write_fit_report
-
-        if path is None:
-            return fit_report(self, X, y=y, ids=ids)
-        return write_fit_report(self, X, path, y=y, ids=ids)

@@ -7,23 +7,32 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.blocks import Blocks, DaskBlocks, as_blocks, is_dask
-from mkclust.blocks.base import check_finite
-from mkclust.discretize import assign
-from mkclust.generalize import Extension
-from mkclust.ids import aligned, aligned_to_training, is_frame
 from mkclust.kernels import Linear
 from mkclust.linalg import check_one_place, free_bytes, namespace, on_host, to_host
-from mkclust.memory import require_memory
+from mkclust.linalg.memory import require_memory
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.inputs import kind_of_input, looks_like_kernel
+from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import training_features
+from mkclust.samples.blocks import Blocks, check_finite
+from mkclust.samples.checks import is_dask
+from mkclust.samples.dask import DaskBlocks
+from mkclust.samples.forms import (
+    TABLE,
+    check_columns,
+    check_masks,
+    column_names,
+    depth,
+    named_views,
+)
+from mkclust.samples.ids import aligned, aligned_to_training, is_frame
+from mkclust.samples.kinds import kind_of_input, looks_like_kernel
+from mkclust.samples.opening import as_blocks
 from mkclust.stack import KernelStack, RowSource, as_numbers, row_sums
-from mkclust.stack.features import n_components
+from mkclust.stack.discretize import assign
 from mkclust.stack.low_rank import LowRankStack, compress, require_products
+from mkclust.stack.mapped import n_components
 from mkclust.types import Array, Float
-from mkclust.views import TABLE, check_columns, check_masks, column_names, depth, named_views
 
 
 class InductiveClusterer(

@@ -4,14 +4,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.simplex import best_response, longest_step, reduced_direction
 from mkclust.methods.alternate import alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
-from mkclust.methods.parameters import Allowed, Choice
 from mkclust.methods.simple_mkkm import SimpleMKKM
 from mkclust.methods.solution import Solution
-from mkclust.relaxation import Relaxation
-from mkclust.simplex import best_response, longest_step, reduced_direction
+from mkclust.parameters import Allowed, Choice
 from mkclust.stack import KernelStack
 from mkclust.types import Float
 

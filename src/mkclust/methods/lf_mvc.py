@@ -4,14 +4,14 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from mkclust.generalize import inverse
+from mkclust.engine.relaxation import Relaxation, relax, side_by_side
 from mkclust.linalg import namespace, polar_factor, to_device, to_host
 from mkclust.methods.base import COSINES
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
-from mkclust.methods.parameters import Allowed, Choice, Number
+from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
-from mkclust.relaxation import Relaxation, relax, side_by_side
+from mkclust.parameters import Allowed, Choice, Number
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 

@@ -17,9 +17,9 @@ from mkclust.linalg import (
 )
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mkkm_mir import descend_regularized
-from mkclust.methods.parameters import Allowed, Choice, Number
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import mixed_entries, training_stack
+from mkclust.parameters import Allowed, Choice, Number
 from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Array, Float
 

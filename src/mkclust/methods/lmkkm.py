@@ -7,6 +7,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.linalg.blas import dsymv
 
+from mkclust.engine.proof import relax_from
+from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.row_simplex import RowMinimum, minimize_over_rows
 from mkclust.linalg import (
     copied,
     empty,
@@ -18,16 +21,14 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.memory import exact_terms, require_memory, total
+from mkclust.linalg.memory import require_memory
+from mkclust.linalg.memory_terms import exact_terms, total
 from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
-from mkclust.methods.parameters import Allowed, Number
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import training_stack
-from mkclust.proof import relax_from
-from mkclust.relaxation import Relaxation
-from mkclust.row_simplex import RowMinimum, minimize_over_rows
+from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 

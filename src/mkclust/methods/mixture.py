@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.engine.proof import HIGHEST_PROBABILITY, Certificate, certify, relax_from
+from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.search import entries_of_combination
 from mkclust.linalg import captured
 from mkclust.methods.solution import Solution
-from mkclust.proof import HIGHEST_PROBABILITY, Certificate, certify, relax_from
-from mkclust.relaxation import Relaxation
 from mkclust.stack import KernelStack
-from mkclust.subspace import entries_of_combination
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.

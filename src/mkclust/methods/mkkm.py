@@ -2,11 +2,11 @@
 
 from typing import Any, ClassVar, Literal
 
+from mkclust.engine.simplex import best_response
 from mkclust.methods.alternate import descend
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
-from mkclust.simplex import best_response
 from mkclust.stack import KernelStack
 
 

@@ -4,12 +4,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mkclust.engine.simplex import drop_small, minimize_quadratic
 from mkclust.methods.alternate import descend
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
-from mkclust.methods.parameters import Allowed, Choice, Number
 from mkclust.methods.solution import Solution
-from mkclust.simplex import drop_small, minimize_quadratic
+from mkclust.parameters import Allowed, Choice, Number
 from mkclust.stack import KernelStack
 from mkclust.types import Float
 

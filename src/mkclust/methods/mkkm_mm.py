@@ -5,14 +5,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.simplex import minimize_quadratic
 from mkclust.methods.alternate import alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
-from mkclust.methods.parameters import Allowed, Choice
 from mkclust.methods.solution import Solution
+from mkclust.parameters import Allowed, Choice
 from mkclust.plots import LARGE_WEIGHT
-from mkclust.relaxation import Relaxation
-from mkclust.simplex import minimize_quadratic
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 

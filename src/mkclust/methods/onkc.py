@@ -5,6 +5,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from mkclust.engine.relaxation import relax, side_by_side
+from mkclust.engine.simplex import drop_small, minimize_quadratic
 from mkclust.linalg import (
     copied,
     namespace,
@@ -17,11 +19,9 @@ from mkclust.linalg import (
 )
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
-from mkclust.methods.parameters import Allowed, Number
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import training_stack
-from mkclust.relaxation import relax, side_by_side
-from mkclust.simplex import drop_small, minimize_quadratic
+from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 

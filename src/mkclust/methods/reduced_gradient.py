@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mkclust.engine.cutting import CuttingSurfaces
+from mkclust.engine.proof import Certificate
+from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
-from mkclust.proof import Certificate
-from mkclust.relaxation import Relaxation
-from mkclust.simplex import longest_step, reduced_direction
-from mkclust.surfaces import CuttingSurfaces
 from mkclust.types import Float
 
 GOLDEN = (1 + np.sqrt(5)) / 2

@@ -7,9 +7,10 @@ import scipy.sparse
 
 from mkclust.kernels import KernelBank
 from mkclust.linalg import free_bytes, precision_of
-from mkclust.memory import exact_terms, require_memory, total
+from mkclust.linalg.memory import require_memory
+from mkclust.linalg.memory_terms import exact_terms, total
+from mkclust.samples.forms import named_views
 from mkclust.stack import KernelStack, StreamedStack
-from mkclust.views import named_views
 
 OTHER_METHOD = "use fewer samples, or a method that needs products only, such as SimpleMKKM"
 

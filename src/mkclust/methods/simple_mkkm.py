@@ -7,20 +7,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust.blocks.distributed import contingency, is_dask
-from mkclust.discretize import discretize
-from mkclust.generalize import inverse
+from mkclust.engine.cutting import CuttingSurfaces
+from mkclust.engine.relaxation import Relaxation, relax, sum_of_squares
+from mkclust.engine.search import ANCHOR_TOLERANCE, Search, search
 from mkclust.linalg import to_device
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.parameters import Allowed, Choice, Either, Number
+from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.metrics import adjusted_rand_of_table
+from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.plots import LARGE_WEIGHT
-from mkclust.relaxation import Relaxation, relax, sum_of_squares
+from mkclust.samples.dask import contingency, is_dask
 from mkclust.stack import KernelStack
-from mkclust.subspace import ANCHOR_TOLERANCE, Search, search
-from mkclust.surfaces import CuttingSurfaces
+from mkclust.stack.discretize import discretize
 from mkclust.types import Array
 
 # The learned weights suppress structure where the partition keeps less than this share of the
@@ -55,8 +55,8 @@ def solve_simple_mkkm(
               K_\gamma = \sum_p \gamma_p^2 K_p
 
     J is convex, so its minimum is global; ``lower_bound`` certifies how close to it the solution
-    is. Weights and eigenvectors are found together in a small subspace (``mkclust.subspace``),
-    ties of the k-th and the next eigenvalue included (``mkclust.surfaces``).
+    is. Weights and eigenvectors are found together in a small subspace (``mkclust.engine.search``),
+    ties of the k-th and the next eigenvalue included (``mkclust.engine.cutting``).
 
     Anchored, the partition is drawn to that of the average kernel, :math:`H_0`. The problem stays
     convex and is certified alike:

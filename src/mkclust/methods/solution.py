@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mkclust.proof import Certificate
-from mkclust.relaxation import Relaxation
+from mkclust.engine.proof import Certificate
+from mkclust.engine.relaxation import Relaxation
 from mkclust.types import Array, Float
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.blocks import Blocks, as_blocks
-from mkclust.blocks.base import check_finite
-from mkclust.discretize import assign, normalize_rows
-from mkclust.ids import aligned
-from mkclust.kernels.on_the_fly import KernelRows
+from mkclust.kernels.rows import KernelRows
 from mkclust.linalg import on_host, pick, to_host
-from mkclust.memory import require_memory
-from mkclust.methods.inputs import kind_of_input
+from mkclust.linalg.memory import require_memory
+from mkclust.samples.blocks import Blocks, check_finite
+from mkclust.samples.ids import aligned
+from mkclust.samples.kinds import kind_of_input
+from mkclust.samples.opening import as_blocks
 from mkclust.stack import DenseStack, KernelStack, RowSource, StreamedStack, as_stack
+from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.types import Float
 
 # What differs by less than this share of the largest self-similarity is rounding.

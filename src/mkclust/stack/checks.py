@@ -23,9 +23,9 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.arrays import is_sparse_tensor
+from mkclust.samples.forms import check_form
 from mkclust.stack.base import Operator, Standard
 from mkclust.types import Array, Float
-from mkclust.views import check_form
 
 # Lanczos steps spent on each kernel in search of negative eigenvalues.
 LANCZOS_STEPS = 10

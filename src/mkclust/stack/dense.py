@@ -23,9 +23,9 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.memory import require_memory
+from mkclust.linalg.memory import require_memory
+from mkclust.linalg.weighted_sums import combined
 from mkclust.stack.base import Operator, Standard
-from mkclust.stack.sums import combined
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.

@@ -17,13 +17,14 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf as pstrf
 from sklearn.preprocessing import FunctionTransformer
 
-from mkclust.blocks import Blocks, LocalBlocks
-from mkclust.blocks.base import add, check_finite
 from mkclust.linalg import astype, free_bytes, namespace, ranges, side_by_side, to_host
-from mkclust.memory import compressed_bytes, require_memory
+from mkclust.linalg.memory import require_memory
+from mkclust.linalg.memory_terms import compressed_bytes
+from mkclust.samples.blocks import Blocks, add, check_finite
+from mkclust.samples.local import LocalBlocks
 from mkclust.stack.base import Standard
 from mkclust.stack.dense import DenseStack, StandardizedKernel
-from mkclust.stack.features import (
+from mkclust.stack.mapped import (
     ERROR_SAMPLES,
     Features,
     beside,

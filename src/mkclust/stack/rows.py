@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 
 from mkclust.linalg import free_bytes, is_foreign, precision_of, rounding_of
+from mkclust.samples.row_source import RowSource
 from mkclust.stack.checks import as_numbers
 from mkclust.types import Array
 
@@ -32,38 +33,6 @@ LARGEST_SHARE, SMALL_BYTES = 1 / 32, 4 * 2**20
 ENTRIES_ON_DEVICE, SHARE_ON_DEVICE, BLOCKS_AT_WORK = 2**27, 0.05, 3
 
 Range = tuple[int, int]
-
-
-@runtime_checkable
-class RowSource(Protocol):
-    """Kernels over the same samples, known by their rows.
-
-    A source may know more than it must: ``diagonal()``, the self-similarities, (m, n);
-    ``only(indices)``, a source of some of its kernels; ``step``, the number of rows that come
-    together whether or not all are asked for; ``among(samples)``, a source of the same kernels of
-    some samples; and ``write(start, stop, out)``, which writes rows in place, (m, stop - start, n),
-    and spares the memory of new ones. Rows are asked for from one thread at a time, which need not
-    be the one that made the source.
-
-    A source whose rows are arrays of another library than NumPy has ``like``, an array beside
-    them, and the ``dtype`` of that library. It is asked from the thread that asks the stack.
-    ``parts(start, stop)`` then gives the m blocks, where ``rows`` would put them into one array.
-    """
-
-    @property
-    def n_kernels(self) -> int:
-        """Number of kernels, m."""
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples, n."""
-
-    @property
-    def dtype(self) -> Any:
-        """Number type of the entries, float32 or float64; the shorter where kernels differ."""
-
-    def rows(self, start: int, stop: int) -> Sequence[Array]:
-        """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.memory import require_memory
+from mkclust.linalg.memory import require_memory
+from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, Standard
 from mkclust.stack.dense import StandardizedKernel
-from mkclust.stack.rows import RowSource, like_of, only, row_ranges, sweep
+from mkclust.stack.rows import like_of, only, row_ranges, sweep
 from mkclust.types import Array, Float
 
 # Entries of a row of float32 that are summed up in float32 on a device.

@@ -1,0 +1,188 @@
+"""What a report says first: what reproduces, on which data, and what is missing."""
+
+from collections.abc import Iterable, Sequence
+
+from mkclust.bench.tables import Row, dataset_labels
+from mkclust.bench.tables.comparison import WITHIN, Compared, paper_comparison
+from mkclust.bench.tables.formats import plain
+from mkclust.bench.tables.outcomes import group, methods_of, reason, resamples
+from mkclust.bench.tables.scores import CHOSEN, TITLES, caveat_notes, repeated
+
+MOST_LISTED = 12  # figures that differ from the paper's, beyond which the table must do
+
+
+def say_reproduction(rows: Sequence[Row]) -> list[str]:
+    """Say by counts which figures of the paper the benchmark reproduces.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows of a benchmark.
+
+    Returns
+    -------
+    list of str
+        Paragraphs of Markdown. Data sets that are not the paper's are counted apart.
+    """
+    compared = paper_comparison(rows)
+    if not compared:
+        return [
+            "Nothing here can be compared with the paper's tables: they have other data sets or "
+            "methods, or what is here are refits on parts of the samples, or summaries only."
+        ]
+    said = []
+    for selection in ("oracle", "default"):
+        own = [cell for cell in compared if cell.selection == selection]
+        same = [cell for cell in own if not cell.caveat]
+        other = [cell for cell in own if cell.caveat]
+        kind = CHOSEN[selection] + (", as in the paper" if selection == "oracle" else "")
+        if same:
+            said.append(
+                f"**With {kind}**, on the paper's samples and views, or its kernels "
+                f"({_listed(cell.label for cell in same)}): {_counted(same)}."
+            )
+            said += _say_far(same)
+        if other:
+            said.append(
+                f"With {kind}, on data that are not the paper's "
+                f"({_listed(cell.label for cell in other)}): {_counted(other)}; this is not "
+                "a reproduction, whichever way it comes out."
+            )
+    return said
+
+
+def say_data(rows: Sequence[Row]) -> list[str]:
+    """Say which data sets there are, and which of them are not what the paper used.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows of a benchmark.
+
+    Returns
+    -------
+    list of str
+        Paragraphs of Markdown: a table, and the caveats.
+    """
+    labels = dataset_labels(rows)
+    first: dict[str, Row] = {}
+    for resample in resamples(rows):
+        grouped, _ = group(rows, resample)
+        for dataset, own in grouped.items():
+            known = [row for its in own.values() for row in its if row.get("n_samples")]
+            first.setdefault(dataset, next(iter(known), {}))
+    lines = ["| data set | name | samples | kernels | clusters |"]
+    lines.append("| :--- | :--- | ---: | ---: | ---: |")
+    for dataset, row in first.items():
+        counts = [row.get(name) for name in ("n_samples", "n_kernels", "n_clusters")]
+        numbers = ["-" if count is None else f"{count:,}" for count in counts]
+        lines.append(f"| {' | '.join([plain(labels[dataset]), plain(dataset), *numbers])} |")
+    caveats = [f"- {plain(note)}" for note in caveat_notes(rows)]
+    return ["\n".join(lines), *(["\n".join(caveats)] if caveats else [])]
+
+
+def say_missing(rows: Sequence[Row]) -> list[str]:
+    """Say what failed and why, what was not run, and what did not converge.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows of a benchmark.
+
+    Returns
+    -------
+    list of str
+        Paragraphs of Markdown.
+    """
+    labels = dataset_labels(rows)
+    failed, absent, unfinished = [], [], []
+    for resample in resamples(rows):
+        grouped, _ = group(rows, resample)
+        ending = repeated(resample)
+        for dataset, own in grouped.items():
+            for method in methods_of(grouped):
+                where = f"{plain(labels[dataset])}, {plain(method)}{ending}"
+                its = own.get(method, [])
+                if not its:
+                    absent.append(where)
+                failed += [f"- {where}: {words}" for words in _failures(its)]
+                if open_ones := _settings(row for row in its if row.get("converged") is False):
+                    unfinished.append(f"{where} ({open_ones} of {_counted_settings(its)})")
+    said = ["\n".join(["Failed:", "", *failed])] if failed else ["Nothing failed."]
+    if absent:
+        said.append(f"No rows at all: {'; '.join(absent)}.")
+    if unfinished:
+        said.append(f"Stopped before converging, and scored as they were: {'; '.join(unfinished)}.")
+    return said
+
+
+def say_circumstances(rows: Sequence[Row]) -> str:
+    """Say how much was run, where, and with which versions."""
+    scored = sum(row["status"] == "ok" for row in rows)
+    said = f"{len(rows):,} rows, {scored:,} of them with scores"
+    for name, words in (("machine", "machine"), ("versions", "versions")):
+        found = sorted({str(row[name]) for row in rows if row.get(name)})
+        if found:
+            said += f"; {words}: {' / '.join(map(plain, found))}"
+    return f"{said}."
+
+
+def _counted(compared: Sequence[Compared]) -> str:
+    """Return how many figures are how close to the paper's."""
+    n = len(compared)
+    close = [
+        f"{sum(abs(c.difference) <= points for c in compared)} within {points:g}"
+        for points in WITHIN
+    ]
+    points = ", ".join(close[:-1]) + f" and {close[-1]}"
+    return f"of {n} figure{'s' * (n != 1)}, {points} points of percent"
+
+
+def _say_far(compared: Sequence[Compared]) -> list[str]:
+    """Name the figures that differ from the paper's by more than the widest count."""
+    far = [cell for cell in compared if abs(cell.difference) > WITHIN[-1]]
+    if not far:
+        return []
+    far.sort(key=lambda cell: -abs(cell.difference))
+    named = [
+        f"{plain(cell.label)}, {plain(cell.method)}, {TITLES[cell.score]}: {cell.ours:.1f} for "
+        f"{cell.paper:.1f}"
+        for cell in far[:MOST_LISTED]
+    ]
+    rest = len(far) - len(named)
+    more = f"; and {rest} more" if rest else ""
+    return [f"Further away (ours for the paper's): {'; '.join(named)}{more}."]
+
+
+def _listed(labels: Iterable[str]) -> str:
+    """Return names, each once."""
+    return ", ".join(map(plain, dict.fromkeys(labels)))
+
+
+def _failures(rows: Sequence[Row]) -> list[str]:
+    """Return each reason for which settings of one method failed, and how many did."""
+    done = {_key(row) for row in rows if row["status"] == "ok"}
+    by_reason: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["status"] != "ok" and _key(row) not in done:
+            by_reason.setdefault(reason([row]), []).append(row)
+    tried = _counted_settings(rows)
+    return [
+        f"{plain(words)} ({_settings(by_reason[words])} of {tried})" for words in sorted(by_reason)
+    ]
+
+
+def _settings(rows: Iterable[Row]) -> int:
+    """Return the number of settings that rows are of."""
+    return len({row["parameters"] for row in rows})
+
+
+def _counted_settings(rows: Iterable[Row]) -> str:
+    """Return the number of settings in words."""
+    tried = _settings(rows)
+    return f"{tried} setting{'s' * (tried != 1)}"
+
+
+def _key(row: Row) -> tuple:
+    """Return what makes a row the same task as another."""
+    return row["parameters"], row["repetition"]

@@ -1,0 +1,139 @@
+"""The report of a benchmark: tables and pictures in files, and a page that shows them all."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mkclust.bench.report import figure as page
+from mkclust.bench.report.opening import say_circumstances, say_data, say_missing, say_reproduction
+from mkclust.bench.report.sections import (
+    Section,
+    ablation_section,
+    comparison_pictures,
+    rank_section,
+    score_sections,
+    settings_section,
+)
+from mkclust.bench.report.solving import objective_section, time_section, weight_section
+from mkclust.bench.tables import (
+    Row,
+    Table,
+    comparison_table,
+    paper_comparison,
+    read_rows,
+    read_solves,
+    reproduction_table,
+    to_csv,
+    to_latex,
+    to_markdown,
+)
+from mkclust.bench.tables.formats import plain
+from mkclust.web.files import write_whole
+
+RENDERINGS = {"md": to_markdown, "tex": to_latex, "csv": to_csv}
+KINDS = {"md": "Markdown", "tex": "LaTeX", "csv": "CSV"}
+
+
+def write_benchmark_report(source: str | Path, out: str | Path | None = None) -> list[Path]:
+    """Write the report of a benchmark's rows: tables, pictures, and a page that shows them.
+
+    Every table is written as Markdown, LaTeX and CSV, every picture as PNG and PDF; ``README.md``
+    shows all of them in reading order. The same rows always give the same bytes. Files appear only after all of them are made: a failure
+    leaves the folder as it was.
+
+    Parameters
+    ----------
+    source : str or path-like
+        The folder of a benchmark, with ``rows.jsonl`` and, for weights and objectives,
+        ``solves.jsonl``; each may be compressed, with the suffix ``.gz``. Or the file of rows.
+    out : str or path-like, optional
+        The folder to write to, made where it is missing; by default ``report`` beside the rows.
+
+    Returns
+    -------
+    list of Path
+        The files written, ``README.md`` first.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or none with scores.
+    ImportError
+        If matplotlib is missing.
+    """
+    source = Path(source)
+    rows = read_rows(source)
+    if not any(row["status"] == "ok" for row in rows):
+        found = f"{len(rows)} rows, but none with scores" if rows else "no rows"
+        raise ValueError(f"{source}: there are {found}; run the benchmark, or look at its messages")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        advice = 'pip install "mkclust[plot]"'
+        raise ImportError(f"a report needs matplotlib; install it with: {advice}") from None
+    folder = source if source.is_dir() else source.parent
+    files = report_files(rows, read_solves(source))
+    return write_whole(folder / "report" if out is None else Path(out), files)
+
+
+def report_files(rows: Sequence[Row], solves: Sequence[Row]) -> dict[str, bytes]:
+    """Return the files of a report.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows of a benchmark, some with scores.
+    solves : sequence of dict
+        What was recorded of the solves; may be empty.
+
+    Returns
+    -------
+    dict of str to bytes
+        From name to content, ``README.md`` first.
+    """
+    circumstances, sections = say_circumstances(rows), list(_sections(rows, solves))
+    body: list[str] = []
+    files: dict[str, bytes] = {}
+    for section in sections:
+        body += [f"## {section.heading}", *section.words]
+        for table in section.tables:
+            files |= {f"{table.name}.{kind}": f(table).encode() for kind, f in RENDERINGS.items()}
+        for table in section.shown:
+            body += [to_markdown(table).strip(), _links(table)]
+        for picture in section.pictures:
+            drawn = page.rendered(picture.figure)
+            files |= {f"{picture.name}.{kind}": content for kind, content in drawn.items()}
+            body.append(f"![{plain(picture.alt)}]({picture.name}.png)\n\n[PDF]({picture.name}.pdf)")
+        if section.linked:
+            lines = [f"- {plain(table.title)}: {_links(table)}" for table in section.linked]
+            body.append("\n".join(["Tables:", "", *lines]))
+    contents = "\n".join(f"- [{section.heading}](#{section.name})" for section in sections)
+    text = "\n\n".join(["# Benchmark", circumstances, contents, *body])
+    return {"README.md": f"{text}\n".encode()} | files
+
+
+def _sections(rows: Sequence[Row], solves: Sequence[Row]) -> Iterator[Section]:
+    """Yield the parts of a report in reading order; each is drawn when it is asked for."""
+    compared = bool(paper_comparison(rows))
+    yield Section(
+        "What reproduces",
+        tuple(say_reproduction(rows)),
+        (reproduction_table(rows),) if compared else (),
+        (comparison_table(rows),) if compared else (),
+        comparison_pictures(rows),
+    )
+    yield Section("Data sets", tuple(say_data(rows)))
+    yield Section("What is missing", tuple(say_missing(rows)))
+    yield from score_sections(rows)
+    yield rank_section(rows)
+    if ablation := ablation_section(rows):
+        yield ablation
+    yield weight_section(solves)
+    yield time_section(rows)
+    yield objective_section(solves)
+    if settings := settings_section(rows):
+        yield settings
+
+
+def _links(table: Table) -> str:
+    """Return links to the files of a table."""
+    return ", ".join(f"[{KINDS[kind]}]({table.name}.{kind})" for kind in RENDERINGS)

@@ -1,0 +1,201 @@
+"""The rows of a benchmark: how they are read, and which settings they speak for."""
+
+import gzip
+import json
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mkclust.bench.row_checks import check_row, check_solve
+
+Row = dict[str, Any]
+
+# The scores of the paper; a setting is chosen for each of them apart.
+SCORES = ("acc", "nmi", "purity")
+# The text of a setting without parameters: a method's own defaults.
+DEFAULT = "{}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The settings of one method on one data set that stand for it in a table.
+
+    Attributes
+    ----------
+    oracle : dict of str to str
+        For each score the setting with the best mean: chosen by the true classes.
+    default : str or None
+        The default setting, where there is one.
+    stable : str or None
+        The setting whose clusters change least under resampling: chosen without classes.
+    """
+
+    oracle: dict[str, str] = field(default_factory=dict)
+    default: str | None = None
+    stable: str | None = None
+
+    def settings(self) -> list[str]:
+        """Return all chosen settings, each once."""
+        named = [self.default, *self.oracle.values(), self.stable]
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+
+def canonical(parameters: Mapping[str, Any]) -> str:
+    """Return a setting as text, the same for the same setting.
+
+    Examples
+    --------
+    >>> from mkclust.bench.tables import canonical
+    >>> canonical({"reg": 0.5, "neighbors": 0.1})
+    '{"neighbors": 0.1, "reg": 0.5}'
+    """
+    return json.dumps(dict(parameters), sort_keys=True)
+
+
+def read_rows(path: str | Path) -> list[Row]:
+    """Read the rows of a benchmark, from its folder or from a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A folder with ``rows.jsonl`` or ``rows.jsonl.gz``, or such a file. A last line that a kill
+        has torn is left out.
+
+    Returns
+    -------
+    list of dict
+        One a line.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it is damaged: with the line that is no row, and why.
+    """
+    return list(_read(_find(Path(path), "rows.jsonl"), check_row))
+
+
+def read_solves(path: str | Path) -> list[Row]:
+    """Read what was recorded of each solve beside the rows; nothing where that is missing.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A folder with ``solves.jsonl`` or ``solves.jsonl.gz``, or a file of rows beside it.
+
+    Returns
+    -------
+    list of dict
+        One a solve.
+    """
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    found = [folder / name for name in ("solves.jsonl", "solves.jsonl.gz")]
+    return next((list(_read(file, check_solve)) for file in found if file.exists()), [])
+
+
+def choose(rows: Iterable[Row]) -> Choice:
+    """Choose the settings of one method on one data set that stand for it.
+
+    Grid points are compared by their first repetitions (``grid_repetitions`` of them) or by their
+    summaries, so that those repeated more often have no advantage. Ties go to the setting that
+    comes first in the order of their texts.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Rows of one data set, one method and one way of resampling.
+
+    Returns
+    -------
+    Choice
+    """
+    by_setting: dict[str, list[Row]] = {}
+    oracle_only = False
+    for row in rows:
+        oracle_only |= bool(row.get("oracle"))
+        if row["status"] == "ok":
+            by_setting.setdefault(row["parameters"], []).append(row)
+    compared = {name: _compared(by_setting[name]) for name in sorted(by_setting)}
+    oracle = {}
+    for score in SCORES:
+        means = {name: _mean(own, score) for name, own in compared.items()}
+        if known := {name: mean for name, mean in means.items() if mean is not None}:
+            oracle[score] = max(known, key=known.__getitem__)
+    if oracle_only:
+        return Choice(oracle)
+    default = next((name for name, own in compared.items() if is_default(own[0])), None)
+    stabilities = {name: own[0].get("stability") for name, own in compared.items()}
+    known = {name: value for name, value in stabilities.items() if value is not None}
+    return Choice(oracle, default, max(known, key=known.__getitem__, default=None))
+
+
+def is_default(row: Row) -> bool:
+    """Return whether a row is of an entry's own default setting."""
+    return bool(row.get("default", row["parameters"] == DEFAULT))
+
+
+def _compared(rows: list[Row]) -> list[Row]:
+    """Return the rows by which a setting is compared with others: its summary, or the first."""
+    if summary := [row for row in rows if row["repetition"] is None]:
+        return summary[:1]
+    first = [row for row in rows if row["repetition"] < row.get("grid_repetitions", math.inf)]
+    return sorted(first or rows, key=lambda row: row["repetition"])
+
+
+def _mean(rows: list[Row], score: str) -> float | None:
+    """Return the mean of a score, None where it is not known."""
+    values = [row[score] for row in rows if row.get(score) is not None]
+    # Rounded, so that the order of a sum does not decide between equal settings.
+    return round(math.fsum(values) / len(values), 12) if values else None
+
+
+def _find(path: Path, name: str) -> Path:
+    """Return the file of rows that a path means."""
+    if path.is_file():
+        return path
+    for candidate in (path / name, path / f"{name}.gz"):
+        if candidate.is_file():
+            return candidate
+    kind = "holds no" if path.is_dir() else "is no folder with"
+    raise ValueError(f"{path}: {kind} {name} or {name}.gz; run mkclust bench PLAN --out {path}")
+
+
+def _read(path: Path, check: Callable[[Any], None]) -> Iterator[Row]:
+    """Yield the objects of a file of JSON lines, checked, but for a torn last one."""
+    for number, line in enumerate(_lines(path), start=1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            if not line.endswith(b"\n"):
+                return
+            _refuse(path, number, "is no JSON object")
+        try:
+            check(row)
+        except ValueError as error:
+            _refuse(path, number, str(error))
+        yield row
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, or say where it is damaged."""
+    number = 0
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+            for line in file:
+                yield line
+                number += 1
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        kind = "ends too early" if isinstance(error, EOFError) else f"is damaged ({error})"
+        raise ValueError(
+            f"{path}: {kind}, behind line {number}; restore the file from a copy, or write it "
+            "anew by mkclust bench PLAN --archive FOLDER"
+        ) from None
+
+
+def _refuse(path: Path, number: int, reason: str) -> NoReturn:
+    """Refuse a file for one of its lines."""
+    remedy = "restore the file from a copy" if path.suffix == ".gz" else "remove the line"
+    raise ValueError(f"{path}, line {number}: {reason}; {remedy}, or run the benchmark again")

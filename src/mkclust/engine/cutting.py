@@ -1,0 +1,95 @@
+"""Certified minimization over the weights by cutting surfaces."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mkclust.engine.simplex import best_mixture, best_response
+from mkclust.types import Float
+
+
+class Evaluation(NamedTuple):
+    """The value of J at some weights and what it was read from."""
+
+    value: float
+    alignments: Float
+    state: Any = None
+    offset: float = 0.0
+
+
+class CuttingSurfaces:
+    r"""Minimize a maximum of quadratics over the simplex, with a lower bound that certifies it.
+
+    .. math:: \min_{\gamma \in \Delta} J(\gamma), \qquad
+              J(\gamma) = \max_P \sum_p \gamma_p^2 \langle K_p, P \rangle + b(P)
+
+    Every evaluation of J yields an alignment vector ``a_p = <K_p, P>``, and with it a surface
+    ``sum_p gamma_p^2 a_p + b`` that lies below J everywhere and touches it at the evaluated
+    weights; the offset b, zero but for an anchored problem, is what no weight can change.
+    The mixture of all surfaces with the largest minimum gives a certified lower bound on the
+    global minimum of J, and the minimizer of that mixture is the next place to look at. No step
+    size, no Hessian and no eigengap is needed: where J has a kink (equal eigenvalues), the
+    optimal P is a mixture of projectors, and a mixture is what is kept.
+
+    Surfaces stay valid when J is evaluated better later on, so one instance can serve a whole
+    sequence of ever finer approximations of the same J from below.
+    """
+
+    # A surface with a smaller share supports nothing; keeping it only slows the mixture down.
+    NEGLIGIBLE = 1e-14
+
+    def __init__(self, n_kernels: int, rounding: float = 0.0):
+        # By so much, relatively, alignments may have been rounded up, and the bound with them.
+        self._rounding = rounding
+        self.weights: Float = np.full(n_kernels, 1 / n_kernels)
+        self.lower_bound = 0.0
+        self.n_evaluations = 0
+        self._alignments: Float = np.empty((0, n_kernels))
+        self._offsets: Float = np.empty(0)
+        self._shares: Float = np.empty(0)
+
+    def add(self, alignments: Float, offset: float = 0.0) -> None:
+        """Take in one more surface; renew the bound and the next weights."""
+        self._alignments = np.vstack([self._alignments, alignments])
+        self._offsets = np.append(self._offsets, offset)
+        if len(self._alignments) == 1:
+            self._shares = np.ones(1)
+        else:
+            start = np.append(self._shares, 0.0)
+            if best_response(start @ self._alignments)[1] == 0:
+                # From a bound of zero no gradient leads away; the middle is a better start.
+                start = np.full(len(start), 1 / len(start))
+            self._shares = best_mixture(self._alignments, start, self._offsets)
+            kept = self._shares > self.NEGLIGIBLE
+            self._alignments, self._shares = self._alignments[kept], self._shares[kept]
+            self._offsets = self._offsets[kept]
+            self._shares /= self._shares.sum()
+        self.weights, bound = best_response(self._shares @ self._alignments)
+        bound = (bound + float(self._shares @ self._offsets)) * (1 - self._rounding)
+        self.lower_bound = max(self.lower_bound, bound)
+
+    def minimize(
+        self, evaluate: Callable[[Float], Evaluation], tol: float, max_evaluations: int = 200
+    ) -> tuple[Float, Evaluation, list[tuple[float, float]]]:
+        """Evaluate and cut until the relative gap is below ``tol``.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_kernels,)
+            The best weights evaluated.
+        best : Evaluation
+            The evaluation there.
+        history : list of (float, float)
+            Best value and lower bound after each evaluation.
+        """
+        weights, best, history = self.weights, None, []
+        while True:
+            evaluation = evaluate(self.weights)
+            self.n_evaluations += 1
+            if best is None or evaluation.value < best.value:
+                weights, best = self.weights, evaluation
+            self.add(evaluation.alignments, evaluation.offset)
+            history.append((best.value, self.lower_bound))
+            if best.value - self.lower_bound <= tol * best.value or len(history) >= max_evaluations:
+                return weights, best, history

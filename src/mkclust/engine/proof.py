@@ -1,0 +1,375 @@
+"""Whether leading eigenvectors were missed: a proof by factorization, or a random search.
+
+Residuals cannot tell: a subspace that a matrix maps into itself has none, whatever lies outside
+of it. Both ways end in a bound on by how much a sum of eigenvalues may be too small, built on
+the same inequality. Let V hold orthonormal vectors with Ritz values t_i and residuals R, and let no
+eigenvalue of the kernel K in the complement of V exceed s. Then, for all tau > s and d_i > 0 with
+``|R diag(d)^(-1/2)|^2 <= tau - s``,
+
+    K <= V diag(t + d) V^T + tau (I - V V^T),
+
+so the k largest eigenvalues of K sum to no more than the k largest of ``t_i + d_i`` and of tau as
+often as there are further dimensions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+
+from mkclust.engine.relaxation import Relaxation, improve, relax, ritz
+from mkclust.linalg import (
+    empty,
+    gaussian_noise,
+    is_foreign,
+    namespace,
+    orthonormalize,
+    ranges,
+    set_diagonal,
+    side_by_side,
+    to_device,
+    to_host,
+    top_eigenpairs,
+)
+from mkclust.types import Array
+
+DOUBLE = float(np.finfo(np.float64).eps)
+# Random vectors that a search starts from, and how many times each is multiplied at most.
+N_PROBES, MAX_STEPS = 8, 32
+# The probability of having missed something at which a search may stop.
+PROBABILITY = 1e-9
+# The highest at which a search still counts as one.
+HIGHEST_PROBABILITY = 1e-3
+# The same between two steps of a method, where the last step is looked at more closely.
+PASSING_PROBABILITY = 1e-3
+# Rows of a matrix that are changed at a time.
+ROWS = 512
+# Of the room for error, the part that follows the residuals, and those for all directions alike.
+RESIDUAL_SHARE, DIRECTION_SHARE, OUTSIDE_SHARE = 0.5, 0.25, 0.25
+# A proof first claims so many times the error that the residuals suggest, at least this share of
+# the room there is: what is claimed is what is reported.
+CLAIM_FACTOR, LEAST_CLAIM = 10.0, 0.05
+# Ritz values this many roundings above an eigenvalue are equal to it.
+ROUNDINGS = 16
+# By so many roundings a sum of eigenvalues may be too small.
+SUM_ROUNDINGS = 2
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How the eigenvalue sum behind an upper bound is known.
+
+    Attributes
+    ----------
+    kind : {"proved", "searched", "open"}
+        Proved by a factorization or a dense eigendecomposition, searched for missed eigenvectors,
+        or neither: the solver stopped before.
+    error : float
+        By how much the sum of eigenvalues found may be too small at most.
+    probability : float or None
+        Of a search that missed an eigenvalue that matters, at most; None where it was too short for
+        a statement.
+    """
+
+    kind: Literal["proved", "searched", "open"]
+    error: float
+    probability: float | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "searched" and self.probability is not None:
+            return f"searched (missed with probability at most {self.probability:.0e})"
+        return self.kind
+
+
+def relax_from(operator: Any, n_clusters: int, *, tol: float, start: Array | None) -> Relaxation:
+    """Solve the relaxed problem of one kernel, from the vectors of a similar one where known.
+
+    Random vectors meet every eigenvector; those of another kernel may have missed some, which are
+    searched for.
+
+    Parameters
+    ----------
+    operator : Operator
+        The kernel.
+    n_clusters : int
+        Number of eigenvectors wanted, k.
+    tol : float
+        Relative error allowed in the sum of the k largest eigenvalues.
+    start : array of shape (n_samples, b) or None
+        Orthonormal vectors to start from.
+
+    Returns
+    -------
+    Relaxation
+    """
+    relaxation = relax(operator, n_clusters, tol=tol, start=start)
+    if start is None or relaxation.residuals is None:
+        return relaxation  # solved from random vectors, or on the whole space
+    for seed in range(1, relaxation.vectors.shape[0]):
+        room = max(tol * relaxation.value, 2 * relaxation.error)
+        missed = find_missed_eigenvectors(
+            operator, relaxation, room, seed=seed, probability=PASSING_PROBABILITY
+        )
+        if missed.vectors is None:
+            break
+        vectors = side_by_side(relaxation.vectors, missed.vectors)
+        known, relaxation = (
+            relaxation,
+            improve(operator, ritz(operator, vectors, n_clusters), tol),
+        )
+        if relaxation.value <= known.value + tol * abs(known.value):
+            break  # what was found is rounding: in single precision it never ends
+    return relaxation
+
+
+def certify(
+    relaxation: Relaxation,
+    room: float,
+    *,
+    operator: Any,
+    entries: Callable[[], Array],
+    proof: Literal["first", "last", "never"],
+    seed: int = 1,
+    rounding: float = DOUBLE,
+) -> "tuple[Certificate | None, MissedSearch | None]":
+    """Prove that no leading eigenvector was missed, or search for those that were.
+
+    Parameters
+    ----------
+    relaxation : Relaxation
+        The leading eigenvectors known.
+    room : float
+        By how much the sum of their eigenvalues may be too small.
+    operator : Operator
+        The kernel, to search with.
+    entries : callable
+        Returns the kernel written out in double precision, to prove with.
+    proof : {"first", "last", "never"}
+        Whether to prove at once, only where a search does not tell, or not at all.
+    seed : int, default=1
+        Of the search.
+    rounding : float, default=eps
+        Relative rounding of products with the kernel.
+
+    Returns
+    -------
+    certificate : Certificate or None
+        None where neither told.
+    missed : MissedSearch or None
+        What a search found, where there was one.
+    """
+    if room <= 0:
+        return None, None
+    claim = min(room, max(CLAIM_FACTOR * relaxation.error, LEAST_CLAIM * room))
+    if proof == "first" and (error := prove(entries(), relaxation, claim)) is not None:
+        return Certificate("proved", error), None
+    # Eigenvalues found by products in single precision may be too small for that alone.
+    rounded = SUM_ROUNDINGS * rounding * relaxation.value
+    claim = min(room, claim + rounded)
+    missed = find_missed_eigenvectors(
+        operator, relaxation, claim - rounded, seed=seed, rounding=rounding
+    )
+    if missed.vectors is not None:
+        return None, missed
+    if missed.probability <= PROBABILITY:
+        return Certificate("searched", claim, missed.probability), missed
+    if proof != "never":
+        # A claim that was refused once may hold in all the room there is.
+        error = prove(entries(), relaxation, room if proof == "first" else claim)
+        if error is not None:
+            return Certificate("proved", error), missed
+    return None, missed
+
+
+@dataclass(frozen=True)
+class MissedSearch:
+    """What a search outside the eigenvectors known came to.
+
+    Attributes
+    ----------
+    vectors : array of shape (n_samples, b) or None
+        Orthonormal vectors that were missed, orthogonal to those known; None where there are none.
+    probability : float
+        If there are none: of having missed an eigenvalue that matters, at most.
+    n_products : int
+        How many blocks of vectors were multiplied.
+    """
+
+    vectors: Array | None
+    probability: float
+    n_products: int
+
+
+def find_missed_eigenvectors(
+    operator: Any,
+    relaxation: Relaxation,
+    room: float,
+    *,
+    seed: int,
+    probability: float = PROBABILITY,
+    max_steps: int = MAX_STEPS,
+    rounding: float = DOUBLE,
+) -> MissedSearch:
+    r"""Search the complement of known vectors for eigenvalues that belong to the k largest.
+
+    Lanczos steps from b independent Gaussian vectors, orthogonal to all that is known. By a theorem
+    of Kuczynski and Wozniakowski [1]_, each of them underestimates the largest eigenvalue of a
+    positive semidefinite matrix of n dimensions by more than its share e after q steps with
+    probability at most :math:`1.648 \sqrt n \exp(-\sqrt e (2 q - 1))`, whatever the spectrum is;
+    all of them do with the b-th power of that.
+
+    Parameters
+    ----------
+    operator : Operator
+        The kernel, positive semidefinite.
+    relaxation : Relaxation
+        What is known of its leading eigenvectors, guard vectors included.
+    room : float
+        By how much the eigenvalue sum may be too small. An eigenvalue matters if with it the sum
+        may be too small by more.
+    seed : int
+        Of the random vectors: another one for every search of a solve.
+    probability : float, default=PROBABILITY
+        Of missing such an eigenvalue; the search stops below that.
+    max_steps : int, default=MAX_STEPS
+        When to give up.
+    rounding : float, default=eps
+        Relative rounding of the products.
+
+    Returns
+    -------
+    MissedSearch
+
+    References
+    ----------
+    .. [1] J. Kuczynski, H. Wozniakowski. Estimating the largest eigenvalue by the power and Lanczos
+       algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992), Theorem 4.2.
+    """
+    V, values = relaxation.vectors, relaxation.eigenvalues
+    (n, known), kth = V.shape, float(values[relaxation.n_clusters - 1])
+    largest_harmless = _largest_outside(relaxation, room)
+    level = kth + ROUNDINGS * rounding * float(values[0])
+    new = orthonormalize(gaussian_noise((n, N_PROBES), seed, V), V)
+    rows = empty((known + new.shape[1] * max_steps, n), V)
+    images = empty((rows.shape[0] - known, n), V)
+    rows[:known, :], size = V.T, known
+    missing, largest = 1.0, 0.0
+    for step in range(1, max_steps + 1):
+        if not new.shape[1]:
+            # All that can be reached was seen.
+            return MissedSearch(None, float(largest > largest_harmless), step - 1)
+        image = operator @ new
+        end = size + new.shape[1]
+        rows[size:end, :], images[size - known : end - known, :] = new.T, image.T
+        size = end
+        T = to_host(rows[known:size, :] @ images[: size - known, :].T)
+        seen, S = top_eigenpairs((T + T.T) / 2, min(N_PROBES, size - known), V)
+        if seen[0] > level:
+            turn = to_device(S[:, seen > level].T, V)
+            return MissedSearch((turn @ rows[known:size, :]).T, 1.0, step)
+        largest = float(seen[0])
+        share = 1 - largest / largest_harmless if largest_harmless > 0 else 0.0
+        missing = miss_probability(n - known, step, share, new.shape[1])
+        if missing <= probability:
+            return MissedSearch(None, missing, step)
+        new = orthonormalize(image, rows[:size, :].T)
+    return MissedSearch(None, missing, max_steps)
+
+
+def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
+    """Return how likely Lanczos steps underestimate the largest eigenvalue by more than a share."""
+    if share <= 0:
+        return 1.0
+    one = 1.648 * np.sqrt(n) * np.exp(-np.sqrt(min(share, 1.0)) * (2 * n_steps - 1))
+    return float(min(one, 1.0) ** n_probes)
+
+
+def _largest_outside(relaxation: Relaxation, room: float) -> float:
+    """Return up to where eigenvalues outside the known vectors leave the sum within the room."""
+    k, values = relaxation.n_clusters, relaxation.eigenvalues
+    R: Any = relaxation.residuals
+    gram = to_host(R.T @ R)
+    lengths = np.sqrt(np.maximum(np.diag(gram), 0))
+    used = lengths > 0
+    cosines = gram[np.ix_(used, used)] / np.outer(lengths[used], lengths[used])
+    # Rises in proportion to squared residuals, since these are all but orthogonal.
+    rises = lengths**2 * (float(np.linalg.eigvalsh(cosines)[-1]) if used.any() else 0.0)
+    if room <= 0:
+        return 0.0
+    tau = float(values[k - 1]) + room / (2 * k)
+    for distance in tau * 2.0 ** np.arange(-100.0, 0.0):
+        levels = np.append(values + rises / distance, np.full(k, tau))
+        if np.sort(levels)[-k:].sum() - relaxation.value <= room:
+            return tau - distance
+    return 0.0
+
+
+def prove(M: Array, relaxation: Relaxation, room: float) -> float | None:
+    r"""Prove that the eigenvalue sum is too small by no more than there is room for.
+
+    A Cholesky factorization of
+
+    .. math:: \tau I + V \mathrm{diag}(t_i + d_i - \tau) V^\top - K
+
+    over the k leading vectors that succeeds shows that this matrix is positive semidefinite, and so
+    that the k largest eigenvalues of K sum to at most :math:`\sum_{i \le k} t_i + d_i`. What the
+    rounding of the factorization may hide [1]_ is taken from tau beforehand.
+
+    Parameters
+    ----------
+    M : array of shape (n, n)
+        The kernel in double precision; its memory is made use of and its entries are lost.
+    relaxation : Relaxation
+        Its leading eigenvectors.
+    room : float
+        What may be missing.
+
+    Returns
+    -------
+    float or None
+        What is missing at most, None where it could not be proved.
+
+    References
+    ----------
+    .. [1] S. M. Rump. Verification of positive definiteness. BIT 46 (2006), Theorem 2.3.
+    """
+    k, n, xp = relaxation.n_clusters, M.shape[0], namespace(M)
+    V, R = relaxation.vectors[:, :k], relaxation.residuals
+    # As M has them: those known may have been rounded to single precision.
+    values = to_host(xp.sum(V * (M @ V), axis=0))
+    known = float(values.sum()) - relaxation.value
+    # V is orthonormal but for rounding, which can lengthen what is added by so much.
+    stretch = float(np.linalg.norm(to_host(V.T @ V) - np.eye(k)))
+    free = room - known - stretch * float((values - values.min()).sum() + room)
+    squares = np.zeros(k) if R is None else to_host(xp.sum(R * R, axis=0))[:k]
+    following = squares / squares.sum() if squares.sum() > 0 else np.full(k, 1 / k)
+    outside = free * OUTSIDE_SHARE / k
+    gains = values - values.min() + free * (RESIDUAL_SHARE * following + DIRECTION_SHARE / k)
+    tau = float(values.min()) + outside
+    # Of the factorization and of what it begins with.
+    trace = float(gains.sum()) + n * tau + float(xp.sum(xp.linalg.diagonal(M)))
+    rounding = (n + k + 8) * DOUBLE / 2 * trace
+    if not rounding < outside:
+        return None
+    M *= -1.0
+    weighted = V * to_device(gains, V)
+    for some in ranges(n, ROWS):
+        M[some, :] += weighted[some, :] @ V.T
+    set_diagonal(M, xp.linalg.diagonal(M) + (tau - rounding))
+    return room if _is_positive_definite(M) else None
+
+
+def _is_positive_definite(M: Array) -> bool:
+    """Return whether a Cholesky factorization of a symmetric matrix succeeds; M is lost."""
+    try:
+        if is_foreign(M):
+            xp = namespace(M)
+            # Some libraries return what is no number instead of raising.
+            return bool(xp.all(xp.isfinite(xp.linalg.diagonal(xp.linalg.cholesky(M)))))
+        # The transpose is the same matrix in the order of memory that LAPACK works on in place.
+        scipy.linalg.cholesky(M.T, lower=True, overwrite_a=True, check_finite=False)
+    except (np.linalg.LinAlgError, RuntimeError):
+        return False
+    return True

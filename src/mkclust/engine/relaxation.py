@@ -1,0 +1,287 @@
+"""The relaxed k-means problem of one kernel: its leading eigenvectors, by thin products alone."""
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mkclust.linalg import (
+    empty,
+    namespace,
+    noise,
+    orthonormalize,
+    side_by_side,
+    to_device,
+    to_host,
+    top_eigenpairs,
+)
+from mkclust.types import Array, Float
+
+# Iterations without progress after which rounding is taken to have set a limit.
+PATIENCE = 5
+# Blocks of vectors that a Krylov space holds before it is restarted; where eigenvalues lie so
+# close together that it gets nowhere, more of them.
+KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The relaxed k-means clustering of one kernel: its leading eigenvectors.
+
+    Attributes
+    ----------
+    n_clusters : int
+        How many of the eigenvectors make up the partition, k.
+    vectors : array of shape (n_samples, b)
+        Orthonormal; the first k are the partition, the others follow in the spectrum.
+    products : array of shape (n_samples, b)
+        The kernel times the vectors.
+    eigenvalues : ndarray of shape (b,)
+        Falling.
+    error : float
+        By how much the eigenvalue sum may still be too small, judged by the residuals.
+    residuals : array of shape (n_samples, b) or None
+        By how much the vectors miss being eigenvectors, where that was found on the way.
+    """
+
+    n_clusters: int
+    vectors: Array
+    products: Array
+    eigenvalues: Float
+    error: float = 0.0
+    residuals: Array | None = None
+
+    @property
+    def value(self) -> float:
+        """Sum of the k largest eigenvalues."""
+        return float(self.eigenvalues[: self.n_clusters].sum())
+
+    @property
+    def eigengap(self) -> float:
+        """Relative gap between the k-th eigenvalue and the next: J is smooth where it is open."""
+        return self._gap(self.n_clusters)
+
+    @property
+    def cluster_gap(self) -> float:
+        """Relative gap between eigenvalues k - 1 and k, where k centered clusters show."""
+        return self._gap(self.n_clusters - 1)
+
+    def gap_above(self, lower_bound: float) -> float:
+        """Return how far, relatively, the value may lie above a lower bound of its minimum.
+
+        Found below the bound, the value is known to be too small; what its residuals leave open
+        stays an estimate, and counts in full.
+        """
+        distance = max(self.value - lower_bound, 0.0) + self.error
+        return distance / self.value if distance else 0.0  # both may be zero
+
+    def _gap(self, index: int) -> float:
+        """Return the drop after the first ``index`` eigenvalues, NaN where there is none."""
+        if not 0 < index < len(self.eigenvalues):
+            return float("nan")
+        above, below = self.eigenvalues[index - 1 : index + 1]
+        return float((above - below) / above) if above > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A partition that a mixed kernel is drawn towards: ``strength H_0 H_0^T`` is added to it.
+
+    Attributes
+    ----------
+    vectors : array of shape (n_samples, k)
+        The orthonormal H_0.
+    strength : float
+        How much of it is added.
+    """
+
+    vectors: Array
+    strength: float
+
+    def overlap(self, vectors: Array) -> Array:
+        """Return ``H_0^T V``, (k, b)."""
+        return self.vectors.T @ vectors
+
+    def products(self, vectors: Array) -> Array:
+        """Return what the anchor adds to the kernel's products with V, (n, b)."""
+        return self.vectors @ (self.strength * self.overlap(vectors))
+
+    def added_to(self, M: Array) -> Array:
+        """Return a matrix with the anchor added, (n, n)."""
+        return M + self.strength * (self.vectors @ self.vectors.T)
+
+    def offset(self, vectors: Array) -> float:
+        """Return what the anchor adds to the alignment with orthonormal vectors."""
+        return self.strength * sum_of_squares(self.overlap(vectors))
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """A kernel with an anchor added, known by its products."""
+
+    operator: Any
+    anchor: Anchor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.operator.shape
+
+    @property
+    def like(self) -> Array:
+        """An array that says where the vectors live."""
+        return self.anchor.vectors
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply with a thin matrix, (n, b) to (n, b)."""
+        return self.operator @ X + self.anchor.products(X)
+
+    def dense(self) -> Array:
+        """Write the entries out, (n, n)."""
+        return self.anchor.added_to(self.operator.dense())
+
+
+def relax(
+    operator: Any,
+    n_clusters: int,
+    *,
+    tol: float,
+    start: Array | None = None,
+) -> Relaxation:
+    """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
+
+    Parameters
+    ----------
+    operator : Operator
+        The kernel, as something that supports ``@``.
+    n_clusters : int
+        Number of eigenvectors wanted, k.
+    tol : float
+        Relative error allowed in the sum of the k largest eigenvalues.
+    start : array of shape (n_samples, b), default=None
+        Orthonormal vectors to start from, such as those of a similar kernel; what they miss, they
+        may go on missing (`mkclust.engine.proof.relax_from` searches for it).
+
+    Returns
+    -------
+    Relaxation
+    """
+    n = operator.shape[0]
+    width = block_width(n, n_clusters)
+    if width >= n:
+        return relax_whole(operator.dense(), n_clusters)
+    vectors = _complete(operator, start, width)
+    return improve(operator, ritz(operator, vectors, n_clusters), tol)
+
+
+class Progress:
+    """Whether something that should fall still does."""
+
+    def __init__(self) -> None:
+        self.stalled, self.waited = False, 0
+        self._best = np.inf
+
+    def note(self, value: float) -> None:
+        """Take in the next value; a tenth less than at the last progress is progress."""
+        if value < 0.9 * self._best:
+            self._best, self.waited = value, 0
+        else:
+            self.waited += 1
+        self.stalled = self.waited >= PATIENCE
+
+
+def block_width(n: int, n_clusters: int) -> int:
+    """Return how many vectors to iterate together, or n where the whole space is cheaper."""
+    # Guard vectors carry what follows in the spectrum: they speed up the convergence, and they
+    # hold the other partners of a tie.
+    width = n_clusters + max(8, n_clusters // 4)
+    return n if n <= 200 or 5 * width >= n else width
+
+
+def _complete(operator: Any, start: Array | None, width: int) -> Array:
+    """Return orthonormal vectors to start from, as many as wanted."""
+    known = 0 if start is None else start.shape[1]
+    if known < width:
+        drawn = noise((operator.shape[0], width - known), 0, getattr(operator, "like", operator))
+        # Images of random vectors lean towards the leading eigenvectors; where the matrix has too
+        # low a rank for that, the random vectors themselves fill up.
+        for fresh in (operator @ drawn, drawn):
+            new = orthonormalize(fresh, start)
+            start = new if start is None else side_by_side(start, new)
+            if start.shape[1] >= width:
+                break
+    assert start is not None
+    return start[:, :width]
+
+
+def relax_whole(M: Array, n_clusters: int) -> Relaxation:
+    """Solve one kernel by a dense eigendecomposition."""
+    values, vectors = top_eigenpairs(M, min(n_clusters + 1, M.shape[0]))
+    return Relaxation(n_clusters, vectors, M @ vectors, values)
+
+
+def ritz(operator: Any, vectors: Array, n_clusters: int) -> Relaxation:
+    """Return what orthonormal vectors know of the leading eigenvectors of a matrix."""
+    products = operator @ vectors
+    T = to_host(vectors.T @ products)
+    values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
+    turn = to_device(S, vectors)
+    return judged(vectors @ turn, products @ turn, values, n_clusters)
+
+
+def improve(
+    operator: Any,
+    start: Relaxation,
+    tol: float,
+    *,
+    max_products: int = sys.maxsize,
+    n_blocks: int = KRYLOV_BLOCKS,
+) -> Relaxation:
+    """Improve leading eigenvectors by block Krylov steps with one matrix (thick restarts)."""
+    current, (n, width) = start, start.vectors.shape
+    capacity = max(KRYLOV_BLOCKS * width, min(n_blocks * width, n // 4))
+    rows, images = empty((capacity, n), start.vectors), empty((capacity, n), start.vectors)
+    T = np.zeros((capacity, capacity))
+    size, progress = capacity, Progress()
+    while True:
+        progress.note(current.error)
+        if current.error <= tol * current.value or progress.stalled or max_products == 0:
+            return current
+        if size + width > capacity:
+            rows[:width, :], images[:width, :] = current.vectors.T, current.products.T
+            T[:width, :width] = np.diag(current.eigenvalues)
+            size = width
+        new = orthonormalize(current.residuals, rows[:size, :].T)
+        if not new.shape[1]:
+            return current  # an invariant subspace: the residuals are rounding
+        fresh = operator @ new
+        max_products -= 1
+        end = size + new.shape[1]
+        rows[size:end, :], images[size:end, :] = new.T, fresh.T
+        T[:end, size:end] = to_host(rows[:end, :] @ fresh)
+        T[size:end, :size] = T[:size, size:end].T
+        size = end
+        values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width, rows)
+        turn = to_device(S.T, rows)
+        vectors, products = (turn @ rows[:size, :]).T, (turn @ images[:size, :]).T
+        current = judged(vectors, products, values, start.n_clusters)
+
+
+def judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:
+    """Return a relaxation with the error that its residuals leave open."""
+    residuals = products - vectors * to_device(values, vectors)
+    lengths = np.sqrt(to_host(namespace(residuals).sum(residuals * residuals, axis=0)))
+    # An eigenvalue lies within the residual, and within its square over the distance to the part
+    # of the spectrum that the block does not hold, which begins about where the block ends.
+    outside = values[-1] + lengths[-1]
+    lengths = lengths[:n_clusters]
+    distance = np.maximum(values[:n_clusters] - outside, lengths)
+    distance[distance == 0] = 1
+    error = float((lengths**2 / distance).sum())
+    return Relaxation(n_clusters, vectors, products, values, error, residuals)
+
+
+def sum_of_squares(array: Array) -> float:
+    """Return the sum of the squares of all entries."""
+    return float(namespace(array).sum(array * array))

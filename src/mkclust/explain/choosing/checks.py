@@ -1,0 +1,85 @@
+"""What may be asked of a suggestion, and the sentences that refuse the rest."""
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from mkclust.parameters import Count, Number, check_parameter
+from mkclust.types import Float
+
+# With fewer samples than this no test could tell.
+FEWEST_SAMPLES = 20
+# Without a range: up to this number of clusters, of so many samples each at least.
+MOST_CLUSTERS, FEWEST_IN_CLUSTER = 12, 5
+# An example of a range, for messages.
+SUCH_AS = "pass numbers of clusters to try, such as [2, 3, 4]"
+
+
+def check_range(given: Any, n_samples: int, n_used: int) -> list[int]:
+    """Return the numbers of clusters to try, rising, or say which cannot be.
+
+    Parameters
+    ----------
+    given : iterable of int or None
+        What was asked for; None chooses.
+    n_samples, n_used : int
+        How many samples there are, and how many of them are looked at.
+
+    Returns
+    -------
+    list of int
+    """
+    if n_used < FEWEST_SAMPLES:
+        what = f"{n_samples} samples" if n_used == n_samples else f"most_samples={n_used}"
+        raise ValueError(
+            f"{what}: too few to tell clusters from chance, which takes {FEWEST_SAMPLES} at least"
+        )
+    if given is None:
+        return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_IN_CLUSTER) + 1))
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"range={given!r}: {SUCH_AS}")
+    found = list(given)
+    if not found:
+        raise ValueError(f"range is empty: {SUCH_AS}")
+    for k in found:
+        if not isinstance(k, Integral) or isinstance(k, bool):
+            raise ValueError(f"range holds {k!r}, which is no integer: {SUCH_AS}")
+    numbers = sorted({int(k) for k in found})
+    if numbers[0] < 2:
+        raise ValueError(
+            f"range holds {numbers[0]}: pass numbers of at least 2; one cluster, or none, is what "
+            "all of them are compared with"
+        )
+    if numbers[-1] > n_used - 1:
+        advice = "" if n_used == n_samples else ", or raise most_samples"
+        raise ValueError(
+            f"range holds {numbers[-1]}, with {n_used} samples to look at: pass numbers up to "
+            f"{n_used - 1}{advice}"
+        )
+    return numbers
+
+
+def check_draws(n_draws: Any, level: Any) -> None:
+    """Refuse a level that so many draws cannot reach."""
+    check_parameter("level", level, Number(0, 1, open_low=True, open_high=True))
+    check_parameter("n_draws", n_draws, Count())
+    least = int(np.ceil(1 / level - 1e-9)) - 1
+    if n_draws < least:
+        raise ValueError(
+            f"n_draws={n_draws} cannot show a likelihood below {1 / (n_draws + 1):.2g}, and the "
+            f"level is {level:g}: pass n_draws={least} at least"
+        )
+
+
+def check_coefficients(given: Any) -> Float | None:
+    """Return coefficients as an array, or say why they are none."""
+    if given is None:
+        return None
+    found = np.asarray(given, dtype=np.float64)
+    if found.ndim != 1 or not np.isfinite(found).all() or found.min() < 0 or found.sum() <= 0:
+        raise ValueError(
+            f"coefficients={given!r}: pass one number a kernel, not negative and not all zero"
+        )
+    return found

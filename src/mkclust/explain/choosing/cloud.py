@@ -1,0 +1,120 @@
+"""Samples without clusters: one cloud, of the covariance that the samples have."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mkclust.explain.choosing.mixed import Recipe, centered
+from mkclust.samples.forms import as_views
+from mkclust.stack import as_stack
+from mkclust.types import Float
+
+# Directions of less than this share of the longest are rounding.
+RANK_TOLERANCE = 1e-9
+# A squared distance may be off a Euclidean one by this share.
+EUCLIDEAN_TOLERANCE = 1e-6
+# Diagonals of kernels that are one in theory are so to this.
+SAME_DIAGONAL = 1e-6
+
+
+class Cloud:
+    """Draws of samples that have no clusters, but the mean and covariance of given ones.
+
+    All coordinates of all views together keep their covariance exactly, within views and between
+    them; beyond that they are as random as can be, which for many samples means normally
+    distributed. So what is linear in the samples, be it shared by all views, stays; what is not,
+    such as clusters, goes.
+
+    Of precomputed kernels the coordinates are those of their feature space. Of one that could be a
+    Gaussian kernel (of a constant diagonal, positive, and minus its logarithm a squared Euclidean
+    distance) they are those of the space in which it measures distances.
+
+    Parameters
+    ----------
+    X : dict of kernels or views, or table
+        Some samples, in memory.
+    recipe : Recipe
+        How they become one kernel.
+    """
+
+    def __init__(self, X: Any, recipe: Recipe):
+        self._recipe = recipe
+        self._precomputed = isinstance(recipe.kernels, str)
+        if self._precomputed:
+            coordinates, self._gaussian = _coordinates(X, recipe)
+        else:
+            self._one_table = not isinstance(X, Mapping)
+            coordinates = as_views(X)
+        self._names = list(coordinates)
+        self._means = [view.mean(axis=0) for view in coordinates.values()]
+        apart = [view - mean for view, mean in zip(coordinates.values(), self._means, strict=True)]
+        # Of one size, so that no view is taken for the rounding of another.
+        self._sizes = [np.linalg.norm(view) or 1.0 for view in apart]
+        scaled = [view / size for view, size in zip(apart, self._sizes, strict=True)]
+        self._ends = np.cumsum([view.shape[1] for view in scaled])[:-1]
+        _, lengths, axes = np.linalg.svd(np.hstack(scaled), full_matrices=False)
+        kept = lengths > RANK_TOLERANCE * lengths[0]
+        self._axes = lengths[kept][:, None] * axes[kept]
+        self._n_samples = len(apart[0])
+
+    def draw(self, rng: np.random.Generator) -> Float:
+        """Return the mixed kernel of one draw, centered, (n_samples, n_samples).
+
+        Parameters
+        ----------
+        rng : Generator
+            Source of randomness.
+        """
+        rotated = rng.normal(size=(self._n_samples, len(self._axes)))
+        rotated = np.linalg.qr(rotated - rotated.mean(axis=0))[0]
+        parts = np.split(rotated @ self._axes, self._ends, axis=1)
+        views = {
+            name: mean + size * part
+            for name, mean, size, part in zip(
+                self._names, self._means, self._sizes, parts, strict=True
+            )
+        }
+        return self._recipe.mix(self._as_given(views), validate=False)
+
+    def _as_given(self, views: dict[str, Float]) -> Any:
+        """Return drawn coordinates in the form of what was given: kernels, views or a table."""
+        if not self._precomputed:
+            return views[self._names[0]] if self._one_table else views
+        kernels = {}
+        for name, F in views.items():
+            K = F @ F.T
+            if self._gaussian[name]:
+                lengths = np.diag(K)
+                K = np.exp(K - lengths / 2 - lengths[:, None] / 2)
+            kernels[name] = (K + K.T) / 2
+        return kernels
+
+
+def _coordinates(kernels: dict[str, Float], recipe: Recipe) -> tuple[dict[str, Float], dict]:
+    """Return coordinates of the samples for each kernel, and whether it could be Gaussian."""
+    stack: Any = as_stack(
+        kernels,
+        center=recipe.center,
+        normalize=False,
+        psd=recipe.psd,
+        validate=recipe.validate,
+    )
+    found, gaussian = {}, {}
+    for name, given, K in zip(kernels, kernels.values(), stack.entries(), strict=True):
+        inner = _gaussian_inner_products(given)
+        gaussian[name] = inner is not None
+        values, vectors = np.linalg.eigh(K if inner is None else inner)
+        found[name] = vectors * np.sqrt(np.maximum(values, 0))
+    return found, gaussian
+
+
+def _gaussian_inner_products(K: Float) -> Float | None:
+    """Return the inner products of points of which K is the Gaussian kernel, None if of none."""
+    diagonal = np.diag(K)
+    constant = np.ptp(diagonal) <= SAME_DIAGONAL * abs(diagonal[0])
+    if not constant or K.min() <= 0:
+        return None
+    inner = centered(np.log(K / diagonal[0]))
+    values = np.linalg.eigvalsh(inner)
+    return inner if values[0] >= -EUCLIDEAN_TOLERANCE * max(values[-1], 0) else None

@@ -1,0 +1,250 @@
+"""Suggest how many clusters there are, if any."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_range
+from mkclust.explain.choosing.cloud import Cloud
+from mkclust.explain.choosing.mixed import Recipe, centered, shuffled
+from mkclust.explain.choosing.path import Path, follow
+from mkclust.explain.choosing.reading import NumberOfClusters, Strength
+from mkclust.explain.stability import Samples, check_resamples, draw, part_size, seeded
+from mkclust.linalg import on_host
+from mkclust.metrics import adjusted_rand_of_table
+from mkclust.types import Float
+
+# Share of the samples in a resample.
+FRACTION = 0.8
+# Draws without clusters: the first of them tell whether the others are worth while, which they are
+# not where this share of them shows clearer clusters.
+FIRST_DRAWS, HOPELESS = 19, 0.2
+# Tests look at so many samples, or at so many for each cluster.
+TESTED_SAMPLES, TESTED_IN_CLUSTER = 500, 20
+# Likelihoods are shares of draws, and one may be the level but for rounding.
+ROUNDING = 1e-9
+# Ends of what draws without clusters mostly show.
+BAND = (0.025, 0.975)
+
+
+def suggest_n_clusters(
+    X: Any,
+    range: Iterable[int] | None = None,
+    *,
+    kernels: Any = "auto",
+    center: bool = True,
+    normalize: bool = True,
+    psd: Literal["error", "clip", "shift"] = "error",
+    validate: bool = True,
+    coefficients: Any = None,
+    n_resamples: int = 20,
+    n_draws: int = 49,
+    most_samples: int = 2000,
+    level: float = 0.02,
+    random_state: Any = 0,
+) -> NumberOfClusters:
+    r"""Suggest how many clusters there are, by three criteria; one stands for no evidence of any.
+
+    Clusters are looked for in the average of the kernels, centered and scaled as in ``fit``. It
+    does not depend on the number of clusters, as learned weights do, and noise views disturb it
+    less; so one eigendecomposition serves all numbers.
+
+    - *Eigengap.* k clusters of a centered kernel span k - 1 directions: the relative gap between
+      eigenvalues k - 1 and k.
+    - *Silhouette.* How much nearer samples are to the center of their own cluster than to the
+      next one, relatively, for k-means on the k - 1 leading eigenvectors. To be compared between
+      numbers of clusters it has to be compared with what it would be without clusters first: the
+      suggestion is the number with the largest *excess* over one cloud.
+    - *Stability.* The adjusted Rand index between the clusters of all samples and those of a
+      resample, a part of them, on average.
+
+    **Whether there are clusters at all.** The test statistic is the largest standardized
+    silhouette over all numbers, :math:`\max_k (s_k - \bar s_k) / \sigma_k`, with mean and deviation
+    over the data and all draws together. It has to be larger than for (almost) all draws of
+
+    - *one cloud*: random samples of exactly the covariance that the samples have, within views and
+      between them. Views that share a gradual change pass for that.
+    - *shuffled views*, where there are several: each view keeps what it has, but its samples are
+      shuffled for themselves, so that views share nothing.
+
+    With 49 draws the least possible likelihood is 1/50, which is the level: the statistic has to
+    exceed those of all draws. If it does not for either, the suggestion is 1.
+
+    Parameters
+    ----------
+    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+        All that ``fit`` takes.
+    range : iterable of int, default=None
+        Numbers of clusters to try, from 2 to n - 1; None tries 2 to 12, and less for fewer than
+        sixty samples.
+    kernels, center, normalize, psd, validate
+        As in every estimator.
+    coefficients : array-like of shape (n_kernels,), default=None
+        Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes the
+        average.
+    n_resamples : int, default=20
+        Number of resamples, of four fifths of the samples each.
+    n_draws : int, default=49
+        Number of draws without clusters; fewer are drawn where the first show that there is no
+        evidence.
+    most_samples : int, default=2000
+        Number of samples to use, drawn at random from more. The tests look at 500 of them, or 20
+        for each cluster.
+    level : float, default=0.02
+        How likely chance may be to look as clear.
+    random_state : int, RandomState instance or None, default=0
+        Seed of samples, resamples and draws.
+
+    Returns
+    -------
+    NumberOfClusters
+
+    Notes
+    -----
+    What is compared with one cloud is compared with a normally distributed one. Of a *single* view,
+    other shapes pass for clusters: skewed columns (take logarithms first) and, less often, evenly
+    filled ranges. Of several views that share nothing, no shape does. Clusters that only one of
+    several views has are no evidence here; the reading says so where it looks like that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.explain.choosing import suggest_n_clusters
+    >>> rng = np.random.default_rng(0)
+    >>> places = rng.normal(size=(4, 6))[np.arange(120) % 4]
+    >>> views = [3 * places + rng.normal(size=(120, 6)), 3 * places + rng.normal(size=(120, 6))]
+    >>> found = suggest_n_clusters(views, [2, 3, 4, 5, 6])
+    >>> found.n_clusters, found.strength.word
+    (4, 'strong')
+    >>> noise = [rng.normal(size=(120, 6)), rng.normal(size=(120, 6))]
+    >>> print(suggest_n_clusters(noise, [2, 3, 4]))  # doctest: +ELLIPSIS
+    No evidence of clusters
+    ...
+    """
+    check_resamples(n_resamples, FRACTION, most_samples)
+    check_draws(n_draws, level)
+    source = Samples(X, kernels)
+    n_used = min(source.n_samples, most_samples)
+    k_values = check_range(range, source.n_samples, n_used)
+    mix = check_coefficients(coefficients)
+    recipe = Recipe(source.kernels, center, normalize, psd, validate, mix)
+    rng = seeded(random_state)
+    used = draw(rng, source.n_samples, n_used)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        part = _on_host(source.take(used))
+        K = recipe.mix(part)
+        path = follow(K, k_values)
+        n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * k_values[-1]))
+        tested, own = part, path
+        if n_tested < n_used:
+            tested = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
+            own = follow(recipe.mix(tested), k_values)
+        cloud = Cloud(tested, recipe)
+        clouds, p_cloud = _test(own, lambda: cloud.draw(rng), k_values, n_draws)
+        n_views = len(tested) if source.kind != "table" else 1
+        p_shuffled, others = float("nan"), clouds
+        if n_views > 1:
+            mixes = recipe.mixes(tested, n_views)
+            # Without a chance to matter, the first draws are enough to show what shuffling does.
+            count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
+            others, p_shuffled = _test(own, lambda: shuffled(mixes, rng), k_values, count)
+        expected = _silhouettes(clouds).mean(axis=0)
+        stabilities, named = _resample(K, path, k_values, expected, n_resamples, rng)
+    # Of one view nothing can be shuffled, and its likelihood is not a number.
+    evident = p_cloud <= level + ROUNDING and not p_shuffled > level + ROUNDING
+    best = int(np.argmax(path.silhouettes - expected))
+    share = float(np.mean(named == best))
+    return NumberOfClusters(
+        n_clusters=k_values[best] if evident else 1,
+        strength=Strength.of(share) if evident else Strength("none", 0.0),
+        k_values=np.array(k_values),
+        eigengaps=path.eigengaps,
+        silhouettes=path.silhouettes,
+        stabilities=stabilities,
+        expected_silhouettes=expected,
+        null_silhouettes=np.quantile(_silhouettes(clouds), BAND, axis=0),
+        null_eigengaps=np.quantile([path.eigengaps for path in others], BAND, axis=0),
+        p_cloud=p_cloud,
+        p_shuffled=p_shuffled,
+        level=float(level),
+        n_samples=source.n_samples,
+        n_used=n_used,
+        n_tested=n_tested,
+    )
+
+
+def _on_host(part: Any) -> Any:
+    """Return some samples as NumPy's: what is done with them takes many small steps."""
+    if isinstance(part, dict):
+        return {name: on_host(matrix) for name, matrix in part.items()}
+    return on_host(part)
+
+
+def _test(
+    own: Path, draw_kernel: Any, k_values: Sequence[int], n_draws: int
+) -> tuple[list[Path], float]:
+    """Return draws without clusters, and how likely they are to look as clear as the data."""
+    draws: list[Path] = []
+    for count in (min(FIRST_DRAWS, n_draws), n_draws):
+        draws += [follow(draw_kernel(), k_values) for _ in range(count - len(draws))]
+        likelihood = chance(own.silhouettes, _silhouettes(draws))
+        if likelihood > HOPELESS:
+            break
+    return draws, likelihood
+
+
+def chance(own: Float, drawn: Float) -> float:
+    """Return how likely draws are to stand out somewhere as far as the data do.
+
+    All are standardized together, so that the data are treated as any of the draws.
+
+    Parameters
+    ----------
+    own : ndarray of shape (s,)
+        A criterion of the data.
+    drawn : ndarray of shape (n_draws, s)
+        The same of draws without clusters.
+
+    Returns
+    -------
+    float
+        Between 1 / (n_draws + 1) and 1.
+    """
+    everything = np.vstack([own, drawn])
+    deviations = everything.std(axis=0)
+    standardized = (everything - everything.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
+    largest = standardized.max(axis=1)
+    return float(np.mean(largest >= largest[0]))
+
+
+def _resample(
+    K: Float,
+    path: Path,
+    k_values: Sequence[int],
+    expected: Float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> tuple[Float, np.ndarray]:
+    """Return how far clusters of resamples agree, (s,), and which number each resample names."""
+    n = len(K)
+    size = part_size(n, FRACTION, n)
+    known = [k for k in k_values if k < size]
+    agreements = np.full((n_resamples, len(k_values)), np.nan)
+    named = np.full(n_resamples, -1)
+    for index in range(n_resamples if known else 0):
+        part = draw(rng, n, size)
+        found = follow(centered(K[np.ix_(part, part)]), known, path.vectors[part])
+        for place, (k, labels) in enumerate(zip(known, found.labels, strict=True)):
+            table = np.zeros((k, k), dtype=np.int64)
+            np.add.at(table, (path.labels[place][part], labels), 1)
+            agreements[index, place] = adjusted_rand_of_table(table)
+        named[index] = np.argmax(found.silhouettes - expected[: len(known)])
+    return agreements.mean(axis=0), named
+
+
+def _silhouettes(draws: Sequence[Path]) -> Float:
+    """Return the silhouettes of draws, (n_draws, s)."""
+    return np.array([path.silhouettes for path in draws])

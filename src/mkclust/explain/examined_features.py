@@ -1,0 +1,254 @@
+"""The kernels of a fitted model, known by approximating features: what they answer.
+
+With features F of a kernel, their column means and the small matrix F^T F, summed over blocks of
+samples, tell its spectrum, its products with the other kernels, and all that shuffling the samples
+would do to these. So nothing as long as the samples is made but labels, and these stay where the
+samples are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+
+from mkclust.engine.relaxation import Relaxation
+from mkclust.explain.noise import SummedDiagonals, has_clusters, most_clusters
+from mkclust.linalg import astype, namespace, to_device, to_host
+from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.out_of_sample import inverse
+from mkclust.methods.training import in_order_of_fit
+from mkclust.samples.blocks import Blocks, check_finite
+from mkclust.samples.checks import is_dask
+from mkclust.samples.opening import as_blocks
+from mkclust.stack.discretize import discretize
+from mkclust.stack.low_rank import COMPARED_SAMPLES
+from mkclust.stack.mapped import Features, draw
+from mkclust.types import Array, Float
+
+
+class ExaminedFeatures:
+    """The approximated kernels that a model was fitted on, by the feature maps that it learned.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        Fitted on two views or more, with an approximation.
+    X : list or dict of views
+        What it was fitted on: arrays, files read by rows, or dask arrays.
+    seed : int
+        Seed of k-means.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of samples, n.
+    own : sequence of Relaxation
+        What each kernel shows alone, as the model sees it; vectors are columns of coefficients
+        of the features.
+    gram, diagonals : ndarray of shape (m, m), SummedDiagonals
+        Products of the centered kernels, and their diagonals.
+    """
+
+    def __init__(self, model: MultipleKernelClusterer, X: Any, seed: int):
+        self._model, self._seed = model, seed
+        self._views = _known_views(model, X)
+        features: Features = model._features[0]
+        self._features, n = features, len(model.labels_)
+        sums = _sums(as_blocks(self._views), features)
+        means = sums / n
+        self._ends = np.cumsum([0, *_widths(features, self._views)])
+        ends = self._ends
+        # Longer than the name of any view, and so another one.
+        partition = f"partition of {list(self._views)}"
+
+        def look(block: dict[str, np.ndarray], _: int) -> tuple:
+            views = {name: rows for name, rows in block.items() if name != partition}
+            H, xp = astype(block[partition], "float64"), namespace(block[partition])
+            F = xp.concat([astype(part, "float64") for part in features.of(views)], axis=1)
+            Z = F - to_device(means, F)
+            squared = Z * Z
+            lengths = [xp.sum(squared[:, a:b], axis=1) for a, b in pairwise(ends.tolist())]
+            diagonals = xp.stack(lengths, axis=1)
+            return Z.T @ Z, F.T @ H, xp.sum(diagonals, axis=0), diagonals.T @ diagonals
+
+        H = model.embedding_
+        if not is_dask(H):
+            H = to_device(H, next(iter(self._views.values())))  # it may be of another place
+        together = as_blocks(self._views | {partition: H})
+        centered, self._toward, totals, squares = map(to_host, together.total(look))
+        self.n_samples = n
+        self.diagonals = SummedDiagonals(totals, squares, n)
+        self._centered = (centered + centered.T) / 2
+        self._products = self._centered + n * np.outer(means, means)
+        m, C = len(self._views), self._centered
+        parts = [self._part(p) for p in range(m)]
+        self.gram = np.array([[np.sum(C[a, b] ** 2) for b in parts] for a in parts])
+        self.own = [relax_features(self._products[a, a], model.n_clusters) for a in parts]
+
+    def captured(self) -> Float:
+        """Return what the model's partition captures of each kernel, ``Tr(H^T K_p H)``."""
+        parts = map(self._part, range(len(self.own)))
+        return np.array([np.sum(self._toward[part] ** 2) for part in parts])
+
+    def structure(self) -> tuple[Sequence[Relaxation], Float]:
+        """Return what each kernel shows, centered in any case, and the traces."""
+        parts = [self._part(p) for p in range(len(self.own))]
+        if self._model.center:
+            return self.own, np.array([np.trace(self._products[a, a]) for a in parts])
+        k = self._model.n_clusters
+        return [relax_features(self._centered[a, a], k) for a in parts], self.diagonals.totals()
+
+    def labels(self, p: int) -> Array:
+        """Return the clusters of one kernel alone."""
+        found, k = self.own[p], self._model.n_clusters
+        features, matrix = self._features_of([p]), _orthonormal(found, k)
+        blocks = as_blocks(self._only([p]))
+        rows = blocks.map(lambda block, _: features.project(block, matrix))
+        return discretize(rows, k, n_init=self._model.n_init, random_state=self._seed)[0]
+
+    def labels_without(self, p: int) -> Array | None:
+        """Return the clusters of the model fitted without one kernel, None where it finds none.
+
+        The other kernels keep the features that they have: what changes is not their landmarks.
+        """
+        rest = [q for q in range(len(self.own)) if q != p]
+        known = _KnownMaps([self._features.maps[q] for q in rest])
+        refitted = clone(self._model).set_params(approximation=known, random_state=self._seed)
+        if len(rest) == 1 and "anchor" in refitted.get_params():
+            refitted.set_params(anchor=0)  # one kernel has no weights, and so nothing to anchor
+        try:
+            return refitted.fit(self._only(rest)).labels_
+        except ValueError:  # the other kernels may tell too few samples apart
+            return None
+
+    def has_clusters(self, p: int) -> bool:
+        """Return whether one kernel has clear clusters, judged by samples that stand for all."""
+        most = most_clusters(self._model.n_clusters, self.n_samples)
+        # Scaling to unit length would push the samples of few dimensions apart.
+        features = replace(self._features_of([p]), floors=None)
+        blocks = as_blocks(self._only([p]))
+        mean = _sums(blocks, features) / self.n_samples
+
+        def products(block: dict[str, np.ndarray], _: int) -> Float:
+            F = features.of(block)[0]
+            Z = astype(F, "float64") - to_device(mean, F)
+            return Z.T @ Z
+
+        found = relax_features(to_host(blocks.total(products)), most)
+        points = to_host(features.project(_sample(blocks), _orthonormal(found, most)), None)
+        return has_clusters(found.eigenvalues[:most], points)
+
+    def _part(self, p: int) -> Any:
+        """Return which features belong to one kernel."""
+        return slice(self._ends[p], self._ends[p + 1])
+
+    def _only(self, indices: Sequence[int]) -> dict[str, Any]:
+        """Return some of the views."""
+        names = list(self._views)
+        return {names[p]: self._views[names[p]] for p in indices}
+
+    def _features_of(self, indices: Sequence[int]) -> Features:
+        """Return the features of some of the kernels, as the model sees them."""
+        known = self._features
+        return Features(
+            [known.maps[p] for p in indices],
+            None if known.means is None else [known.means[p] for p in indices],
+            None if known.floors is None else [known.floors[p] for p in indices],
+        )
+
+
+class _KnownMaps(TransformerMixin, BaseEstimator):
+    """Feature maps that were learned before: a clone is the next of them, and learns nothing.
+
+    So a model that clones its approximation for one view after another takes them as they are.
+    """
+
+    def __init__(self, maps: Sequence[Any]):
+        self.maps = maps
+        self._coming = iter(maps)
+
+    def __sklearn_clone__(self) -> "_KnownMaps":
+        return _KnownMaps([next(self._coming)])
+
+    def fit(self, X: Any, y: Any = None) -> "_KnownMaps":
+        """Learn nothing."""
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the features of rows."""
+        return self.maps[0].transform(X)
+
+
+def relax_features(products: Float, n_clusters: int) -> Relaxation:
+    """Solve the relaxed k-means problem of ``F F^T`` by ``F^T F``, which has its spectrum.
+
+    Parameters
+    ----------
+    products : ndarray of shape (n_features, n_features)
+        The products of the features.
+    n_clusters : int
+        Number of eigenvalues wanted, k.
+
+    Returns
+    -------
+    Relaxation
+        Of k + 1 eigenvalues, zeros where there are fewer features.
+    """
+    values, V = np.linalg.eigh(products)
+    values, V = values[::-1][: n_clusters + 1], V[:, ::-1][:, : n_clusters + 1]
+    eigenvalues = np.zeros(n_clusters + 1)
+    eigenvalues[: len(values)] = values
+    return Relaxation(n_clusters, V, V * values, eigenvalues)
+
+
+def _orthonormal(found: Relaxation, count: int) -> Float:
+    """Return what the features are multiplied with for orthonormal eigenvectors over the samples.
+
+    Where the kernel has a lower rank, the coordinate is zero.
+    """
+    V = found.vectors[:, :count]
+    values = found.eigenvalues[: V.shape[1]]
+    return V * np.sqrt(inverse(values, len(V), float(np.finfo(np.float64).eps)))
+
+
+def _sums(blocks: Blocks, features: Features) -> Float:
+    """Return the sums of all features, side by side, having looked for entries not finite."""
+
+    def look(block: dict[str, np.ndarray], start: int) -> Float:
+        check_finite(block, start)
+        found = features.of(block)
+        xp = namespace(*found)
+        return xp.concat([xp.sum(F, axis=0, dtype=xp.float64) for F in found])
+
+    return to_host(blocks.total(look))
+
+
+def _sample(blocks: Blocks) -> dict[str, np.ndarray]:
+    """Return samples that stand for all, the same every time."""
+    return blocks.take(draw(blocks.n_samples, COMPARED_SAMPLES))
+
+
+def _widths(features: Features, views: Mapping[str, Any]) -> list[int]:
+    """Return the number of features of each view."""
+    row = as_blocks(views).take(np.arange(1))
+    return [F.shape[1] for F in features.of(row)]
+
+
+def _known_views(model: MultipleKernelClusterer, X: Any) -> dict[str, Any]:
+    """Return the views in the order of the fit, refusing others than those of the fit."""
+    views = model._known_views(in_order_of_fit(model, X))
+    blocks = as_blocks(views)
+    if blocks.n_samples != len(model.labels_):
+        raise ValueError(
+            f"X has {blocks.n_samples} samples, the model was fitted on {len(model.labels_)}"
+        )
+    given, fitted = (is_dask(array) for array in (next(iter(views.values())), model.labels_))
+    if given != fitted:
+        kinds = [f"{'dask ' * lazy}arrays" for lazy in (given, fitted)]
+        raise ValueError(
+            f"X holds {kinds[0]}, the model was fitted on {kinds[1]}: pass what it was fitted on"
+        )
+    return views

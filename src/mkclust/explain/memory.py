@@ -1,0 +1,305 @@
+"""How much memory each road to the clusters takes, in formulas, before any of it is taken.
+
+The terms of exact kernels are in `mkclust.linalg.memory_terms`, those of features here. They count what is
+held at the same time at the worst moment of a fit, and were compared with the peak of the resident
+memory of fits in processes of their own (``benchmarks/memory.py``).
+"""
+
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from mkclust.linalg.memory import available_bytes, in_units
+from mkclust.linalg.memory_terms import (
+    FEATURE_MEDIAN_ROWS,
+    MEDIAN_ROWS,
+    OF_ENTRIES,
+    OVERHEAD,
+    PARTITIONS_HELD,
+    Fit,
+    Terms,
+    compressed_bytes,
+    exact_terms,
+    median_bytes,
+    total,
+)
+
+# What is read or drawn at a time; the tests keep these at what the rooms that do it say.
+LOCAL_BYTES, LOCAL_LEAST, LOCAL_MOST = 4 << 20, 256, 8192
+KEPT_BYTES, KEPT_ROWS = 128 << 20, 2048
+FIT_SAMPLES, SAMPLES_A_LANDMARK, COMPARED_SAMPLES = 20_000, 10, 10_000
+KMEANS_ROWS, KMEANS_SAMPLE = 100_000, 50_000
+PARTIAL_SUMS = 4
+
+# Every pass of exact kernels takes their square: of more samples than this, hours in all.
+MOST_ON_THE_FLY = 50_000
+
+# From exact to approximate: what happens to the kernels, and what to write.
+ROADS = {
+    "dense": ("kernels held", "kernels='auto'"),
+    "on-the-fly": ("kernels computed when asked for", "kernels='on-the-fly'"),
+    "streamed": ("kernels read from files", "np.load('kernels.npy', mmap_mode='r') as the input"),
+    "features": ("approximation, one process", "approximation=Nystroem(...)"),
+    "dask client": ("approximation on a cluster", "approximation=Nystroem(...) and dask arrays"),
+    "dask worker": ("... and each of its workers", ""),
+    "precomputed": ("kernels of yours, beside them", ""),
+}
+# What is no road of its own to choose: a part of another, or what is there already.
+NOT_CHOSEN = ("dask worker", "precomputed")
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """What each road needs beside the data; ``print`` shows it as a table.
+
+    Attributes
+    ----------
+    n_samples, n_kernels, n_clusters : int
+        What it was made for.
+    terms : dict of str to dict of str to int
+        What makes up the worst moment of each road: bytes by name. Roads, from exact to
+        approximate: "dense", "on-the-fly", "streamed", "features", "dask client" and "dask worker",
+        the last three for methods that take features; and "precomputed", what kernels in memory
+        need beside them.
+    available : int or None
+        Bytes that this machine had when it was made; None where that is not known.
+    """
+
+    n_samples: int
+    n_kernels: int
+    n_clusters: int
+    terms: dict[str, Terms] = field(repr=False)
+    available: int | None
+
+    @property
+    def n_bytes(self) -> dict[str, int]:
+        """Bytes by road: the sums of the terms."""
+        return {road: total(terms) for road, terms in self.terms.items()}
+
+    def road(self, available: int | None = None) -> str | None:
+        """Return the first road that fits, from exact to approximate.
+
+        Beyond 50,000 samples, kernels on the fly or in files would take hours: features do not.
+
+        Parameters
+        ----------
+        available : int or None, default=None
+            Bytes there are; None takes those of this machine. Where nobody knows, all roads fit.
+
+        Returns
+        -------
+        str or None
+            A name of ``n_bytes``; None where not even the client of a cluster fits.
+        """
+        there = self.available if available is None else available
+        slow = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()
+        steps = {name: n for name, n in self.n_bytes.items() if name not in (*NOT_CHOSEN, *slow)}
+        return next((name for name, n in steps.items() if there is None or n <= there), None)
+
+    def __str__(self) -> str:
+        """Return a table of the roads, and the one to take."""
+        lines = [
+            f"{self.n_kernels} kernels of {self.n_samples:,} samples, {self.n_clusters} clusters: "
+            "memory beside the data"
+        ]
+        for name, n_bytes in self.n_bytes.items():
+            lines.append(f"  {name:<12} {ROADS[name][0]:<32} {in_units(n_bytes):>12}")
+        road = self.road()
+        take = "none of these fits" if road is None else f"take {road}: {ROADS[road][1]}"
+        if self.available is None:
+            return "\n".join([*lines, "How much there is, nobody knows here."])
+        return "\n".join([*lines, f"There are {in_units(self.available)}; {take}."])
+
+
+def estimate_memory(
+    n_samples: int,
+    n_kernels: int,
+    *,
+    n_clusters: int = 8,
+    n_features: int = 100,
+    n_components: int = 100,
+    n_views: int | None = None,
+    dtype: Any = "float64",
+    method: str = "simplemkkm",
+    chunk_rows: int = 100_000,
+    n_workers: int = 4,
+) -> MemoryEstimate:
+    """Estimate how much memory each road to the clusters takes, beside the data themselves.
+
+    The figures are meant as upper ones, and a fit is refused by the same ones where they exceed
+    what is there. Apart from a constant of 20 MB they were at most about 1.5 times the peaks
+    that were measured.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of samples, n.
+    n_kernels : int
+        Number of kernels, m.
+    n_clusters : int, default=8
+        Number of clusters, k.
+    n_features : int, default=100
+        Number of columns over all views.
+    n_components : int, default=100
+        Number of features that stand for one view's kernel.
+    n_views : int or None, default=None
+        Number of views, each of which features make one kernel of; None: as many as kernels.
+    dtype : {"float64", "float32"}, default="float64"
+        Number type of the views or kernels.
+    method : str, default="simplemkkm"
+        A name in `mkclust.METHODS`.
+    chunk_rows : int, default=100_000
+        With dask: samples in one chunk.
+    n_workers : int, default=4
+        With dask: workers of one thread each, which share the results for all samples.
+
+    Returns
+    -------
+    MemoryEstimate
+
+    Examples
+    --------
+    >>> from mkclust.explain.memory import estimate_memory
+    >>> estimate = estimate_memory(50_000, 12, n_views=1)
+    >>> print(estimate)
+    12 kernels of 50,000 samples, 8 clusters: memory beside the data
+      dense        kernels held                        242.9 GiB
+      ...
+    >>> estimate.road(available=16 * 2**30)
+    'on-the-fly'
+
+    Many clusters ask for eigendecompositions at full size, which is what takes most then:
+
+    >>> max(terms := estimate_memory(5_000, 3, n_clusters=1_000).terms["dense"], key=terms.get)
+    'eigendecomposition'
+    """
+    counts = {
+        "n_samples": n_samples,
+        "n_kernels": n_kernels,
+        "n_clusters": n_clusters,
+        "n_features": n_features,
+        "n_components": n_components,
+        "n_views": n_kernels if n_views is None else n_views,
+        "chunk_rows": chunk_rows,
+        "n_workers": n_workers,
+    }
+    for name, value in counts.items():
+        whole = isinstance(value, Real) and not isinstance(value, bool) and value == value // 1
+        if not whole or value < 1:
+            raise ValueError(f"{name}={value!r}: pass a whole number of at least 1")
+    if dtype not in ("float32", "float64", np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r}: kernels are computed in float32 or float64, pass one")
+    if method not in PARTITIONS_HELD:
+        raise ValueError(f"method={method!r}: choose one of {', '.join(PARTITIONS_HELD)}")
+    n, m, k, d, components, views, chunk_rows, n_workers = map(int, counts.values())
+    item = np.dtype(dtype).itemsize
+    exact = ("dense", "on-the-fly", "streamed")
+    terms = {
+        road: exact_terms(road, n, m, k, itemsize=item, method=method, n_features=d, n_views=views)
+        for road in (*exact, "precomputed")
+    }
+    if method not in OF_ENTRIES:
+        features = _Features(n, k, d, views, components, item, method)
+        terms["features"] = features.here()
+        terms["dask client"] = features.client()
+        terms["dask worker"] = features.worker(min(chunk_rows, n), n_workers)
+        terms["precomputed"] = terms.pop("precomputed")  # last
+    return MemoryEstimate(n, m, k, terms, available_bytes())
+
+
+@dataclass(frozen=True)
+class _Features:
+    """The sizes that decide what features take that stand for kernels."""
+
+    n: int
+    k: int
+    d: int
+    views: int
+    components: int
+    item: int
+    method: str
+
+    @property
+    def columns(self) -> int:
+        """Number of features of all views."""
+        return self.views * self.components
+
+    @property
+    def kept(self) -> int:
+        """What the features of all samples take, where they are kept from the first pass on."""
+        size = self.n * self.columns * self.item
+        return size if size <= KEPT_BYTES else 0
+
+    def here(self) -> Terms:
+        """Return what one process takes at its worst moment."""
+        n, k, d, columns, item = self.n, self.k, self.d, self.columns, self.item
+        height = min(n, int(np.clip(LOCAL_BYTES // (8 * d), LOCAL_LEAST, LOCAL_MOST)))
+        lower = min(height, KEPT_ROWS) if self.kept else height
+        kept, (learning, compressing, solving) = {"features kept": self.kept}, self._moments()
+        drawn = {"samples drawn to learn from": self._drawn}
+        moments = [
+            learning,
+            {**compressing, **kept},
+            {**drawn, **kept, "features being made": height * columns * 3 * item // 2},
+            {
+                **drawn,
+                **kept,
+                "sums of products": 24 * columns**2,
+                # Centered and scaled, and all of them side by side.
+                "features summed up": lower * (2 * d * item + columns * (5 * item // 2 + 8)),
+            },
+            # The partition, what k-means sees of it and of the baseline; the first is copied.
+            {**solving, **kept, "partition over all samples": n * (4 * k * item + 16)},
+        ]
+        return max(moments, key=total) | {"overhead": OVERHEAD}
+
+    def client(self) -> Terms:
+        """Return what the client of a cluster takes at its worst moment."""
+        return max(self._moments(), key=total) | {"overhead": OVERHEAD}
+
+    def worker(self, chunk_rows: int, n_workers: int) -> Terms:
+        """Return what each worker of a cluster takes."""
+        made = min(chunk_rows, LOCAL_MOST) * self.columns
+        return {
+            "chunk of the views": chunk_rows * self.d * self.item,
+            "features of some of its rows": made * (3 * self.item // 2 + 8),
+            "sums of products": (PARTIAL_SUMS + 1) * 8 * self.columns**2,
+            "share of the partition": self.n * (4 * self.k * self.item + 16) // n_workers,
+            "overhead": OVERHEAD,
+        }
+
+    @property
+    def _learned_from(self) -> int:
+        """Number of samples that feature maps learn from."""
+        return min(self.n, max(FIT_SAMPLES, SAMPLES_A_LANDMARK * self.components))
+
+    @property
+    def _drawn(self) -> int:
+        """What the samples take that feature maps learn from."""
+        return self.item * self.d * self._learned_from
+
+    def _moments(self) -> tuple[Terms, Terms, Terms]:
+        """Return what is held while features are learned, compressed, and solved."""
+        n, k, d, views, columns = self.n, self.k, self.d, self.views, self.columns
+        drawn = {"samples drawn to learn from": self._drawn}
+        compared = {"samples compared": self.item * d * min(n, COMPARED_SAMPLES)}
+        median = median_bytes(n if n <= MEDIAN_ROWS else FEATURE_MEDIAN_ROWS)
+        # A view from its origin while its median is sought.
+        moved = 8 * self._learned_from * -(-d // views)
+        learning = max(
+            {**drawn, "view moved to its origin": moved, "median distance": median},
+            {**drawn, **compared},
+            key=total,
+        )
+        small = {"products of features": compressed_bytes(columns, views)}
+        inside = Fit(columns, views, min(k, columns), method=self.method).worst()
+        seen = min(n, KMEANS_ROWS) if n <= KMEANS_ROWS else KMEANS_SAMPLE
+        solving = {
+            **compared,
+            **inside,
+            "from features to coordinates": 8 * columns**2,
+            "k-means": 4 * self.item * k * seen,
+        }
+        return learning, {**drawn, **compared, **small}, solving

@@ -1,0 +1,153 @@
+"""What was done, in a paragraph to paste into a paper, with its references."""
+
+from typing import Any
+
+import numpy as np
+
+from mkclust.methods import AverageKKM, MultipleKernelClusterer
+from mkclust.methods.base import COMMON
+from mkclust.version import __version__
+from mkclust.web.words import counted, listed
+
+QUOTES = "'\""
+
+
+def methods_paragraph(
+    model: Any, n_samples: int, versions: dict[str, str], resamples: str = ""
+) -> list[str]:
+    """Return what was done in words, and the references below it.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        A fitted estimator.
+    n_samples : int
+        Number of samples, n.
+    versions : dict of str to str
+        Software by name.
+    resamples : str, default=""
+        How stability was found out, as a sentence.
+
+    Returns
+    -------
+    list of str
+        The paragraph, then one entry a reference.
+    """
+    name = type(model).__name__
+    k, m = model.n_clusters, len(model.kernel_names_)
+    kernels = f"the {m} kernels" if m > 1 else "the kernel"
+    papers = list(model.REFERENCES)
+    software = f"The mkclust developers. mkclust, version {__version__}. Software."
+    cited = versions | {"mkclust": f"{__version__} [{len(papers) + 1}]"}
+    marks = f" [{', '.join(map(str, range(1, len(papers) + 1)))}]" if papers else ""
+    does = f", {model.SUMMARY}" if model.SUMMARY else ""
+    sentences = [
+        f"We clustered {counted(n_samples, 'sample')} into {counted(k, 'cluster')} by multiple "
+        f"kernel clustering. {_kernels(model)} {_standardized(model)}",
+        f"We combined {kernels} by {name}{marks}{does}{_settings(model)}.",
+        _solved(model),
+        f"Clusters were read off by k-means with {counted(model.n_init, 'start')} on the rows of "
+        f"the relaxed partition, scaled to unit length ({_seed(model)}).",
+        resamples,
+        "Computations were done with "
+        + listed([f"{used} {version}" for used, version in cited.items()], 8)
+        + ".",
+    ]
+    entries = [f"[{number}] {entry}" for number, entry in enumerate([*papers, software], start=1)]
+    return [" ".join(text for text in sentences if text), *entries]
+
+
+def _kernels(model: Any) -> str:
+    """Say where the kernels came from."""
+    names = model.kernel_names_
+    m = len(names)
+    if hasattr(model, "approximation_error_"):
+        kind, count = _approximation(model.approximation), len(names)
+        what = f"{counted(count, 'view')} ({listed(names)})"
+        return f"The similarities within {what} were those of {kind}."
+    if not hasattr(model, "bank_"):
+        return f"{counted(m, 'kernel')} {'was' if m == 1 else 'were'} given ({listed(names)})."
+    bank, views = model.bank_, list(model.bank_.views_)
+    parts = []
+    if len(bank.widths):
+        widths = listed([f"{width:g}" for width in bank.widths], 10)
+        times = "" if tuple(bank.widths) == (1.0,) else f"{widths} times "
+        parts.append(f"Gaussian, {times}the median distance between two samples as width")
+    if len(bank.polynomials):
+        degrees = listed([f"({a:g} + x'y)^{b:g}" for a, b in bank.polynomials], 10)
+        parts.append(f"polynomial, {degrees} with x'y in units of the mean squared norm")
+    if bank.linear is not None:
+        parts.append("cosine" if bank.linear == "cosine" else "linear")
+    source = "the table" if views == ["table"] else f"{counted(len(views), 'view')}"
+    named = "" if views == ["table"] else f" ({listed(views)})"
+    return f"From {source}{named} we computed {counted(m, 'kernel')}: {'; '.join(parts)}."
+
+
+def _approximation(map_: Any) -> str:
+    """Say which features stood for the kernels."""
+    count = getattr(map_, "n_components", None)
+    number = f"{count} " if isinstance(count, int) else ""
+    if type(map_).__name__ == "Nystroem":
+        return f"Nyström features, {number}landmarks a view, in place of full kernels"
+    return f"{number}features a view by {type(map_).__name__}, in place of full kernels"
+
+
+def _standardized(model: Any) -> str:
+    """Say how the kernels were standardized."""
+    done = []
+    if model.center:
+        done.append("centered in its feature space")
+    if model.normalize:
+        done.append("scaled to a unit diagonal")
+    return f"Each kernel was {' and '.join(done)}." if done else ""
+
+
+def _settings(model: Any) -> str:
+    """Return the method's own parameters, in brackets."""
+    given = model.get_params(deep=False)
+    shared = {*MultipleKernelClusterer().get_params(deep=False), *COMMON}
+    if hasattr(model, "anchor_"):  # what was used tells more than what was asked for
+        shared.add("anchor")
+    own = [
+        f"{name} = {parameter_text(value).strip(QUOTES)}"
+        for name, value in given.items()
+        if name not in shared
+    ]
+    if getattr(model, "anchor_", 0):
+        own.append(f"anchor = {model.anchor_:g}")
+    return f" ({', '.join(own)})" if own else ""
+
+
+def _solved(model: Any) -> str:
+    """Say how far the solver got."""
+    steps = counted(int(model.n_iter_), "iteration")
+    if hasattr(model, "duality_gap_"):
+        kind = "approximated, relaxed" if hasattr(model, "approximation_error_") else "relaxed"
+        return (
+            f"The {kind} problem was solved to a certified relative gap of "
+            f"{model.duality_gap_:.1e} ({model.certificate_}) in {steps}."
+        )
+    if type(model) is AverageKKM:
+        return ""
+    end = "converged after" if model.converged_ else "was stopped, not converged, after"
+    return f"The method {end} {steps}."
+
+
+def _seed(model: Any) -> str:
+    """Say which seed k-means had."""
+    seed = model.random_state
+    return "no fixed seed" if seed is None else f"random seed {seed_text(seed)}"
+
+
+def parameter_text(value: Any) -> str:
+    """Return a parameter as it was given; what has no readable form by its type or name."""
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return seed_text(value)
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    return getattr(value, "__qualname__", None) or repr(value)
+
+
+def seed_text(seed: Any) -> str:
+    """Return a seed; a generator, whose state nobody can read, by its name."""
+    return str(seed) if isinstance(seed, int) else f"from a {type(seed).__name__}"

@@ -1,0 +1,145 @@
+"""The page of a fit, put together and written."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mkclust.explain.page import clusters, opening, sections
+from mkclust.explain.page.findings import find
+from mkclust.web import cautions, document, paragraph, plotting_script
+from mkclust.web.files import write_whole
+
+
+def fit_page(
+    model: Any,
+    X: Any,
+    *,
+    y: Any = None,
+    ids: Any = None,
+    title: str | None = None,
+    warned: Sequence[str] | None = None,
+    n_resamples: int | None = None,
+    leave_one_out: bool | None = None,
+) -> str:
+    """Return a page about a fitted model: one HTML file that needs nothing but a browser.
+
+    It shows the weights with the alignments and the diagnosis of each kernel, the convergence with
+    its certificate, the embedding, the mixed kernel, sizes, silhouettes and stability of the
+    clusters, what was run, and a methods paragraph. What would take long or much room is done on
+    some of the samples, and the page says so.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        A fitted estimator, any of ``METHODS``.
+    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+        What it was fitted on.
+    y : array-like of shape (n,), default=None
+        Given classes; the page then compares the clusters with them.
+    ids : sequence of length n, default=None
+        Names of the samples; None takes the index of a data frame, or else their numbers.
+    title : str, default=None
+        Heading of the page; None says what was clustered.
+    warned : sequence of str, default=None
+        What the fit warned of, shown at the top; None tells it from the fitted model.
+    n_resamples : int, default=None
+        Refits that tell the stability of clusters; None lets their number go by the size of the
+        problem, 0 leaves them out.
+    leave_one_out : bool, default=None
+        Whether to refit without each kernel in turn; None does so where it is cheap.
+
+    Returns
+    -------
+    str
+        The same for the same model and data, except for the time at which it was written.
+
+    Examples
+    --------
+    >>> from mkclust import SimpleMKKM
+    >>> from mkclust.datasets import load
+    >>> from mkclust.explain.page import fit_page
+    >>> digits = load("digits")
+    >>> views = {name: view[:200] for name, view in digits.views.items()}
+    >>> model = SimpleMKKM(n_clusters=10, random_state=0).fit(views)
+    >>> page = fit_page(model, views, y=digits.y[:200], n_resamples=2, leave_one_out=False)
+    >>> page[:15], "Kernels: weights, alignments, diagnosis" in page
+    ('<!DOCTYPE html>', True)
+    """
+    plotting_script()  # where it is missing, that is better known now than after minutes
+    found = find(model, X, y=y, ids=ids, n_resamples=n_resamples, leave_one_out=leave_one_out)
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    seconds = {
+        name: getattr(model, attribute, None)
+        for name, attribute in (
+            ("making the kernels", "kernel_seconds_"),
+            ("checking them", "check_seconds_"),
+            ("solving", "solve_seconds_"),
+        )
+    }
+    heading = opening.title_of(found) if title is None else title
+    said = [
+        paragraph(opening.title_of(found)) if title is not None else "",
+        cautions(opening.cautions_of(found, warned)),
+        opening.glance(found),
+    ]
+    parts = [
+        sections.kernels(found),
+        sections.convergence(found),
+        sections.embedding(found),
+        sections.similarities(found),
+        clusters.clusters(found),
+        clusters.stability(found),
+        *([] if found.y is None else [clusters.classes(found)]),
+        sections.run(found, when, seconds),
+    ]
+    foot = "Written by mkclust. The page is one file: it works offline, and loads nothing."
+    return document(heading, said, parts, [paragraph(foot)])
+
+
+def fit_report(
+    model: Any, X: Any, path: str | os.PathLike[str], y: Any = None, **options: Any
+) -> Path:
+    """Write a page about a fitted model: one HTML file that needs nothing but a browser.
+
+    It shows the weights with the alignments and the diagnosis of each kernel, the convergence with
+    its certificate, the embedding, the mixed kernel, sizes, silhouettes and stability of the
+    clusters, what was run, and a methods paragraph. The file is written completely or not at all.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        A fitted estimator.
+    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+        What it was fitted on.
+    path : path
+        The file, such as ``"fit.html"``; replaced where it exists. Its folder is created.
+    y : array-like of shape (n,), default=None
+        Given classes; the page then compares the clusters with them.
+    **options
+        As `mkclust.explain.page.fit_page` takes them: ids, title, warned, n_resamples,
+        leave_one_out.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from mkclust import AverageKKM, fit_report
+    >>> from mkclust.datasets import load
+    >>> views = {name: view[:100] for name, view in load("digits").views.items()}
+    >>> model = AverageKKM(n_clusters=5, random_state=0).fit(views)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = fit_report(model, views, pathlib.Path(folder, "fit.html"), n_resamples=2)
+    ...     page.name, page.stat().st_size > 1e6
+    ('fit.html', True)
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder; give the name of a file in it, such as fit.html")
+    content = fit_page(model, X, y=y, **options).encode()
+    return write_whole(path.parent, {path.name: content})[0]

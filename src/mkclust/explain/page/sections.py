@@ -1,0 +1,217 @@
+"""The sections of a fit's page, from the kernels to what was run."""
+
+import platform
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from mkclust.explain.noise import BEYOND_CHANCE
+from mkclust.explain.page import charts
+from mkclust.explain.page.findings import Findings
+from mkclust.explain.page.methods_paragraph import methods_paragraph, parameter_text
+from mkclust.methods import AverageKKM
+from mkclust.version import __version__
+from mkclust.web import (
+    Column,
+    Section,
+    bullets,
+    definitions,
+    number,
+    paragraph,
+    quotation,
+    subheading,
+    table,
+    text,
+)
+from mkclust.web.table import Cell
+from mkclust.web.words import counted
+
+
+def kernels(found: Findings) -> Section:
+    """Say what each kernel brings."""
+    model, of = found.model, found.kernels
+    parts = [
+        paragraph(
+            model.WEIGHT_MEANING,
+            "Alignment is the share of the kernel's own leading structure that the consensus "
+            "captures; read it beside the weight.",
+        ),
+        charts.weights(found),
+        _kernel_table(found),
+    ]
+    if of.diagnosis is not None:
+        parts += [subheading("What stands out"), bullets(of.diagnosis._sentences())]
+    else:
+        parts.append(paragraph("A single kernel has none to be compared with: no diagnosis."))
+    parts.append(paragraph(*_what_was_examined(found), kind="quiet"))
+    return Section("kernels", "Kernels: weights, alignments, diagnosis", parts)
+
+
+def _what_was_examined(found: Findings) -> list[str]:
+    """Say on how many samples the kernels were examined, and what was left out."""
+    of, said = found.kernels, []
+    if of.refit_agreement is not None:
+        said.append(
+            f"To save time, all but weight and alignment comes from {of.n_samples:,} of the "
+            f"{found.n_samples:,} samples: of the same method fitted on these alone, whose "
+            f"clusters agree with those of the whole fit to {of.refit_agreement:.2f} (adjusted "
+            "Rand index)."
+        )
+    if of.diagnosis is not None and not of.left_out:
+        said.append(
+            "Left out for its cost: what becomes of the clusters without each kernel in turn; "
+            "mkclust.diagnose(model, X) tells."
+        )
+    return said
+
+
+def _kernel_table(found: Findings) -> str:
+    """Return the table of the kernels."""
+    model, of = found.model, found.kernels
+    diagnosis = of.diagnosis
+    columns = [Column("Kernel")] if diagnosis is None else [Column("Kernel"), Column("Reading")]
+    columns += [
+        Column("Weight", "how the kernels are mixed"),
+        Column("Alignment", "share of the kernel's own leading structure in the consensus"),
+    ]
+    values: list[tuple[Any, str]] = [(model.weights_, ".3f"), (model.alignments_, ".3f")]
+    if hasattr(model, "approximation_error_"):
+        columns.append(Column("Missed", "share of the kernel that the features do not show"))
+        values.append((model.approximation_error_, ".3f"))
+    columns += [
+        Column("With consensus", "agreement of the kernel's own clusters with the model's"),
+        Column("With average", "their agreement with the clusters of the average kernel"),
+    ]
+    values += [(of.with_consensus, ".2f"), (of.with_average, ".2f")]
+    if diagnosis is not None:
+        if of.left_out:
+            columns.append(Column("Without it", "agreement of a fit without the kernel"))
+            values.append((diagnosis.leave_one_out, ".2f"))
+        columns += [
+            Column("Cluster gap", "relative gap in its spectrum where the clusters would show"),
+            Column("Top share", "share of its trace in its leading eigenvalues"),
+            Column("Chance", "how likely chance alone gives as much in common with the others"),
+        ]
+        values += [(diagnosis.cluster_gap, ".2f"), (diagnosis.top_share, ".2f")]
+    rows = []
+    for p, name in enumerate(model.kernel_names_):
+        row = [text(name)] if diagnosis is None else [text(name), text(_reading(diagnosis, name))]
+        row += [number(float(column[p]), form) for column, form in values]
+        rows.append(row if diagnosis is None else [*row, _likelihood(float(diagnosis.chance[p]))])
+    note = paragraph("Agreements are adjusted Rand indices: 1 the same, 0 chance.", kind="legend")
+    return table(columns, rows, "The kernels") + note
+
+
+def _likelihood(chance: float) -> Cell:
+    """Return how likely something is; below what counts as chance, only that it is less."""
+    least = f"<{BEYOND_CHANCE:g}"
+    return Cell(least, chance) if chance < BEYOND_CHANCE else number(chance, ".2g")
+
+
+def _reading(diagnosis: Any, name: str) -> str:
+    """Return in a word or two what a kernel is."""
+    said = []
+    if name in diagnosis.noise:
+        said.append("looks like noise")
+    if name in diagnosis.alone:
+        said.append("stands alone")
+    copies = [other for pair in diagnosis.duplicates if name in pair for other in pair]
+    if others := sorted({copy for copy in copies if copy != name}):
+        said.append(f"nearly the same as {others[0]}" + (" and others" if len(others) > 1 else ""))
+    return "; ".join(said) or "shares structure"
+
+
+def convergence(found: Findings) -> Section:
+    """Say how far the solver got, and what that certifies."""
+    model = found.model
+    parts = [paragraph(certificate(model))]
+    if len(model.history_) > 1:
+        parts.append(charts.convergence(found))
+    else:
+        parts.append(paragraph("It took a single step: there is no curve to draw.", kind="quiet"))
+    return Section("convergence", "Convergence", parts)
+
+
+def certificate(model: Any) -> str:
+    """Return in a sentence what is certified, or that nothing is."""
+    name, gap = type(model).__name__, getattr(model, "duality_gap_", None)
+    if gap is None and type(model) is AverageKKM:
+        return (
+            "AverageKKM has no weights to learn: the leading eigenvectors of the average kernel "
+            "are the global optimum of its relaxed problem, and there is nothing to certify."
+        )
+    if gap is None:
+        end = "converged" if model.converged_ else "stopped before it converged,"
+        return (
+            f"{name} {end} after {counted(int(model.n_iter_), 'iteration')}. It has no "
+            "certificate: where it stops is a stationary point at best, and other weights may be "
+            "better by its own measure."
+        )
+    of = " approximated" if hasattr(model, "approximation_error_") else ""
+    early = "" if model.converged_ else " The solver stopped before its tolerance was reached."
+    return (
+        f"Certified: the objective is within a relative {gap:.1e} of the global optimum of "
+        f"the{of} relaxed problem. That the eigensolver missed nothing is {model.certificate_}."
+        f"{early} This does not say that clusters exist, that their number "
+        "is right, that the kernels are good, or that the final k-means step is optimal."
+    )
+
+
+def embedding(found: Findings) -> Section:
+    """Show the samples."""
+    said = paragraph(
+        "The rows of the relaxed partition, scaled to length one as k-means sees them, on the two "
+        "axes along which they vary most."
+    )
+    return Section("embedding", "Embedding of the samples", [said, charts.embedding(found)])
+
+
+def similarities(found: Findings) -> Section:
+    """Show the mixed kernel."""
+    said = paragraph(
+        f"What the model clusters by: {found.model.describe_mixed_kernel()}. Samples are sorted "
+        "by cluster; clusters that are there show as dark squares along the diagonal."
+    )
+    return Section("similarities", "The mixed kernel", [said, charts.similarities(found)])
+
+
+def run(found: Findings, when: str, seconds: dict[str, float | None]) -> Section:
+    """Say what was run, to be run again and to be written about."""
+    model = found.model
+    parameters = {
+        name: parameter_text(value) for name, value in model.get_params(deep=False).items()
+    }
+    versions = software()
+    stability, resamples = found.steadiness.stability, ""
+    if stability is not None:
+        resamples = (
+            f"Stability was assessed by {len(stability.agreements)} refits on {stability.size:,} "
+            "samples drawn at random, compared with the whole fit by the adjusted Rand index."
+        )
+    times = {
+        f"seconds, {name}": f"{time:.2f}" for name, time in seconds.items() if time is not None
+    }
+    parts = [
+        subheading("Methods paragraph"),
+        paragraph("Ready to paste; check it against what you did.", kind="quiet"),
+        quotation(methods_paragraph(model, found.n_samples, versions, resamples), "Methods"),
+        subheading("Parameters"),
+        definitions(parameters),
+        subheading("Time and versions"),
+        definitions(times | versions),
+        f'<p class="quiet">This page was written at <time>{when}</time>.</p>',
+    ]
+    return Section("run", "What was run", parts)
+
+
+def software() -> dict[str, str]:
+    """Return the versions of what the numbers come from."""
+    return {
+        "mkclust": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }

@@ -1,0 +1,275 @@
+"""How far clusters stay the same when some of the samples are left out."""
+
+import numbers
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mkclust.kernels import default_bank
+from mkclust.kernels.bank import expected_input
+from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.training import in_order_of_fit
+from mkclust.metrics import adjusted_rand_of_table
+from mkclust.parameters import Count, Number, check_parameter
+from mkclust.samples.kinds import kind_of_input
+from mkclust.samples.opening import as_blocks
+from mkclust.stack import as_stack
+from mkclust.types import Float
+
+# From here on clusters are the same but for a few samples, and below that they are others.
+STABLE, UNSTABLE = 0.95, 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How far a model's clusters stay the same on parts of the samples; ``print`` it.
+
+    Attributes
+    ----------
+    method : str
+        Name of the model's class.
+    samples : ndarray of shape (n_samples,)
+        Of the resamples that a sample was in, the share in which it fell into its own cluster;
+        NaN where it was in none. Low for samples between clusters.
+    clusters : ndarray of shape (n_clusters,)
+        Mean of these over the samples of each cluster; NaN for a cluster of which none was drawn.
+    agreements : ndarray of shape (n_resamples,)
+        Adjusted Rand index of each resample's clusters with the model's, on its samples.
+    size : int
+        Number of samples of a resample.
+    """
+
+    method: str
+    samples: Float
+    clusters: Float
+    agreements: Float
+    size: int
+
+    @property
+    def mean(self) -> float:
+        """Mean agreement of a resample with the model."""
+        return float(self.agreements.mean())
+
+    def report(self) -> str:
+        """Return the reading in words.
+
+        Returns
+        -------
+        str
+        """
+        shares = [f"{share:.2f}" if share == share else "-" for share in self.clusters]
+        said = [
+            f"{self.method}, {len(self.agreements)} resamples of {self.size} of "
+            f"{len(self.samples)} samples",
+            "",
+            f"Clusters of a resample agree with the model's to {self.mean:.2f} on average, and to "
+            f"{self.agreements.min():.2f} at least (adjusted Rand index: 1 is the same clusters, "
+            "0 what chance gives).",
+            f"Share of resamples in which a cluster's samples stay with it: {', '.join(shares)}.",
+        ]
+        if self.mean >= STABLE:
+            said.append("High: the clusters do not hang on a few samples.")
+        elif self.mean >= UNSTABLE:
+            said.append("Middling: some samples change sides; `samples` tells which.")
+        else:
+            said.append(
+                "Low: other samples would have given other clusters; n_clusters may not fit, or "
+                "there may be none."
+            )
+        return "\n".join(said)
+
+    def __str__(self) -> str:
+        return self.report()
+
+
+class Samples:
+    """What ``fit`` takes, of which some samples can be had.
+
+    Parameters
+    ----------
+    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+        In any form that ``fit`` takes: arrays, sparse matrices, files, dask arrays.
+    kernels : "auto", "precomputed" or KernelBank
+        What the estimator would be given for it.
+
+    Attributes
+    ----------
+    kind : {"kernels", "views", "table"}
+        What X holds.
+    n_samples : int
+        Number of samples, n.
+    kernels : "precomputed" or KernelBank
+        What an estimator has to be given for a part, which may be of another shape: as many
+        samples as features, say, which could be two things.
+    """
+
+    def __init__(self, X: Any, kernels: Any):
+        self.kind = kind_of_input(X, expected_input(kernels))
+        if self.kind == "kernels":
+            # As they are: each part is centered and scaled for itself.
+            self._stack = as_stack(X, center=False, normalize=False, validate=False)
+            self.n_samples = self._stack.n_samples
+            self.kernels = "precomputed"
+        else:
+            self._blocks = as_blocks(X)
+            self.n_samples = self._blocks.n_samples
+            named = isinstance(kernels, str)
+            self.kernels = default_bank(self.kind == "views") if named else kernels
+
+    def take(self, samples: np.ndarray) -> Any:
+        """Return the part of X that belongs to some samples, given by rising numbers.
+
+        Parameters
+        ----------
+        samples : ndarray of int, of shape (s,)
+            Their numbers.
+
+        Returns
+        -------
+        dict of str to array of shape (s, s) or (s, d), or array of shape (s, d)
+            Kernels or views by name, or a table, where X lives.
+        """
+        if self.kind == "kernels":
+            entries = self._stack.entries(samples)
+            return {name: entries[p, :, :] for p, name in enumerate(self._stack.names)}
+        views = self._blocks.take(samples)
+        return next(iter(views.values())) if self.kind == "table" else views
+
+
+def resample(
+    model: Any,
+    X: Any,
+    *,
+    n_resamples: int = 20,
+    fraction: float = 0.8,
+    most_samples: int = 2000,
+    random_state: Any = 0,
+) -> Stability:
+    """Say how far a model's clusters stay the same when some of the samples are left out.
+
+    The model is fitted anew on random parts of the samples. The clusters of each part are matched
+    with the model's so that as many samples as possible stay where they are; what then changes
+    sides hangs on which samples there were.
+
+    Clusters that stay are no proof of clusters that exist: a long cloud is cut in the same place
+    every time. Clusters that do not stay are nothing to rely on.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        A fitted estimator, any of ``METHODS``.
+    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
+        What the model was fitted on: files and dask arrays, too.
+    n_resamples : int, default=20
+        Number of parts.
+    fraction : float, default=0.8
+        Share of the samples in a part, between 0 and 1.
+    most_samples : int, default=2000
+        A part holds no more samples than this. A feature map of more components than that makes
+        do with as many.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the parts.
+
+    Returns
+    -------
+    Stability
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust import AverageKKM
+    >>> from mkclust.explain.stability import resample
+    >>> rng = np.random.default_rng(0)
+    >>> places = 5 * np.eye(3, 4)[np.arange(90) % 3]
+    >>> views = [places + rng.normal(size=(90, 4)) for _ in range(2)]
+    >>> model = AverageKKM(n_clusters=3, random_state=0).fit(views)
+    >>> stability = resample(model, views, n_resamples=5)
+    >>> bool(stability.mean > 0.9), stability.clusters.shape
+    (True, (3,))
+    """
+    if not isinstance(model, MultipleKernelClusterer):
+        raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
+    check_is_fitted(model)
+    check_resamples(n_resamples, fraction, most_samples)
+    # Features are made of views, whatever these might be taken for otherwise.
+    approximated = model.approximation is not None
+    X = in_order_of_fit(model, X)
+    source = Samples(X, default_bank(True) if approximated else model.kernels)
+    n, k = source.n_samples, model.n_clusters
+    if n != len(model.labels_):
+        raise ValueError(f"X has {n} samples, the model was fitted on {len(model.labels_)}")
+    size = part_size(n, fraction, most_samples)
+    if size < k:
+        raise ValueError(
+            f"a part of {size} of {n} samples cannot have {k} clusters: raise fraction or "
+            "most_samples"
+        )
+    refitted = _unfitted(model, source, size)
+    labels = np.asarray(model.labels_)
+    stayed, drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
+    rng = seeded(random_state)
+    with warnings.catch_warnings():
+        # The model itself has warned when it was fitted.
+        warnings.simplefilter("ignore")
+        for index in range(n_resamples):
+            part = draw(rng, n, size)
+            found = np.asarray(refitted.fit(source.take(part)).labels_)
+            table = np.zeros((k, k), dtype=np.int64)
+            np.add.at(table, (labels[part], found), 1)
+            own, new = linear_sum_assignment(table, maximize=True)
+            stayed[part] += own[np.argsort(new)][found] == labels[part]
+            drawn[part] += 1
+            agreements[index] = adjusted_rand_of_table(table)
+    samples = np.divide(stayed, drawn, out=np.full(n, np.nan), where=drawn > 0)
+    seen = drawn > 0
+    sums = np.bincount(labels[seen], weights=samples[seen], minlength=k)
+    counts = np.bincount(labels[seen], minlength=k)
+    clusters = np.divide(sums, counts, out=np.full(k, np.nan), where=counts > 0)
+    return Stability(type(model).__name__, samples, clusters, agreements, size)
+
+
+def check_resamples(n_resamples: Any, fraction: Any, most_samples: Any) -> None:
+    """Refuse numbers of parts, and sizes of them, that make no sense."""
+    check_parameter("n_resamples", n_resamples, Count())
+    check_parameter("most_samples", most_samples, Count())
+    check_parameter("fraction", fraction, Number(0, 1, open_low=True, open_high=True))
+
+
+def part_size(n_samples: int, fraction: float, most_samples: int) -> int:
+    """Return how many samples a part has."""
+    return min(round(fraction * n_samples), most_samples)
+
+
+def seeded(random_state: Any) -> np.random.Generator:
+    """Return a generator from any kind of seed, a clear word where it is none."""
+    try:
+        return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise ValueError(f"random_state={random_state!r}: {error}") from None
+
+
+def draw(rng: np.random.Generator, n_samples: int, size: int) -> np.ndarray:
+    """Return the rising numbers of some samples, each drawn once."""
+    return np.sort(rng.choice(n_samples, size, replace=False))
+
+
+def _unfitted(model: MultipleKernelClusterer, source: Samples, size: int) -> Any:
+    """Return a copy of the model that takes parts of its samples."""
+    # Seeds that change from call to call would make the clusters do so, too.
+    integral = isinstance(model.random_state, numbers.Integral)
+    copy = clone(model).set_params(random_state=int(model.random_state) if integral else 0)
+    if model.approximation is not None:
+        components = getattr(model.approximation, "n_components", None)
+        if isinstance(components, numbers.Integral):
+            # As many landmarks as there are samples at most.
+            copy.set_params(approximation__n_components=min(int(components), size))
+        return copy
+    # What was checked in fit need not be checked again, but what was repaired must be.
+    repaired = model.psd != "error" and model.validate
+    return copy.set_params(kernels=source.kernels, validate=repaired)

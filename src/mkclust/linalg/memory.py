@@ -1,0 +1,120 @@
+"""How much memory there is, as far as the operating system tells."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+# Where Linux tells; elsewhere these are not there.
+MEMINFO = Path("/proc/meminfo")
+OWN_GROUPS = Path("/proc/self/cgroup")
+GROUPS = Path("/sys/fs/cgroup")
+
+
+def available_bytes() -> int | None:
+    """Return how much memory can be allocated, as far as the operating system tells.
+
+    Returns
+    -------
+    int or None
+        What is free, or can be freed, within the limits of the control groups this process is in;
+        all memory there is where only that is known; None where nothing is.
+    """
+    known = [_free_in_system(), *_free_in_groups()]
+    return min((n_bytes for n_bytes in known if n_bytes is not None), default=None)
+
+
+def in_units(n_bytes: int) -> str:
+    """Return a number of bytes as people say it."""
+    if n_bytes < 0.05 * 2**30:
+        return f"{n_bytes / 2**20:.1f} MiB"
+    return f"{n_bytes / 2**30:,.1f} GiB"
+
+
+def _free_in_system() -> int | None:
+    """Return the free memory of the machine, or all of it, or None."""
+    for line in _lines(MEMINFO):
+        if line.startswith("MemAvailable:"):
+            return 1024 * int(line.split()[1])
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+    return total if total > 0 else None
+
+
+def _free_in_groups() -> Iterator[int]:
+    """Yield what the limits of the control groups leave to this process."""
+    for line in _lines(OWN_GROUPS):
+        _, controllers, name = line.split(":", 2)
+        if not controllers:
+            root, files = GROUPS, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            root = GROUPS / "memory"
+            files = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        group = root / name.strip("/")
+        # Limits of the groups around it hold too; within a container only the root may be there.
+        for folder in (group, *group.parents):
+            if folder.is_relative_to(root):
+                yield from _free_in_group(folder, *files)
+
+
+def _free_in_group(folder: Path, limit: str, usage: str, cache: str) -> Iterator[int]:
+    """Yield what one control group's limit leaves, where it has one."""
+    most, used = _number(folder / limit), _number(folder / usage)
+    if most is None or used is None:
+        return
+    # Pages of files that nobody uses count as used, and go when they are in the way.
+    for line in _lines(folder / "memory.stat"):
+        if line.split()[0] == cache:
+            used -= int(line.split()[1])
+    yield max(most - used, 0)
+
+
+def _number(path: Path) -> int | None:
+    """Return the number that a file holds, None where it cannot be read or says "max"."""
+    text = next(_lines(path), "")
+    return int(text) if text.strip().isdigit() else None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, none where it cannot be read."""
+    try:
+        yield from path.read_text().splitlines()
+    except OSError:
+        return
+
+
+def fits(n_bytes: int, *, there: int | None = None) -> bool:
+    """Return whether so much memory is available, on a device or, by default, on the host."""
+    there = available_bytes() if there is None else there
+    return there is None or n_bytes <= there
+
+
+def require_memory(n_bytes: int, purpose: str, advice: str, *, there: int | None = None) -> None:
+    """Refuse to start what cannot fit into memory.
+
+    Parameters
+    ----------
+    n_bytes : int
+        What is needed.
+    purpose : str
+        What it is needed for, as the subject of a sentence.
+    advice : str
+        What to do about it.
+    there : int, default=None
+        What is available on the device that it is needed on; None asks for the host's memory.
+
+    Raises
+    ------
+    MemoryError
+        Where less than that is available. Where nothing is known, nothing is refused.
+    """
+    memory = "memory" if there is None else "the device's memory"
+    there = available_bytes() if there is None else there
+    if there is not None and not fits(n_bytes, there=there):
+        raise MemoryError(
+            f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(there)} are there: "
+            f"{advice}"
+        )

@@ -1,0 +1,342 @@
+"""What a fit with exact kernels holds at the same time, term by term and moment by moment.
+
+A moment is a dict of terms, bytes by name; a fit takes as much as its worst moment. Vectors and
+entries that are computed with are float64 whatever the kernels are.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Terms = dict[str, int]
+
+# The names of the methods, and how many partitions each holds while it looks for the next one.
+PARTITIONS_HELD = {
+    "simplemkkm": 3,
+    "avg-kkm": 0,
+    "mkkm": 1,
+    "lmkkm": 1,
+    "onkc": 0,
+    "mkkm-mir": 1,
+    "lkam": 1,
+    "lf-mvc": 0,
+    "mkkm-mm": 2,
+    "kamm-r": 2,
+    "kamm-a": 2,
+}
+# What is read or drawn at a time; the tests keep these at what the rooms that do it say.
+MEDIAN_ROWS, FEATURE_MEDIAN_ROWS, MEDIAN_BLOCK = 5_000, 1_000, 256
+STREAM_BYTES, STREAM_ROWS, STREAM_SHARE, STREAM_LEAST = 64 * 2**20, 32, 1 / 32, 4 * 2**20
+# Work space of the linear algebra, blocks of small products, what was freed and not given back.
+OVERHEAD = 20 * 10**6
+# Methods that work on the entries of the kernels and cannot cluster new samples.
+OF_ENTRIES = ("lmkkm", "onkc", "lkam")
+# What the rooms that do the work say: below so many samples, or where so many blocks fill the
+# space, an eigenproblem is solved at full size; steps of the search for missed eigenvectors, and
+# random vectors in it; blocks of a Krylov space, and of one where eigenvalues lie close together;
+# rows that LKAM weighs at a time.
+SMALL_SPACE, BLOCKS_IN_SPACE = 200, 5
+SEARCH_STEPS, N_PROBES = 32, 8
+KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
+# Up to about so many samples a certificate is proved unasked; above, where there is room only.
+PROVED_SAMPLES = 3000
+LOCAL_ROWS = 256
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The sizes that decide what a fit with exact kernels takes.
+
+    Attributes
+    ----------
+    n, m, k : int
+        Number of samples, kernels and clusters.
+    itemsize : int
+        Bytes of an entry of the kernels.
+    method : str
+        Name of the method.
+    held : bool
+        Whether the fit itself makes the kernels and holds them, rather than its user.
+    mixed : bool
+        Whether a mix of the kernels is a matrix, rather than computed when asked for.
+    """
+
+    n: int
+    m: int
+    k: int
+    itemsize: int = 8
+    method: str = "simplemkkm"
+    held: bool = True
+    mixed: bool = True
+
+    @property
+    def width(self) -> int:
+        """How many vectors are iterated together."""
+        return self.k + max(8, self.k // 4)
+
+    @property
+    def whole(self) -> bool:
+        """Whether eigenproblems are solved at full size."""
+        return self.n <= SMALL_SPACE or BLOCKS_IN_SPACE * self.width >= self.n
+
+    @property
+    def capacity(self) -> int:
+        """How many vectors the basis of a search for weights holds at most."""
+        return max(3 * self.width, min(6 * self.width, self.n // 24))
+
+    def vectors(self, count: int) -> int:
+        """Return what so many vectors over the samples take."""
+        return 8 * self.n * count
+
+    @property
+    def square(self) -> int:
+        """What the entries of one kernel take that are computed with."""
+        return self.vectors(self.n)
+
+    @property
+    def partition(self) -> int:
+        """What a partition takes, with its products and, below full size, its residuals."""
+        if self.whole:  # all eigenvectors, of which the partition is a part
+            return self.square + self.vectors(self.k + 1)
+        return self.vectors(3 * self.width)
+
+    def moments(self) -> Iterable[Terms]:
+        """Yield what is held at each moment that may be the worst."""
+        steps = SOLVING.get(self.method, _solving_mixes)(self)
+        given = self.m * self.n**2 * self.itemsize if self.held else 0
+        return ({"kernels": given, **moment} for moment in (*steps, *_finishing(self)))
+
+    def worst(self) -> Terms:
+        """Return the terms of the moment that takes most."""
+        return max(self.moments(), key=total)
+
+
+def total(terms: Terms) -> int:
+    """Return the sum of terms."""
+    return sum(terms.values())
+
+
+def _mix(fit: Fit) -> Terms:
+    """Return what a mix of the kernels takes; of a single one there is none."""
+    return {"mix of the kernels": fit.n**2 * fit.itemsize * (fit.mixed and fit.m > 1)}
+
+
+def _relaxing(fit: Fit, *, written_out: bool = False) -> list[Terms]:
+    """Return what finding the leading eigenvectors of one matrix takes, beside the matrix."""
+    if fit.whole:
+        # LAPACK wants a copy, a work space of two, and a place for the eigenvectors.
+        entries = 0 if written_out else fit.square
+        return [{"entries of one matrix": entries, "eigendecomposition": 4 * fit.square}]
+    # Eigenvectors that were missed at first make the block wider.
+    w = fit.width + N_PROBES
+    blocks = KRYLOV_BLOCKS * w
+    if fit.method == "simplemkkm":
+        blocks = max(blocks, min(MANY_KRYLOV_BLOCKS * w, fit.n // 4))
+    return [
+        {
+            "Krylov space and its images": fit.vectors(2 * blocks),
+            "blocks on the way to them": fit.vectors(11 * w),
+            "eigendecompositions in it": 6 * 8 * blocks**2,
+        },
+        {
+            "search for missed eigenvectors": fit.vectors(w + 2 * SEARCH_STEPS * N_PROBES),
+            "blocks on the way to them": fit.vectors(4 * N_PROBES + 3 * w),
+            "eigendecompositions in it": 6 * 8 * (SEARCH_STEPS * N_PROBES) ** 2,
+        },
+    ]
+
+
+def _products(fit: Fit) -> Terms:
+    """Return what the products of all kernels with a partition take, and those of their entries."""
+    # Streamed kernels need what they are multiplied with for each kernel, too.
+    copies = 2 * fit.m + (0 if fit.mixed else fit.m)
+    return {"products of all kernels": fit.vectors(copies * fit.k + 3 * fit.k)}
+
+
+def _solving_mixes(fit: Fit) -> list[Terms]:
+    """Return what methods take that look at one mix of the kernels after another."""
+    mix, held = _mix(fit), PARTITIONS_HELD[fit.method] * fit.partition
+    basis: Terms = {}
+    if fit.method == "simplemkkm" and not fit.whole:
+        w, c = fit.width, fit.capacity
+        basis = {
+            "basis": fit.vectors(c),
+            "products of all kernels with the basis": fit.vectors(fit.m * c),
+            "kernels seen from the basis": 2 * 8 * fit.m * c**2,
+        }
+        # One of the partitions is where eigenvectors start from; two more blocks expand the basis.
+        held += fit.vectors(2 * w) - fit.partition
+        copies = 2 * fit.m + (0 if fit.mixed else 2 * fit.m)
+        expanding = {"products on their way to the basis": fit.vectors((copies + 6) * w)}
+    else:
+        expanding = {**_products(fit), "new partition": fit.partition}
+    around = {**mix, **basis, "partitions held": held}
+    steps = [*_relaxing(fit), expanding]
+    if basis and fit.mixed and fit.n <= PROVED_SAMPLES:
+        # Kernels in single precision are written out in double precision one after another.
+        single = fit.itemsize < 8
+        steps.append({"matrix to factorize for a proof": fit.square * (3 if single else 1)})
+    return [{**around, **step} for step in steps]
+
+
+def _solving_lf_mvc(fit: Fit) -> list[Terms]:
+    """Return what LF-MVC takes: the partitions of all kernels and of their mix, and a consensus."""
+    mix, thin, small = _mix(fit), fit.vectors(fit.k), 8 * fit.k**2
+    found = {"partitions of the kernels": (fit.m + 1) * fit.partition}
+    aligned = {**mix, **found, "partitions to align": (2 * fit.m + 2) * thin}
+    return [
+        *({**mix, **found, **step} for step in _relaxing(fit)),
+        {
+            **aligned,
+            "rotations": 5 * fit.m * small,
+            "consensus": 4 * thin,
+            "singular value decomposition": 2 * thin + 6 * small,
+        },
+        {**aligned, "rotations": 2 * fit.m * small, "projections": (fit.m + 4) * thin},
+    ]
+
+
+def _solving_lkam(fit: Fit) -> list[Terms]:
+    """Return what LKAM takes: kernels written out among neighbors, and mixes of them."""
+    written = {"kernels among neighbors": fit.m * fit.square}
+    mixed = {**written, "mix of the kernels": fit.square * (fit.m > 1)}
+    held = {"partitions held": fit.partition + fit.vectors(2 * fit.k)}
+    return [
+        {**_mix(fit), "entries of the average kernel": 3 * fit.square},
+        {
+            **written,
+            "shared neighborhoods": fit.square // 2,
+            "rows weighed at a time": 3 * fit.m * fit.vectors(min(LOCAL_ROWS, fit.n)),
+        },
+        *({**mixed, **held, **step} for step in _relaxing(fit)),
+        {**mixed, **held, "new partition": fit.partition, **_products(fit)},
+    ]
+
+
+def _solving_lmkkm(fit: Fit) -> list[Terms]:
+    """Return what LMKKM takes: kernels written out, and one mix of them in its own memory."""
+    written = {"kernels written out": fit.m * fit.square}
+    held = {"mix of the kernels": fit.square, "partitions held": fit.partition}
+    weights = {"weights of the samples": fit.vectors(20 * fit.m)}
+    return [
+        {**written, "kernel on its way there": fit.square},
+        *({**written, **held, **weights, **s} for s in _relaxing(fit, written_out=True)),
+    ]
+
+
+def _solving_onkc(fit: Fit) -> list[Terms]:
+    """Return what ONKC takes: a mix of the kernels, and the kernel near it."""
+    mix, thin = _mix(fit), fit.vectors(fit.k)
+    return [
+        *({**mix, **step} for step in _relaxing(fit)),
+        {**mix, "entries of the mix": 3 * fit.square, "partitions held": 2 * thin},
+        {
+            "entries of the mix": fit.square,
+            "matrix to decompose": fit.square,
+            # A root of it, or few eigenvectors found in a place for all and a smaller root.
+            "its positive part": 2 * fit.square + fit.square // 8,
+            "partitions held": 4 * thin,
+        },
+    ]
+
+
+SOLVING = {
+    "lf-mvc": _solving_lf_mvc,
+    "lkam": _solving_lkam,
+    "lmkkm": _solving_lmkkm,
+    "onkc": _solving_onkc,
+}
+
+
+def _finishing(fit: Fit) -> list[Terms]:
+    """Return what it takes to embed the samples, cluster them, and compare with each kernel."""
+    thin, centers = fit.vectors(fit.k), 8 * fit.k**2
+    # SimpleMKKM keeps the partition of the average kernel, LF-MVC has only that and a consensus.
+    solution = {"solution": fit.partition * (2 if fit.method == "simplemkkm" else 1)}
+    if fit.method == "onkc":
+        solution = {"learned kernel": fit.square, "its partition": 3 * thin}
+    embedded = {**solution, "embeddings": 3 * thin}
+    clustering = {"k-means": 5 * thin + 2 * centers}
+    if fit.method not in OF_ENTRIES:
+        embedded["projections"] = fit.m * thin
+    steps = [*_relaxing(fit), _products(fit), clustering]
+    if fit.method not in OF_ENTRIES:
+        steps.append({"alignments with centroids": (fit.m + 5) * thin, "centers": centers})
+    return [{**embedded, **step} for step in steps]
+
+
+def exact_terms(
+    road: str,
+    n_samples: int,
+    n_kernels: int,
+    n_clusters: int,
+    *,
+    itemsize: int = 8,
+    method: str = "simplemkkm",
+    n_features: int = 0,
+    n_views: int = 1,
+) -> Terms:
+    """Return what a fit with exact kernels takes beside the data, at its worst moment.
+
+    Parameters
+    ----------
+    road : {"dense", "on-the-fly", "streamed", "precomputed", "sparse"}
+        Where the kernels come from. Those that are sparse have a mix that is, which counts nothing.
+    n_samples, n_kernels, n_clusters : int
+        Sizes of the problem.
+    itemsize : int, default=8
+        Bytes of an entry of the kernels.
+    method : str, default="simplemkkm"
+        Name of the method.
+    n_features, n_views : int
+        Of kernels computed from views: columns over all views, and the number of these.
+
+    Returns
+    -------
+    dict of str to int
+        Bytes by name.
+    """
+    n, d = n_samples, n_features
+    if road == "on-the-fly" and method in OF_ENTRIES:
+        road = "dense"  # they are written out
+    made, lazy = road == "dense", road in ("on-the-fly", "streamed")
+    mixed = road in ("dense", "precomputed")
+    fit = Fit(n, n_kernels, n_clusters, itemsize, method, held=made, mixed=mixed)
+    moments = [fit.worst()]
+    if lazy:
+        moments[0] |= {
+            "rows read at a time": 2 * _rows_bytes(n, n_kernels, itemsize),
+            "means, scales and diagonals": fit.vectors(5 * n_kernels),
+        }
+    if road == "on-the-fly":
+        moments[0]["views as they are multiplied"] = fit.vectors(d + 2 * n_views)
+    if road in ("dense", "on-the-fly"):
+        moved = 0 if made else 2 * fit.vectors(d)
+        moments.append({"views": moved, "median distance": median_bytes(min(n, MEDIAN_ROWS))})
+    # What a model keeps of the views, for new samples.
+    copies = itemsize * n * d if road in ("dense", "on-the-fly") else 0
+    return max(moments, key=total) | {"copy of the views": copies, "overhead": OVERHEAD}
+
+
+def kernel_bytes(n_samples: int, n_kernels: int, itemsize: int = 8) -> int:
+    """Return what kernels take that are held, and one mix of them where there are several."""
+    return (n_kernels + (n_kernels > 1)) * n_samples**2 * itemsize
+
+
+def compressed_bytes(n_columns: int, n_views: int) -> int:
+    """Return what the compression of features takes: matrices of products of their columns.
+
+    One for every view, before and after it is made symmetric, and three on the way to these.
+    """
+    return (2 * n_views + 3) * 8 * n_columns**2
+
+
+def median_bytes(n: int) -> int:
+    """Return what the median distance takes: all pairs of n rows, and blocks of distances."""
+    return 4 * n**2 + 26 * n * MEDIAN_BLOCK
+
+
+def _rows_bytes(n: int, m: int, itemsize: int) -> int:
+    """Return what the rows of all kernels take that are read at a time."""
+    one = m * n * itemsize
+    most = max(STREAM_BYTES, STREAM_ROWS * one)
+    return min(most, max(int(STREAM_SHARE * n * n * itemsize), STREAM_LEAST), n * one)

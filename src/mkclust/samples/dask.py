@@ -1,0 +1,265 @@
+"""Views as dask arrays: in this process's threads, or on a cluster.
+
+Samples stay where dask has them. What comes to the client is as small as the features: sums over
+all samples, and the rows of a few of them.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mkclust.samples.blocks import MOST_ROWS, Look, add, as_floats
+from mkclust.samples.checks import is_dask
+from mkclust.samples.cluster import active_client, compute, persist
+from mkclust.types import Array
+
+__all__ = ["DaskBlocks", "contingency", "is_dask", "persist", "reduce_blocks"]
+
+# Partial sums that one task adds up: few, for each may be as large as all features squared.
+FAN_IN = 4
+
+# What is done to a block: a block of each array, and the number of its first row.
+BlockLook = Callable[[Sequence[np.ndarray], int], Any]
+
+
+class DaskBlocks:
+    """Views as dask arrays, looked at by whatever scheduler is active.
+
+    A pass is one task a chunk of rows, and runs where the chunk is; chunks are those of the view
+    that is cut most finely, and the other views are cut alike. Within a task the rows are looked
+    at in blocks, so that features need not fit into memory for a whole chunk.
+
+    Parameters
+    ----------
+    views : mapping of str to dask array
+        Each of shape (n_samples, n_features), checked by :func:`mkclust.samples.opening.as_blocks`.
+    keep : bool, default=True
+        Whether :meth:`map` computes at once and keeps its result where the blocks are: in the
+        memory of the workers, or of this process where there are none. False leaves it lazy.
+    """
+
+    def __init__(self, views: Mapping[str, Any], keep: bool = True):
+        self._heights = _common_heights(list(views.values()))
+        layout = {0: self._heights, 1: -1}
+        self._views: dict[str, Any] | None = {n: v.rechunk(layout) for n, v in views.items()}
+        self._keep = keep
+        self._example: dict[str, np.ndarray] | None = None
+        self._names = tuple(views)
+        self._widths = tuple(int(view.shape[1]) for view in views.values())
+        # All passes run there: were it lost between two of them, dask would go on in this process.
+        self._client = active_client()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the samples out: what is sent to workers may mention its blocks, not bring them."""
+        return vars(self) | {"_views": None, "_example": None, "_client": None}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the views."""
+        return self._names
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+        return sum(self._heights)
+
+    @property
+    def n_features(self) -> tuple[int, ...]:
+        """Number of columns of each view."""
+        return self._widths
+
+    def total(self, look: Look) -> Any:
+        """Return the sum over all blocks of what `look` makes of each, in float64.
+
+        Partial sums are added up in a tree, so that nobody ever holds more than a few of them.
+        """
+        named = self._by_name(look)
+
+        def summand(rows: Sequence[np.ndarray], start: int) -> Any:
+            return _as_sum(named(rows, start))
+
+        return reduce_blocks(self._arrays(), summand, add, client=self._client)
+
+    def map(self, look: Look) -> Array:
+        """Return what `look` makes of all blocks, one row a sample, as a dask array.
+
+        `look` is tried on the first sample here, to know the width and the type of the result.
+        """
+        arrays = self._arrays()
+        if self._example is None:
+            self.take(np.arange(1))
+        assert self._example is not None
+        row = np.asarray(look(self._example, 0))
+        if row.ndim == 1:
+            layout: dict[str, Any] = {"chunks": (self._heights,), "drop_axis": 1}
+        else:
+            layout = {"chunks": (self._heights, (row.shape[1],))}
+        meta = np.empty((0,) * row.ndim, row.dtype)
+        result = _map_chunks(arrays, self._by_name(look), _beneath, meta=meta, **layout)
+        return persist(result, client=self._client) if self._keep else result
+
+    def take(self, samples: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the views of some samples, given by rising numbers; only these travel."""
+        found = compute(*(view[samples] for view in self._arrays()), client=self._client)
+        taken = dict(zip(self._names, map(as_floats, self._names, found), strict=True))
+        if len(samples) and samples[0] == 0:
+            self._example = {name: rows[:1] for name, rows in taken.items()}
+        return taken
+
+    def _arrays(self) -> list[Any]:
+        """Return the views, all cut alike."""
+        if self._views is None:
+            raise RuntimeError(
+                "these blocks were pickled, which leaves their samples out: make them anew from "
+                "the views, with as_blocks"
+            )
+        return list(self._views.values())
+
+    def _by_name(self, look: Look) -> BlockLook:
+        """Return a look that takes the views of a block in their order."""
+        names = self._names
+
+        def named(rows: Sequence[np.ndarray], start: int) -> Any:
+            return look(dict(zip(names, map(as_floats, names, rows), strict=True)), start)
+
+        return named
+
+
+def reduce_blocks(
+    arrays: Sequence[Any],
+    look: BlockLook,
+    combine: Callable[[Any, Any], Any],
+    *,
+    client: Any = None,
+) -> Any:
+    """Look at every block, and combine what was made of them in a tree.
+
+    Parameters
+    ----------
+    arrays : sequence of dask array
+        All 2-D and of the same chunks of rows, with one chunk of columns.
+    look : callable
+        Takes a block of each array and the number of its first row.
+    combine : callable
+        Makes one of two results, in any order of the blocks.
+    client : distributed.Client or None, default=None
+        The cluster that looks; None takes what is active.
+
+    Returns
+    -------
+    object
+        What is left in the end, in this process.
+    """
+    import dask.array as da
+
+    n_chunks = arrays[0].numblocks[0]
+    join = functools.partial(functools.reduce, combine)
+    meta, chunks = np.empty((0, 0), object), ((1,) * n_chunks, (1,))
+    merge = functools.partial(_merge, combine=combine)
+    tree = da.reduction(
+        _map_chunks(arrays, look, join, meta=meta, chunks=chunks),
+        chunk=_leave,
+        combine=merge,
+        aggregate=merge,
+        axis=0,
+        split_every=FAN_IN,
+        concatenate=False,
+        dtype=object,
+        meta=np.empty(0, object),
+    )
+    # The last block as an object: as an array, dask would take a tuple for a list of blocks.
+    return compute(tree.to_delayed().item(), client=client)[0]
+
+
+def contingency(first: Any, second: Any, n_clusters: int) -> np.ndarray:
+    """Count samples by their clusters in two clusterings, (n_clusters, n_clusters).
+
+    Parameters
+    ----------
+    first, second : dask array of int, of shape (n_samples,)
+        Clusters below `n_clusters`; of the same chunks.
+    n_clusters : int
+        Number of clusters, k.
+    """
+
+    def count(labels: Sequence[np.ndarray], _: int) -> np.ndarray:
+        pairs = labels[0][:, 0] * n_clusters + labels[1][:, 0]
+        return np.bincount(pairs, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
+
+    return reduce_blocks([first[:, None], second[:, None]], count, add)
+
+
+def _common_heights(views: Sequence[Any]) -> tuple[int, ...]:
+    """Return how many rows the chunks of all views are to have."""
+    import dask
+    from dask.utils import parse_bytes
+
+    finest = min(views, key=lambda view: max(view.chunks[0]))
+    # Filters leave chunks without rows, which no feature map takes.
+    heights = [height for height in finest.chunks[0] if height]
+    if any(view.numblocks[1] > 1 for view in views):
+        # Columns are put together, which must not gather more than a chunk should hold.
+        widest = max(view.shape[1] for view in views)
+        most = max(1, parse_bytes(dask.config.get("array.chunk-size")) // (8 * widest))
+        heights = [part for height in heights for part in cut_evenly(height, most)]
+    return tuple(heights)
+
+
+def cut_evenly(height: int, most: int) -> list[int]:
+    """Cut a number of rows into parts of at most so many, as even as can be."""
+    n_parts = -(-height // most)
+    return [height // n_parts + (part < height % n_parts) for part in range(n_parts)]
+
+
+def _map_chunks(
+    arrays: Sequence[Any], look: BlockLook, join: Callable[[Iterator[Any]], Any], **layout: Any
+) -> Any:
+    """Return what `look` makes of every chunk, as a dask array that is not yet computed."""
+    import dask
+    import dask.array as da
+
+    numbers = da.arange(arrays[0].shape[0], chunks=(arrays[0].chunks[0],))[:, None]
+    # One object that all tasks refer to, so that landmarks are sent once and not with every task.
+    # It is part of the graph, unlike scattered data, and so outlives the workers that hold it.
+    shared = dask.delayed((look, join), pure=False)
+    return da.map_blocks(
+        _look_at_chunk, *arrays, numbers, shared=shared, dtype=layout["meta"].dtype, **layout
+    )
+
+
+def _look_at_chunk(*chunks: np.ndarray, shared: tuple[BlockLook, Callable]) -> Any:
+    """Look at one chunk, some rows at a time."""
+    (look, join), (*arrays, numbers) = shared, chunks
+    if wrong := [array.shape[0] for array in arrays if array.shape[0] != len(numbers)]:
+        raise ValueError(
+            f"A chunk that should hold the samples {numbers[0, 0]} to {numbers[-1, 0]} has "
+            f"{wrong[0]} rows: what made the dask array was told a wrong shape; correct it, or "
+            "call compute_chunk_sizes()"
+        )
+    starts = range(0, len(numbers), MOST_ROWS)
+    # One after another, for a sum may be large and a chunk have many blocks.
+    return join(look([a[s : s + MOST_ROWS] for a in arrays], int(numbers[s, 0])) for s in starts)
+
+
+def _beneath(parts: Iterator[np.ndarray]) -> np.ndarray:
+    """Put the rows of several blocks beneath one another."""
+    return np.concatenate(list(parts))
+
+
+def _as_sum(part: Any) -> Any:
+    """Return what was made of one block as something to be summed: float64."""
+    if isinstance(part, tuple):
+        return tuple(np.asarray(p, np.float64) for p in part)
+    return np.asarray(part, np.float64)
+
+
+def _leave(part: Any, axis: Any, keepdims: bool) -> Any:
+    """Leave a part as it is."""
+    return part
+
+
+def _merge(parts: Any, axis: Any, keepdims: bool, combine: Callable[[Any, Any], Any]) -> Any:
+    """Combine the parts of some chunks; a list is what dask makes of them."""
+    return functools.reduce(combine, parts) if isinstance(parts, list) else parts

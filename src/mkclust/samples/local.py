@@ -1,0 +1,214 @@
+"""Views on this machine: arrays, also on a device, memory maps, and files read by rows."""
+
+import hashlib
+import mmap
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from mkclust.datasets.on_disk import TableOnDisk
+from mkclust.linalg import device, is_foreign, namespace, pick, ranges
+from mkclust.samples.blocks import Look, add, as_floats, block_height
+from mkclust.types import Array
+
+# Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
+TILE_BYTES = 32 << 20
+# Rows between two that are wanted are read along where they take less than this: another call
+# would take longer.
+GAP_BYTES = 64 << 10
+# What is read at a time to tell whether a file still holds the same numbers.
+DIGEST_BYTES = 4 << 20
+
+
+class LocalBlocks:
+    """Views that can be sliced by rows: arrays, memory maps, HDF5 data sets.
+
+    Reading a block, and turning its numbers to floats, overlaps with looking at the one before it.
+    Arrays of another library than NumPy are there already: their blocks are slices, and large.
+
+    Parameters
+    ----------
+    views : mapping of str to array-like
+        Each of shape (n_samples, n_features), with ``shape`` and slices by rows.
+    block_rows : int or None, default=None
+        Samples of a block; None chooses.
+    """
+
+    def __init__(self, views: Mapping[str, Any], block_rows: int | None = None):
+        if block_rows is not None and not (isinstance(block_rows, Integral) and block_rows > 0):
+            raise ValueError(f"block_rows={block_rows!r}: pass None or a positive whole number")
+        self._views = dict(views)
+        self._n_samples = int(self._first.shape[0])
+        self._maps = {name: _memory_map(view) for name, view in self._views.items()}
+        self._height = int(block_rows or self._whole_tiles())
+
+    @property
+    def _first(self) -> Any:
+        """The first view, which says where all of them live."""
+        return next(iter(self._views.values()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the views."""
+        return tuple(self._views)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+        return self._n_samples
+
+    @property
+    def n_features(self) -> tuple[int, ...]:
+        """Number of columns of each view."""
+        return tuple(int(view.shape[1]) for view in self._views.values())
+
+    def lower(self, most_rows: int) -> "LocalBlocks":
+        """Return the same views in blocks of at most so many samples."""
+        return LocalBlocks(self._views, min(self._height, most_rows))
+
+    def total(self, look: Look) -> Any:
+        """Return the sum over all blocks of what `look` makes of each: an array or a tuple."""
+        total = None
+
+        def take(start: int, block: dict[str, Array]) -> None:
+            nonlocal total
+            total = add(total, look(block, start))
+
+        self._sweep(take)
+        return total
+
+    def map(self, look: Look) -> Array:
+        """Return what `look` makes of all blocks, one row a sample."""
+        result: Array = None
+
+        def take(start: int, block: dict[str, Array]) -> None:
+            nonlocal result
+            part = look(block, start)
+            if result is None:
+                shape = (self.n_samples, *part.shape[1:])
+                result = namespace(part).empty(shape, dtype=part.dtype, device=device(part))
+            result[start : start + part.shape[0], ...] = part
+
+        self._sweep(take)
+        assert result is not None
+        return result
+
+    def take(self, samples: np.ndarray) -> dict[str, Array]:
+        """Return the views of some samples, given by rising numbers, in memory."""
+        return {name: self._pick(name, samples) for name in self._views}
+
+    def _sweep(self, take: Callable[[int, dict[str, Array]], None]) -> None:
+        """Hand all blocks over in order, the next being read while one is at work.
+
+        The thread that reads ends with the sweep, however that ends.
+        """
+        starts = range(0, self.n_samples, self._height)
+        if is_foreign(self._first):
+            for start in starts:  # nothing to read: a device does not wait for its work to end
+                take(start, self._block(start))
+            return
+        with ThreadPoolExecutor(1, "mkclust-reader") as reader:
+            coming = reader.submit(self._block, starts[0])
+            for start, following in zip(starts, [*starts[1:], None], strict=True):
+                block = coming.result()
+                if following is not None:
+                    coming = reader.submit(self._block, following)
+                take(start, block)
+
+    def _block(self, start: int) -> dict[str, Array]:
+        """Read one block."""
+        stop = min(start + self._height, self.n_samples)
+        return {name: self._read(name, slice(start, stop)) for name in self._views}
+
+    def _pick(self, name: str, samples: np.ndarray) -> Array:
+        """Return some rows of one view."""
+        view = self._views[name]
+        if len(samples) == self.n_samples:
+            return self._read(name, slice(0, self.n_samples))  # all of them: no need to copy
+        if is_foreign(view) or isinstance(view, np.ndarray | TableOnDisk) or not len(samples):
+            return self._read(name, samples)
+        # HDF5 is slow with lists of rows, and others may know none.
+        reach = max(GAP_BYTES // (8 * int(view.shape[1])), _tile_height(view))
+        parts = []
+        for near in _runs(samples, reach, self._height):
+            first = int(near[0])
+            parts.append(self._read(name, slice(first, int(near[-1]) + 1))[near - first])
+        return np.concatenate(parts)
+
+    def _read(self, name: str, rows: Any) -> Array:
+        """Return some rows of one view as floats, and say which could not be read."""
+        view, owner = self._views[name], self._maps[name]
+        if is_foreign(view):
+            found = view[rows, :] if isinstance(rows, slice) else pick(view, rows)
+            return as_floats(name, found)
+        try:
+            if owner is None:
+                found = as_floats(name, view[rows])
+            else:
+                _check_length(owner)
+                # A copy, for otherwise the file would be read no sooner than it is looked at.
+                found = as_floats(name, np.array(view[rows]))
+            expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+            if len(found) != expected:
+                raise OSError(f"there are {len(found)} rows instead of {expected}")
+            return found
+        except (OSError, RuntimeError, KeyError, IndexError) as error:
+            first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
+            raise OSError(
+                f"View {name!r} could not be read, at the samples {first} to {last}: {error}"
+            ) from error
+
+    def _whole_tiles(self) -> int:
+        """Return the height of a block, in whole tiles of the files where that is possible."""
+        height = block_height(self.n_features, self._first)
+        step = max(_tile_height(view) for view in self._views.values())
+        if step <= height:
+            return height - height % step
+        return step if 8 * step * sum(self.n_features) <= TILE_BYTES else height
+
+
+def _tile_height(view: Any) -> int:
+    """Return how many rows a file holds in one tile: to read one of them is to read them all."""
+    chunks = getattr(view, "chunks", None)
+    return int(chunks[0]) if chunks else 1
+
+
+def _runs(samples: np.ndarray, reach: int, height: int) -> Iterator[np.ndarray]:
+    """Cut rising numbers into runs to be read together: no wide gaps, and no more than a block."""
+    for run in np.split(samples, np.flatnonzero(np.diff(samples) > reach) + 1):
+        yield from np.split(run, np.flatnonzero(np.diff((run - run[0]) // height)) + 1)
+
+
+def _memory_map(view: Any) -> np.memmap | None:
+    """Return the memory map that a view is, or is a part of."""
+    while isinstance(view, np.ndarray):
+        if isinstance(view, np.memmap) and isinstance(view.base, mmap.mmap):
+            return view
+        view = view.base
+    return None
+
+
+def fingerprint(view: Any) -> str | None:
+    """Return a digest of the numbers in a memory map; None for what is in memory."""
+    owner = _memory_map(view)
+    if owner is None:
+        return None
+    _check_length(owner)
+    digest = hashlib.blake2b(digest_size=16)
+    for rows in ranges(view.shape[0], max(1, DIGEST_BYTES // max(1, view[:1].nbytes))):
+        digest.update(np.ascontiguousarray(view[rows]).data)
+    return digest.hexdigest()
+
+
+def _check_length(owner: np.memmap) -> None:
+    """Refuse a map of a file that was cut short: to touch what is missing ends the process."""
+    assert isinstance(owner.base, mmap.mmap)
+    found, expected = owner.base.size(), owner.offset + owner.nbytes
+    if found < expected:
+        raise OSError(
+            f"the file {owner.filename} was cut short while in use, it has {found} of {expected} "
+            "bytes; write it again, and open it anew"
+        )

@@ -1,0 +1,226 @@
+"""From a relaxed partition to labels: row-normalized k-means."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
+
+from mkclust.linalg import (
+    astype,
+    free_bytes,
+    is_foreign,
+    is_on_accelerator,
+    namespace,
+    pick,
+    precision_of,
+    ranges,
+    to_device,
+    to_host,
+)
+from mkclust.samples.dask import DaskBlocks, is_dask, persist, reduce_blocks
+from mkclust.stack.lloyd import k_means
+from mkclust.types import Array, Float
+
+# Two centers are equally near where their squared distances differ by less than this; unit rows
+# make it an absolute figure. Rounding must not decide between them.
+TIE = 1e-9
+# Up to so many rows, k-means learns from all of them, wherever they are; beyond, from a sample, and
+# gives the others to the nearest center some at a time.
+ALL_ROWS, SAMPLE_ROWS, BLOCK_ROWS = 100_000, 50_000, 1 << 16
+# On a device, as many at a time as have so many distances to the centers.
+DEVICE_DISTANCES = 1 << 24
+
+
+class FewerClustersWarning(UserWarning):
+    """Fewer clusters have samples than were asked for."""
+
+
+def normalize_rows(rows: Array) -> Array:
+    """Return the rows scaled to unit length; a zero row has no direction and becomes zero."""
+    xp = namespace(rows)
+    lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True)
+    # Rows of an orthonormal matrix are of the order sqrt(k / n); far below that is rounding.
+    return xp.where(lengths <= 1e-15, 0.0, rows) / xp.where(lengths <= 1e-15, 1.0, lengths)
+
+
+def discretize(
+    rows: Array,
+    n_clusters: int,
+    *,
+    n_init: int = 10,
+    init: str = "k-means++",
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[Array, Float]:
+    """Cluster the row-normalized embedding by k-means.
+
+    Of more than 100,000 rows the centers are learned on a sample of 50,000, the same however the
+    rows are cut into chunks, and all rows are given to the nearest. Rows on an accelerator stay
+    there; the centers of all others are learned by scikit-learn on the host.
+
+    Parameters
+    ----------
+    rows : array of any library, or dask array, of shape (n_samples, n_columns)
+        The embedding, one sample a row.
+    n_clusters : int
+        Number of clusters, k.
+    n_init : int, default=10
+        Number of starts; the best is kept.
+    init : {"k-means++", "random"}, default="k-means++"
+        How a start chooses its centers: spread out, or any samples.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts, and of the sample.
+
+    Returns
+    -------
+    labels : ndarray or dask array of shape (n_samples,)
+        Clusters numbered by falling size; a dask array is kept where the rows are.
+    centers : ndarray of shape (n_clusters, n_columns)
+        Their centers, in that order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.stack.discretize import discretize
+    >>> rows = np.array([[1.0, 0.1], [5.0, 0.4], [0.0, 2.0]])
+    >>> discretize(rows, 2, random_state=0)[0].tolist()
+    [0, 0, 1]
+    """
+    some = normalize_rows(_sample(rows, random_state))
+    if is_on_accelerator(some):
+        centers = k_means(some, n_clusters, n_init=n_init, init=init, random_state=random_state)
+    else:
+        means = KMeans(n_clusters, init=init, n_init=n_init, random_state=random_state)
+        centers = means.fit(some).cluster_centers_
+    # A row between two centers joins the first of them, so that the order decides about sizes as
+    # sizes do about the order; larger clusters only grow, which soon settles it.
+    for _ in range(n_clusters):
+        sizes, first = _census(rows, centers)
+        # Equal sizes: who comes first among the samples, whatever the starts were.
+        order = np.lexsort((first, -sizes))
+        if np.array_equal(order, np.arange(n_clusters)):
+            break
+        centers = centers[order]
+    labels = assign(rows, centers)
+    return (persist(labels) if is_dask(labels) else labels), centers
+
+
+def assign(rows: Array, centers: Float) -> Array:
+    """Return the number of the center nearest to the direction of each row.
+
+    Parameters
+    ----------
+    rows : array of any library, or dask array, of shape (n_samples, n_columns)
+        Rows of any length.
+    centers : ndarray of shape (n_clusters, n_columns)
+        The centers that :func:`discretize` found.
+
+    Returns
+    -------
+    ndarray or dask array of shape (n_samples,)
+        Lazy for a dask array.
+    """
+    if is_dask(rows):
+        return rows.rechunk({1: -1}).map_blocks(
+            _assign_block, centers, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp)
+        )
+    cut = _cut(rows, len(centers))
+    return np.concatenate([_assign_block(block, centers) for _, block in cut])
+
+
+def nearest_center(rows: Array, centers: Float) -> Array:
+    """Return the number of the center nearest to each row, the first of those that tie.
+
+    Parameters
+    ----------
+    rows : array of shape (n_samples, n_columns)
+        Rows of unit length.
+    centers : ndarray of shape (n_clusters, n_columns)
+        The centers.
+
+    Returns
+    -------
+    array of shape (n_samples,)
+        Where the rows live.
+    """
+    xp, foreign = namespace(rows), is_foreign(rows)
+    centers = to_device(centers, rows, precision_of(rows)) if foreign else centers
+    distances = xp.sum(centers**2, axis=1) - 2 * rows @ centers.T
+    near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
+    # The standard knows no largest of truth values.
+    return xp.argmax(astype(near, "uint8") if foreign else near, axis=1)
+
+
+def count_clusters(labels: Array) -> int:
+    """Return how many clusters have samples.
+
+    Parameters
+    ----------
+    labels : ndarray or dask array of shape (n_samples,)
+        Clusters of the samples; those of a dask array are counted where they are.
+
+    Returns
+    -------
+    int
+    """
+    return len(np.asarray(np.unique(labels)))
+
+
+def _assign_block(rows: Array, centers: Float) -> np.ndarray:
+    """Assign the rows of one block; labels come to the host."""
+    return to_host(nearest_center(normalize_rows(rows), centers), np.intp)
+
+
+def _census(rows: Array, centers: Float) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many rows are nearest to each center, and the first of them."""
+    n_clusters = len(centers)
+
+    def count(block: Array, start: int) -> tuple[np.ndarray, np.ndarray]:
+        labels = _assign_block(block, centers)
+        first = np.full(n_clusters, np.iinfo(np.int64).max)
+        np.minimum.at(first, labels, start + np.arange(len(labels)))
+        return np.bincount(labels, minlength=n_clusters), first
+
+    if is_dask(rows):
+        lazy = rows.rechunk({1: -1})
+        return reduce_blocks([lazy], lambda blocks, start: count(blocks[0], start), _join)
+    cut = _cut(rows, n_clusters)
+    return functools.reduce(_join, (count(block, start) for start, block in cut))
+
+
+def _join(one: tuple, other: tuple) -> tuple[np.ndarray, np.ndarray]:
+    """Return the census of two sets of rows."""
+    return one[0] + other[0], np.minimum(one[1], other[1])
+
+
+def _cut(rows: Array, n_clusters: int) -> Iterator[tuple[int, Array]]:
+    """Yield blocks of rows, with the number of their first row."""
+    n, height = rows.shape[0], BLOCK_ROWS
+    if free_bytes(rows) is not None:
+        height = max(1, DEVICE_DISTANCES // max(n_clusters, rows.shape[1]))
+    elif n <= ALL_ROWS:
+        height = n
+    for some in ranges(n, height) if n else [slice(0, 0)]:
+        yield some.start, rows[some, :]
+
+
+def _sample(rows: Array, random_state: Any) -> Array:
+    """Return the rows to learn from: all, or some drawn by their numbers alone.
+
+    Those of an accelerator stay there, all others come to the host.
+    """
+    n = rows.shape[0]
+    if n > ALL_ROWS:
+        # A generator's choice needs no list of all n, unlike that of a RandomState.
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        numbers = np.sort(np.random.default_rng(seed).choice(n, SAMPLE_ROWS, replace=False))
+    elif is_dask(rows):
+        numbers = np.arange(n)
+    else:
+        return rows if is_on_accelerator(rows) else to_host(rows, None)
+    if is_dask(rows):
+        return DaskBlocks({"rows": rows}).take(numbers)["rows"]
+    drawn = pick(rows, numbers)
+    return drawn if is_on_accelerator(rows) else to_host(drawn, None)

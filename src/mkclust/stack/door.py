@@ -1,0 +1,356 @@
+"""Stacks of kernels: the one border between the methods and the data.
+
+``as_stack`` is the door: what passes it is a sound set of kernels over the same samples.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+
+from mkclust.linalg import (
+    check_one_place,
+    copied,
+    free_bytes,
+    is_foreign,
+    namespace,
+    precision_of,
+    rounding_of,
+    to_host,
+)
+from mkclust.linalg.memory import available_bytes, require_memory
+from mkclust.samples.forms import check_masks
+from mkclust.samples.ids import aligned
+from mkclust.samples.row_source import RowSource
+from mkclust.stack.base import KernelStack, Standard
+from mkclust.stack.checks import (
+    as_numbers,
+    check_square,
+    check_symmetry,
+    describe,
+    learn_centering,
+    learn_scale,
+    smallest_eigenvalue,
+    smallest_eigenvalue_seen,
+)
+from mkclust.stack.dense import DenseStack, StandardizedKernel
+from mkclust.stack.dissimilarity import refuse_distances
+from mkclust.stack.rows import MatrixRows, Slab
+from mkclust.stack.streamed import StreamedStack, first_look
+
+PSD_CHOICES = ("error", "clip", "shift")
+# Kernels in files are streamed where one matrix of their size, and what must be copied to compute
+# with them, would take more than this, or more than this share of the memory there is: solvers form
+# such a matrix, and want room beside it. Who keeps kernels in files has no memory to spare.
+LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY = 2 * 2**30, 0.25
+
+
+def as_stack(
+    kernels: Any,
+    *,
+    center: bool = True,
+    normalize: bool = True,
+    psd: Literal["error", "clip", "shift"] = "error",
+    validate: bool = True,
+    names: Sequence[str] | None = None,
+    streamed: bool | None = None,
+) -> KernelStack:
+    """Check kernels and stack them, to be centered and scaled on the fly.
+
+    The kernels are neither copied nor changed (integer ones are converted), and float32 kernels
+    stay float32. Centering comes first, then the scaling to a unit diagonal.
+
+    Kernels that do not fit into memory are streamed: read some rows at a time, as often as a
+    solver asks for products. Nothing of their size is allocated.
+
+    Parameters
+    ----------
+    kernels : array of shape (m, n, n), list or dict of m matrices of shape (n, n), or RowSource
+        NumPy arrays, memory maps, HDF5 datasets or SciPy sparse matrices; a dict gives the names.
+        A source of rows is anything with ``n_kernels``, ``n_samples``, ``dtype`` and
+        ``rows(start, stop)``.
+    center : bool, default=True
+        Center every kernel in its feature space.
+    normalize : bool, default=True
+        Scale every kernel to a unit diagonal.
+    psd : {"error", "clip", "shift"}, default="error"
+        What to do with an indefinite kernel: refuse it, set its negative eigenvalues to zero
+        (a dense copy of that kernel and a full eigendecomposition), or add the multiple of the
+        identity that makes it positive semidefinite (no copy).
+    validate : bool, default=True
+        Look for asymmetry, for distances in place of similarities (among 128 samples), and for
+        negative eigenvalues with the diagonal and ten Lanczos steps a kernel. That is a check, not
+        a proof: a negative eigenvalue much smaller than the largest one can escape it. False skips
+        all of it, and repairs nothing. Of streamed kernels one random product tells asymmetry, and
+        only the diagonal (without centering, the largest entry, too) tells negative eigenvalues:
+        Lanczos steps would take a pass over all kernels each.
+    names : sequence of str, default=None
+        Names of the kernels; "kernel 0", "kernel 1", ... where not given.
+    streamed : bool, default=None
+        Whether to read the kernels some rows at a time rather than hold them, or a combination of
+        them, in memory. None streams sources of rows, and what is in files and large: memory maps
+        of which one kernel would take more than 2 GiB, or than a quarter of the memory there is,
+        and HDF5 datasets of which all kernels and one more would; smaller datasets are loaded.
+        Streamed kernels cannot be repaired: with psd="clip" or psd="shift" what is in files is
+        loaded, or refused where it does not fit, and sources of rows are refused.
+
+    Returns
+    -------
+    DenseStack or StreamedStack
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.stack import as_stack
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> stack = as_stack([X @ X.T, np.exp(-np.square(X[:, None] - X).sum(-1))])
+    >>> stack.n_kernels, stack.n_samples, stack.traces().round(6).tolist()
+    (2, 20, [20.0, 20.0])
+    """
+    for name, flag in (("center", center), ("normalize", normalize), ("validate", validate)):
+        if not isinstance(flag, bool | np.bool_):
+            raise ValueError(f"{name}={flag!r}: pass True or False")
+    if not (streamed is None or isinstance(streamed, bool | np.bool_)):
+        raise ValueError(f"streamed={streamed!r}: pass True, False or None")
+    if psd not in PSD_CHOICES:
+        raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
+    rows_only = isinstance(kernels, RowSource)
+    if rows_only or streamed or (streamed is None and psd == "error" and _streams(kernels)):
+        if streamed is False or psd != "error":
+            asked = "streamed=False" if streamed is False else f"psd={psd!r}"
+            raise ValueError(
+                f"{asked} needs the kernels in memory, and these are read some rows at a time: "
+                "pass arrays, such as K[:], if they fit"
+            )
+        return _stream(kernels, names, center=center, normalize=normalize, validate=validate)
+    _require_memory(kernels, psd)
+    slices, names, whole = _collect(kernels, names)
+    who = [describe(index, name) for index, name in enumerate(names)]
+    matrices = [as_numbers(matrix, label) for matrix, label in zip(slices, who, strict=True)]
+    _check_sizes(matrices, who)
+    check_one_place(matrices, who)
+    stacked, standards = [], []
+    for matrix, label in zip(matrices, who, strict=True):
+        kernel = given = StandardizedKernel(matrix, learn_centering(matrix, label, center))
+        if validate:
+            check_symmetry(matrix, label)
+            refuse_distances(matrix, given.standard.diagonal, label)
+            kernel = _positive(kernel, label, psd)
+        scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
+        added = None if kernel is given else kernel.diagonal() - given.diagonal()
+        stacked.append(replace(kernel, standard=replace(kernel.standard, scale=scale)))
+        standards.append(replace(given.standard, scale=scale, added=added, shift=kernel.shift))
+    if any(kernel.matrix is not part for kernel, part in zip(stacked, slices, strict=True)):
+        whole = None  # converted or clipped: no longer slices of one array
+    _require_room_for_mix(matrices)
+    return DenseStack(tuple(stacked), tuple(names), tuple(standards), tuple(matrices), whole)
+
+
+def _require_room_for_mix(matrices: Sequence[Any]) -> None:
+    """Refuse kernels that leave no room on their device for a mix of them."""
+    if is_foreign(matrices[0]) and len(matrices) > 1:
+        n, precision = matrices[0].shape[0], max(map(precision_of, matrices))
+        require_memory(
+            n**2 * np.dtype(precision).itemsize,
+            f"mixing {len(matrices)} kernels of {n} samples, beside the kernels themselves,",
+            "pass kernels in float32, fewer of them or of fewer samples, or views with "
+            "kernels='on-the-fly'",
+            there=free_bytes(matrices[0]),
+        )
+
+
+def _streams(kernels: Any) -> bool:
+    """Return whether kernels are better read some rows at a time than held in memory."""
+    in_files, there = _in_files(kernels), available_bytes()
+    if not in_files or there is None:
+        # A map costs nothing to hold; whether a dataset can be loaded, nobody knows here.
+        return any(map(_is_dataset, in_files))
+    largest = min(LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY * there)
+    return _bytes_needed(in_files) > largest
+
+
+def _require_memory(kernels: Any, psd: str) -> None:
+    """Refuse to load kernels from files that do not fit into memory."""
+    if not (in_files := _in_files(kernels)):
+        return
+    count = sum(len(part) if len(part.shape) == 3 else 1 for part in in_files)
+    asked = "streamed=False" if psd == "error" else f"psd={psd!r}"
+    require_memory(
+        _bytes_needed(in_files),
+        f"{asked} needs the kernels in memory, and loading {count} kernels of "
+        f"{in_files[0].shape[-1]} samples and mixing them",
+        "pass streamed=None and psd='error' to read some rows at a time, or use fewer samples",
+    )
+
+
+def _in_files(kernels: Any) -> list:
+    """Return those matrices, or stacks of them, that are memory maps or HDF5 datasets."""
+    several = isinstance(kernels, list | tuple | Mapping)
+    return [
+        part
+        for part in (_matrices(kernels) if several else [kernels])
+        if (isinstance(part, np.memmap) or _is_dataset(part)) and len(part.shape) > 1
+    ]
+
+
+def _bytes_needed(in_files: Sequence[Any]) -> int:
+    """Return how much memory kernels in files and a mix of them take, beside the files."""
+    largest = max(part.shape[-1] ** 2 * min(part.dtype.itemsize, 8) for part in in_files)
+    return largest + sum(map(_bytes_to_hold, in_files))
+
+
+def _bytes_to_hold(part: Any) -> int:
+    """Return how much memory a file's kernels take to be computed with, beside the file."""
+    if part.dtype not in (np.float64, np.float32):
+        return 8 * part.size
+    return part.dtype.itemsize * part.size if _is_dataset(part) else 0
+
+
+def _is_dataset(part: Any) -> bool:
+    """Return whether something is an HDF5 dataset; without h5py loaded, nothing is."""
+    h5py = sys.modules.get("h5py")
+    return h5py is not None and isinstance(part, h5py.Dataset)
+
+
+def _stream(
+    kernels: Any, names: Sequence[str] | None, *, center: bool, normalize: bool, validate: bool
+) -> StreamedStack:
+    """Check kernels known by their rows, in one pass, and stack them."""
+    if isinstance(kernels, RowSource):
+        source, names = kernels, _named(kernels.n_kernels, names)
+        who = [describe(index, name) for index, name in enumerate(names)]
+    else:
+        matrices, names, whole = _collect(kernels, names, lazily=True)
+        who = [describe(index, name) for index, name in enumerate(names)]
+        _check_sizes(matrices, who)
+        for matrix, label in zip(matrices, who, strict=True):
+            as_numbers(matrix[:0], label)  # refuses types that are no numbers
+        source = MatrixRows(matrices, whole)
+    standards = []
+    looked, largest = first_look(source, who, symmetry=validate)
+    for matrix, label, entry in zip(looked, who, largest, strict=True):
+        standard = learn_centering(matrix, label, center)
+        lengths = standard.centered_diagonal()
+        if validate:
+            rounding, xp = np.sqrt(rounding_of(matrix)) * entry, namespace(lengths)
+            least, most = float(xp.min(lengths)), float(xp.max(lengths))
+            # No entry of a positive semidefinite matrix exceeds its diagonal.
+            if least < -rounding or (not center and entry > most + rounding):
+                refuse_distances(matrix, standard.diagonal, label)
+                raise ValueError(
+                    f"{label} is indefinite: its self-similarities{' after centering' * center} "
+                    f"are {least:.3g} to {most:.3g}, its largest entry is "
+                    f"{entry:.3g}; pass a positive semidefinite kernel, or validate=False to skip "
+                    "this check"
+                )
+        scale = learn_scale(lengths, matrix, label) if normalize else None
+        standards.append(replace(standard, scale=scale))
+    return StreamedStack(source, tuple(names), tuple(standards))
+
+
+def _check_sizes(matrices: Sequence[Any], who: Sequence[str]) -> None:
+    """Raise where kernels are not square, or not over the same samples."""
+    for matrix, label in zip(matrices, who, strict=True):
+        check_square(matrix, label)
+        if matrix.shape != matrices[0].shape:
+            raise ValueError(
+                f"kernels of different sizes: {who[0]} has {matrices[0].shape[0]} samples, {label} "
+                f"has {matrix.shape[0]}; all kernels must be over the same samples"
+            )
+
+
+def _collect(
+    kernels: Any, names: Sequence[str] | None, *, lazily: bool = False
+) -> tuple[list, list[str], Any]:
+    """Return the single kernels, their names, and the one array or dataset that holds them all.
+
+    Lazily, what is on disk stays there.
+    """
+    whole = None
+    kernels, _ = aligned(kernels, kernels=True)
+    if isinstance(kernels, Mapping):
+        names = list(kernels) if names is None else names
+        matrices = _matrices(kernels)
+        if len(set(map(str, names))) < len(names):
+            raise ValueError(f"two kernels have the same name, among {names}: rename one of them")
+    elif isinstance(kernels, list | tuple):
+        matrices = _matrices(kernels)
+    elif scipy.sparse.issparse(kernels) or getattr(kernels, "ndim", 0) == 2:
+        raise ValueError(
+            f"one matrix of shape {kernels.shape} where several kernels belong: pass K[None] or "
+            "[K] if it is the only kernel"
+        )
+    elif lazily and _is_dataset(kernels) and kernels.ndim == 3:
+        whole, matrices = kernels, [Slab(kernels, index) for index in range(kernels.shape[0])]
+    elif getattr(kernels, "ndim", 0) == 3:
+        kernels = kernels[()] if _is_dataset(kernels) else kernels
+        for index, matrix in enumerate(kernels if np.ma.is_masked(kernels) else ()):
+            check_masks(matrix, describe(index, _named(len(kernels), names)[index]))
+        if not lazily and isinstance(kernels, np.ndarray) and kernels.flags.c_contiguous:
+            kernels = whole = np.asarray(kernels)
+        matrices = [kernels[p, :, :] for p in range(kernels.shape[0])]
+    else:
+        raise TypeError(
+            f"kernels of type {type(kernels).__name__}: pass an array of shape (m, n, n), or a "
+            "list or dict of n x n matrices"
+        )
+    if not matrices:
+        raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
+    if lazily:
+        on_disk = (np.memmap, Slab)
+        matrices = [
+            matrix if isinstance(matrix, on_disk) or _is_dataset(matrix) else as_numbers(matrix, "")
+            for matrix in matrices
+        ]
+    return matrices, _named(len(matrices), names), whole
+
+
+def _matrices(kernels: Any) -> list:
+    """Return the items of a list or the values of a dict."""
+    return list(kernels.values()) if isinstance(kernels, Mapping) else list(kernels)
+
+
+def _named(count: int, names: Sequence[str] | None) -> list[str]:
+    """Return one name a kernel."""
+    if names is None:
+        names = [f"kernel {index}" for index in range(count)]
+    if len(names) != count:
+        raise ValueError(f"{len(names)} names for {count} kernels: give each one a name")
+    return [str(name) for name in names]
+
+
+def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKernel:
+    """Return the kernel if it looks positive semidefinite, else refuse or repair it."""
+    smallest, largest = smallest_eigenvalue_seen(kernel)
+    diagonal = kernel.diagonal()
+    smallest = min(smallest, float(namespace(diagonal).min(diagonal)))
+    if smallest >= -np.sqrt(rounding_of(kernel.matrix)) * largest:
+        return kernel
+    if psd == "error":
+        raise ValueError(
+            f"{who} is indefinite: it has an eigenvalue of {smallest:.3g} or lower (the largest is "
+            f"about {largest:.3g}); pass psd='clip' to drop its negative part, psd='shift' to add "
+            "a multiple of the identity, or validate=False to skip this check"
+        )
+    if psd == "shift":
+        # A little more than the eigenvalue, which is itself known to its tolerance only.
+        return replace(kernel, shift=-smallest_eigenvalue(kernel) * (1 + 1e-6))
+    n = kernel.matrix.shape[0]
+    require_memory(
+        5 * 8 * n**2,
+        f"{who} is indefinite, and dropping the negative part of a kernel of {n} samples",
+        "pass psd='shift', which takes no copy, or use fewer samples",
+        there=free_bytes(kernel.like),
+    )
+    whole = kernel.dense()
+    xp = namespace(whole)
+    values, vectors = xp.linalg.eigh(whole)
+    clipped = (vectors * xp.where(values > 0, values, 0.0)) @ vectors.T
+    clipped = (clipped + clipped.T) / 2
+    spectrum = to_host(values)
+    negative = spectrum < -n * np.finfo(np.float64).eps * np.abs(spectrum).max()
+    dropped = copied(vectors[:, : int(negative.sum())])  # eigenvalues rise
+    return StandardizedKernel(clipped, Standard(xp.linalg.diagonal(clipped) + 0.0), dropped=dropped)

@@ -1,0 +1,226 @@
+"""Features of views: one map a view, learned from some samples, and how they are standardized."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+from mkclust.linalg import copied, is_foreign, namespace, place, ranges, to_device
+from mkclust.samples.blocks import Blocks, check_finite, device_bytes
+from mkclust.samples.distances import squared_norms
+from mkclust.types import Array, Float
+
+# Feature maps learn from at most so many samples, but from so many times their landmarks: of a
+# sample that is all landmarks, nothing would seem to be missed.
+FIT_SAMPLES, SAMPLES_A_LANDMARK = 20_000, 10
+# Samples on which the trace of a kernel is compared with that of its features.
+ERROR_SAMPLES = 2_000
+# Of wide features few rows are computed at a time: what they take on the host, and how many at
+# least.
+WORK_BYTES, FEWEST_ROWS = 32 << 20, 256
+# Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
+UNIT_DIAGONAL = ("rbf", "laplacian")
+# A view whose features vary by less than this share of their squared length is constant.
+CONSTANT = 1e-26
+
+
+@dataclass(frozen=True)
+class Features:
+    """Standardized features of several views: what approximates, or is, their kernels.
+
+    Attributes
+    ----------
+    maps : sequence of transformers
+        One fitted feature map a view.
+    means : sequence of ndarray of shape (n_columns,), or None
+        Column means of each view's features; None where they are not centered.
+    floors : sequence of float, or None
+        The squared length of a sample's features below which it is rounding, for each view; None
+        where features are not scaled to unit length.
+    """
+
+    maps: Sequence[Any]
+    means: Sequence[Float] | None = None
+    floors: Sequence[float] | None = None
+
+    def of(self, block: dict[str, Array]) -> list[Array]:
+        """Return the standardized features of some samples, view by view, where these live."""
+        found = [_transform(*each) for each in zip(self.maps, block.values(), strict=True)]
+        if self.means is not None:
+            found = [F - beside(mean, F) for F, mean in zip(found, self.means, strict=True)]
+        if self.floors is not None:
+            found = [_unit_rows(F, floor) for F, floor in zip(found, self.floors, strict=True)]
+        return found
+
+    def project(self, block: dict[str, Array], matrix: Float) -> Array:
+        """Multiply the standardized features of some samples, side by side, with a matrix."""
+        parts = [_multiply(self.of(part), matrix) for part, _ in cut(block, 0, len(matrix))]
+        xp = namespace(*parts)
+        found = xp.concat(parts)
+        if not bool(xp.all(xp.isfinite(found))):
+            raise ValueError(
+                "the feature maps make features of these samples that are not finite, or too large "
+                "to square; rescale the samples, or drop them"
+            )
+        return found
+
+
+def learn_maps(blocks: Blocks, approximation: Any, random_state: Any) -> tuple[list, list[int]]:
+    """Return one feature map a view, learned from some samples, and the widths of its features."""
+    count = max([FIT_SAMPLES, *(SAMPLES_A_LANDMARK * n for n in n_components(approximation))])
+    drawn = draw(blocks.n_samples, count)
+    some = blocks.take(drawn)
+    check_finite(some, drawn)
+    maps, widths = [], []
+    for p, (name, rows) in enumerate(some.items()):
+        map_ = clone(approximation)
+        unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
+        map_.set_params(**dict.fromkeys(unset, _seed(random_state, p) if unset else None))
+        try:
+            # A map may keep what it learns from; of all samples, that is the caller's array.
+            own = rows if len(drawn) < blocks.n_samples else copied(rows)
+            first = map_.fit(own).transform(rows[:1, :])
+            _check_place(map_, rows, first)
+        except (ValueError, TypeError) as error:
+            if isinstance(error, TypeError) and not is_foreign(rows):
+                raise
+            told = error if isinstance(error, ValueError) else _elsewhere(map_, rows)
+            raise ValueError(f"View {name!r}: {told}") from error
+        if issparse(first):
+            raise ValueError(
+                f"View {name!r}: {type(map_).__name__} gives sparse features, and their products "
+                "are dense; pass a feature map with few, dense columns, such as Nystroem"
+            )
+        maps.append(map_)
+        widths.append(int(first.shape[1]))
+    return maps, widths
+
+
+def seeds_of(map_: Any) -> list[str]:
+    """Return the parameters of a feature map, and of the steps of a pipeline, that are seeds."""
+    return _parameters(map_, "random_state")
+
+
+def n_components(map_: Any) -> list[int]:
+    """Return the numbers of features that a map, or the steps of a pipeline, are asked for."""
+    values = [map_.get_params()[name] for name in _parameters(map_, "n_components")]
+    return [int(value) for value in values if isinstance(value, int | np.integer)]
+
+
+def missed(map_: Any, rows: Array, F: Array) -> float:
+    """Return the share of a kernel's trace that features of rows miss, NaN where nobody knows."""
+    if hasattr(map_, "self_similarity"):
+        lengths = map_.self_similarity(rows)
+        trace = float(namespace(lengths).sum(lengths))
+    elif isinstance(map_, RBFSampler) or (
+        isinstance(map_, Nystroem) and map_.kernel in UNIT_DIAGONAL
+    ):
+        trace = rows.shape[0]
+    else:
+        return float("nan")
+    return 1 - float(sum_of_squares(F)) / trace if trace else 0.0
+
+
+def floor_of(name: str, variance: float, mean: Float, center: bool) -> float:
+    """Return the squared length below which a sample's features are rounding.
+
+    A view whose features are nothing but rounding is refused.
+    """
+    length = variance + float(mean @ mean)
+    left = variance if center else length
+    if not left > CONSTANT * length:
+        state = "constant: nothing is left of it after centering" if length else "zero"
+        raise ValueError(f"View {name!r} has a kernel that is {state}; leave it out")
+    return float(max(1e-10 * left, CONSTANT * length))
+
+
+def cut(
+    block: dict[str, Array], start: int, n_columns: int
+) -> Iterator[tuple[dict[str, Array], int]]:
+    """Cut a block into parts whose features are not too large, with their first samples."""
+    like = next(iter(block.values()))
+    for rows in ranges(like.shape[0], rows_at_once(n_columns, like)):
+        yield {name: view[rows, :] for name, view in block.items()}, start + rows.start
+
+
+def rows_at_once(n_columns: int, like: Any) -> int:
+    """Return of how many samples to compute so many features at a time, where `like` lives."""
+    size = device_bytes(like)
+    return max(FEWEST_ROWS, (WORK_BYTES if size is None else size) // (8 * n_columns))
+
+
+def beside(learned: Float, F: Array) -> Array:
+    """Return what was learned where features live, in their precision."""
+    return namespace(F).astype(to_device(learned, F), F.dtype, copy=False)
+
+
+def sum_of_squares(F: Array) -> Array:
+    """Return the sum of all squared entries, in float64 and where they live."""
+    return namespace(F).sum(squared_norms(F))
+
+
+def draw(n_samples: int, count: int, seed: int = 0) -> np.ndarray:
+    """Return the numbers of some samples, rising; of all where there are no more."""
+    if n_samples <= count:
+        return np.arange(n_samples)
+    return np.sort(np.random.default_rng(seed).choice(n_samples, count, replace=False))
+
+
+def _parameters(map_: Any, name: str) -> list[str]:
+    """Return the parameters of a map that have a name, those of its parts included."""
+    return [found for found in map_.get_params() if found.split("__")[-1] == name]
+
+
+def _seed(random_state: Any, index: int) -> int:
+    """Return the seed of one view's feature map."""
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return int(np.random.SeedSequence([int(random_state or 0), index]).generate_state(1)[0])
+    return int(random_state.randint(2**31))
+
+
+def _transform(map_: Any, rows: Array) -> Array:
+    """Return the features of rows, where the rows live."""
+    if not is_foreign(rows):
+        return np.asarray(map_.transform(rows))
+    try:
+        F = map_.transform(rows)
+    except TypeError as error:
+        raise ValueError(_elsewhere(map_, rows)) from error
+    _check_place(map_, rows, F)
+    return F
+
+
+def _check_place(map_: Any, rows: Array, F: Any) -> None:
+    """Refuse features that live elsewhere than the rows of which they are made."""
+    if is_foreign(rows) and place(F) != place(rows):
+        raise ValueError(_elsewhere(map_, rows))
+
+
+def _elsewhere(map_: Any, rows: Array) -> str:
+    """Return that a map serves NumPy's arrays only, and what to do about it."""
+    return (
+        f"{type(map_).__name__} computes with NumPy arrays only, and this is one of {place(rows)}: "
+        "pass Nystroem, RandomFourier or Linear of mkclust.kernels, or the views as NumPy arrays"
+    )
+
+
+def _multiply(features: Sequence[Array], matrix: Float) -> Array:
+    """Multiply features, side by side, with a matrix, in their precision."""
+    ends = np.cumsum([0, *(F.shape[1] for F in features)])
+    parts = zip(features, pairwise(ends), strict=True)
+    return sum(F @ beside(matrix[a:b], F) for F, (a, b) in parts)
+
+
+def _unit_rows(F: Array, floor: float) -> Array:
+    """Return rows of unit length; what is at the very mean has no direction and becomes zero."""
+    xp, squared = namespace(F), squared_norms(F)
+    seen = squared > floor
+    scale = xp.where(seen, 1 / xp.sqrt(xp.where(seen, squared, 1.0)), 0.0)
+    # What is too large to square must not seem to be nothing.
+    scale = xp.where(xp.isfinite(squared), scale, np.nan)
+    return F * xp.astype(scale, F.dtype)[:, None]

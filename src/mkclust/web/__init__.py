@@ -1,0 +1,32 @@
+"""Pages in one file: sections, sortable tables and plots, without a request to anywhere."""
+
+from mkclust.web.document import Section, document
+from mkclust.web.markup import (
+    bullets,
+    cautions,
+    definitions,
+    escape,
+    paragraph,
+    quotation,
+    subheading,
+)
+from mkclust.web.plot import plot, plotting_script
+from mkclust.web.table import Column, number, table, text
+
+__all__ = [
+    "Column",
+    "Section",
+    "bullets",
+    "cautions",
+    "definitions",
+    "document",
+    "escape",
+    "number",
+    "paragraph",
+    "plot",
+    "plotting_script",
+    "quotation",
+    "subheading",
+    "table",
+    "text",
+]

@@ -1,0 +1,864 @@
+"""A plan is checked line by line, its rows survive anything, and every failure is a row."""
+
+import errno
+import json
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.model_selection import ParameterGrid
+
+from conftest import blob_views
+from mkclust import METHODS
+from mkclust.bench import DatasetEntry, Plan, PlanError, archive, read_plan, run_plan
+from mkclust.bench.entries import find_entry, thin
+from mkclust.bench.execute import subsample
+from mkclust.bench.journal import Journal, Lock, check_room
+from mkclust.bench.partitions import Solved, remember
+from mkclust.bench.prepare import Prepared
+from mkclust.bench.rows import canonical, choose, read_rows, read_solves
+from mkclust.bench.run import partition_name, row_key
+from mkclust.cli.bench import Bar, duration
+from mkclust.metrics import scores
+from mkclust.stack.discretize import discretize
+
+TIMES = ("solve_seconds",)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with two small data sets."""
+    for name, seed in (("one", 0), ("two", 1)):
+        views, y = blob_views(np.random.default_rng(seed), n=60, k=3, strengths=(1.0, 0.7))
+        np.savez(tmp_path / f"{name}.npz", a=views[0], b=views[1], y=y)
+    return tmp_path
+
+
+def write_plan(folder, methods, *, datasets='{ path = "one.npz" }', **settings):
+    """Write a plan of a few repetitions."""
+    settings = {"repetitions": 4, "grid_repetitions": 2, "n_init": 2} | settings
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    lines += [f"datasets = [{datasets}]", f"methods = [{methods}]"]
+    path = folder / "plan.toml"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def run(path, out, **options):
+    return run_plan(read_plan(path), out, **{"n_processes": 1} | options)
+
+
+def without_times(rows):
+    """Return rows in an order of their own, without what differs between two runs."""
+    told = [{k: v for k, v in row.items() if k not in TIMES} for row in rows]
+    return sorted(told, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def test_rows_are_flat_and_hold_what_they_promise(folder):
+    summary = run(write_plan(folder, '"simplemkkm", "avg-kkm"'), folder / "out")
+    rows = read_rows(folder / "out")
+    assert summary.n_rows == summary.n_new == len(rows) == 8
+    promised = {"dataset", "method", "parameters", "repetition", "seed", "acc", "nmi", "purity"}
+    promised |= {"ari", "solve_seconds", "n_iter", "gap", "status", "versions", "machine"}
+    for row in rows:
+        assert promised <= row.keys()
+        assert not any(isinstance(value, dict | list) for value in row.values())
+        assert row["status"] == "ok"
+        assert (row["n_samples"], row["n_kernels"], row["n_clusters"]) == (60, 2, 3)
+    gaps = {row["method"]: row["gap"] for row in rows}
+    assert 0 <= gaps["simplemkkm"] <= 1e-6
+    assert gaps["avg-kkm"] is None
+
+
+def test_scores_are_those_of_a_solve_by_hand_and_a_discretization_with_the_rows_seed(folder):
+    path = write_plan(folder, '{ method = "mkkm-mir", parameters = { reg = 2.0 } }', seed=7)
+    run(path, folder / "out")
+    plan = read_plan(path)
+    prepared = Prepared.read(plan.datasets[0], plan.folder)
+    model = METHODS["mkkm-mir"](3, kernels="precomputed", reg=2.0).fit(prepared.kernels)
+    for row in read_rows(folder / "out"):
+        assert row["seed"] == 7 + row["repetition"]
+        labels, _ = discretize(
+            model.embedding_, 3, n_init=2, init="random", random_state=row["seed"]
+        )
+        expected = scores(prepared.y, labels)
+        assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_setting_is_solved_once_for_all_its_repetitions(folder):
+    grid = '{ method = "lf-mvc", grid = { reg = [0.5, 4.0, 8.0] } }'
+    run(write_plan(folder, grid), folder / "out")
+    seconds = {}
+    for row in read_rows(folder / "out"):
+        seconds.setdefault(row["parameters"], set()).add(row["solve_seconds"])
+    assert all(len(values) == 1 for values in seconds.values())
+    assert len(read_solves(folder / "out")) == len(seconds) == 4
+    assert not (folder / "out" / "partitions").exists()
+
+
+def test_grid_points_are_compared_and_the_chosen_repeated(folder):
+    grid = '{ method = "lkam", grid = { reg = [0.01, 1.0, 50.0], neighbors = [0.1, 0.6] } }'
+    run(write_plan(folder, grid), folder / "out")
+    rows = read_rows(folder / "out")
+    repeated = {row["parameters"] for row in rows if row["repetition"] == 3}
+    assert repeated == set(choose(rows).settings())
+    means = {}
+    for row in rows:
+        if row["repetition"] < 2:
+            means.setdefault(row["parameters"], []).append(row["nmi"])
+    best = max(np.mean(values) for values in means.values())
+    assert np.mean(means[choose(rows).oracle["nmi"]]) == pytest.approx(best)
+    assert choose(rows).default == "{}"
+    stability = {row["parameters"]: row["stability"] for row in rows}
+    assert stability[choose(rows).stable] == max(stability.values())
+
+
+def test_a_grid_point_that_is_the_default_is_run_once(folder):
+    reg = METHODS["mkkm-mir"]().reg
+    entry = find_entry({"method": "mkkm-mir", "grid": {"reg": [reg, 3.0]}}, folder)
+    assert entry.settings(None, 2) == [{}, {"reg": 3.0}]
+
+
+def test_two_runs_agree_row_by_row_on_one_and_on_two_processes(folder):
+    methods = '"simplemkkm", { method = "lf-mvc", grid = { reg = [0.5, 4.0] } }'
+    datasets = '{ path = "one.npz" }, { path = "two.npz" }'
+    path = write_plan(folder, methods, datasets=datasets)
+    for name, n_processes in (("a", 1), ("b", 1), ("c", 2)):
+        run(path, folder / name, n_processes=n_processes)
+    one, again, two = (without_times(read_rows(folder / name)) for name in "abc")
+    assert one == again == two
+    assert len(one) == 2 * (4 + 3 * 2) + sum(row["repetition"] >= 2 for row in one) - 4
+
+
+def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(folder):
+    path = write_plan(folder, '"avg-kkm", "mkkm"', resample=0.8)
+    run(path, folder / "out")
+    plan, rows = read_plan(path), read_rows(folder / "out")
+    prepared = Prepared.read(plan.datasets[0], plan.folder)
+    parts = [subsample(60, plan, repetition) for repetition in range(4)]
+    assert [len(np.unique(part)) for part in parts] == [48] * 4
+    assert len({tuple(part) for part in parts}) == 4
+    for row in rows:
+        part = prepared.part(parts[row["repetition"]])
+        model = METHODS[row["method"]](3, kernels="precomputed").fit(np.array(part.kernels))
+        labels, _ = discretize(
+            model.embedding_, 3, n_init=2, init="random", random_state=row["seed"]
+        )
+        assert row["resample"] == 0.8
+        assert row["acc"] == pytest.approx(scores(part.y, labels)["acc"], abs=1e-12)
+    # The weights of one refit stand for all.
+    assert [s["repetition"] for s in read_solves(folder / "out")] == [0, 0]
+
+
+# --- other people's entries -------------------------------------------------------------------
+
+
+def test_any_clusterer_of_scikit_learn_can_be_an_entry(folder):
+    methods = (
+        '{ method = "sklearn.cluster:KMeans", name = "plain", parameters = { n_init = 2 } },'
+        '{ method = "sklearn.cluster:SpectralClustering", input = "average-kernel",'
+        '  parameters = { affinity = "precomputed" } },'
+        '{ method = "sklearn.cluster:AgglomerativeClustering" }'
+    )
+    run(write_plan(folder, methods), folder / "out")
+    by_method = {}
+    for row in read_rows(folder / "out"):
+        by_method.setdefault(row["method"], []).append(row)
+    # Without a seed every repetition would be the same.
+    assert {name: len(rows) for name, rows in by_method.items()} == {
+        "plain": 4,
+        "spectralclustering": 4,
+        "agglomerativeclustering": 1,
+    }
+    prepared = Prepared.read(read_plan(folder / "plan.toml").datasets[0], folder)
+    table = prepared.input("concatenated")
+    assert np.allclose(table.std(axis=0), 1)
+    for row in by_method["plain"]:
+        labels = KMeans(3, n_init=2, random_state=row["seed"]).fit_predict(table)
+        assert row["acc"] == pytest.approx(scores(prepared.y, labels)["acc"])
+    assert all(row["status"] == "ok" for rows in by_method.values() for row in rows)
+
+
+def test_reference_points_are_the_best_single_kernel_and_concatenated_features(folder):
+    run(write_plan(folder, '"best-single-kernel", "concatenated-kmeans"'), folder / "out")
+    rows = read_rows(folder / "out")
+    single = [row for row in rows if row["method"] == "best-single-kernel"]
+    assert {row["parameters"] for row in single} == {'{"kernel": 0}', '{"kernel": 1}'}
+    assert all(row["oracle"] and not row["default"] for row in single)
+    assert choose(single).default is None
+    assert choose(single).stable is None
+    prepared = Prepared.read(read_plan(folder / "plan.toml").datasets[0], folder)
+    model = METHODS["avg-kkm"](3, kernels="precomputed").fit(prepared.kernels[1][None])
+    labels, _ = discretize(model.embedding_, 3, n_init=2, init="random", random_state=0)
+    [row] = [r for r in single if r["parameters"] == '{"kernel": 1}' and r["repetition"] == 0]
+    assert row["acc"] == pytest.approx(scores(prepared.y, labels)["acc"])
+
+
+@pytest.mark.parametrize("heading", ["", "run 1,run 2\n"])
+def test_labels_made_elsewhere_are_scored_one_column_a_repetition(folder, heading):
+    y = np.load(folder / "one.npz")["y"]
+    wrong = np.where(np.arange(60) < 6, (y + 1) % 3, y)
+    (folder / "matlab").mkdir()
+    lines = "".join(f"{a},{b}\n" for a, b in zip(y + 1, wrong + 1, strict=True))
+    (folder / "matlab" / "one.csv").write_text(heading + lines)
+    (folder / "matlab" / "one.2.csv").write_text("".join(f"{label}\n" for label in y))
+    (folder / "matlab" / "onerous.csv").write_text("1\n")
+    entry = '{ labels = "matlab/*.csv", name = "theirs" }'
+    run(write_plan(folder, entry), folder / "out")
+    rows = read_rows(folder / "out")
+    assert [row["acc"] for row in rows] == [1.0, 0.9, 1.0]
+    assert {row["seed"] for row in rows} == {None}
+
+
+def test_labels_are_scored_on_the_part_of_their_repetition(folder):
+    y = np.load(folder / "one.npz")["y"]
+    wrong = np.where(np.arange(60) < 6, (y + 1) % 3, y)
+    (folder / "one.csv").write_text("".join(f"{label}\n" for label in wrong))
+    path = write_plan(folder, '{ labels = "one.csv", name = "theirs" }', resample=0.5)
+    run(path, folder / "out")
+    [row] = read_rows(folder / "out")
+    part = subsample(60, read_plan(path), 0)
+    assert row["acc"] == pytest.approx(scores(y[part], wrong[part])["acc"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,\n2,\n1,\n", "one.csv, column 2: no label in line 1"),
+        ("0,1\n1,2\n2,2\n", "one.csv, column 1: no label occurs twice"),
+        ("1,2\n1\n", "one.csv: lines differ in length"),
+        ("x" * 200_000 + "\n", "one.csv: is no table of labels"),
+    ],
+)
+def test_what_can_hardly_be_labels_becomes_a_row_that_says_so(folder, text, message):
+    (folder / "one.csv").write_text(text)
+    run(write_plan(folder, '{ labels = "*.csv", name = "theirs" }, "avg-kkm"'), folder / "out")
+    rows = read_rows(folder / "out")
+    [row] = [row for row in rows if row["method"] == "theirs"]
+    assert message in row["message"]
+    assert sum(row["status"] == "ok" for row in rows) == 4
+
+
+def test_spellings_of_a_number_are_one_label_and_text_has_no_heading(folder):
+    y = np.load(folder / "one.npz")["y"]
+    spelled = [f"{label}" if i % 2 else f"{label}.0" for i, label in enumerate(y)]
+    named = [f"cluster {label}" for label in y]
+    (folder / "one.1.csv").write_text("\n".join(spelled))
+    (folder / "one.2.csv").write_text("\r\n".join(named))
+    run(write_plan(folder, '{ labels = "*.csv", name = "theirs" }'), folder / "out")
+    assert [row["acc"] for row in read_rows(folder / "out")] == [1.0, 1.0]
+
+
+def test_labels_of_other_samples_become_a_row_that_says_so(folder):
+    (folder / "one.csv").write_text("1\n2\n")
+    run(write_plan(folder, '{ labels = "*.csv", name = "theirs" }'), folder / "out")
+    [row] = read_rows(folder / "out")
+    assert row["status"] == "failed"
+    assert "2 labels for the 60 samples" in row["message"]
+
+
+# --- failures ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def troublesome(folder, monkeypatch):
+    """Put clusterers that fail, each in its own way, where the processes find them."""
+    (folder / "troublesome.py").write_text(
+        "import os, signal, time\n"
+        "import numpy as np\n"
+        "from sklearn.cluster import KMeans\n"
+        "class Raises(KMeans):\n"
+        "    def fit_predict(self, X): raise ZeroDivisionError('by zero')\n"
+        "class Sleeps(KMeans):\n"
+        "    def fit_predict(self, X): time.sleep(100)\n"
+        "class Dies(KMeans):\n"
+        "    def fit_predict(self, X): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "class Leaves(KMeans):\n"
+        "    def fit_predict(self, X): os._exit(3)\n"
+        "class Eats(KMeans):\n"
+        "    def fit_predict(self, X): return np.ones(10**9).sum()\n"
+    )
+    monkeypatch.delitem(sys.modules, "troublesome", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
+    names = ("Raises", "Sleeps", "Dies", "Leaves", "Eats")
+    methods = ", ".join(f'"troublesome:{name}"' for name in names) + ', "avg-kkm"'
+    path = write_plan(troublesome, methods, time_limit=1.0, memory_limit=4.0)
+    summary = run(path, troublesome / "out")
+    rows = {row["method"]: row for row in read_rows(troublesome / "out")}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "raises": "failed",
+        "sleeps": "time",
+        "dies": "memory",
+        "leaves": "failed",
+        "eats": "memory",
+        "avg-kkm": "ok",
+    }
+    assert rows["raises"]["message"] == "ZeroDivisionError: by zero"
+    assert "limit of 1 s" in rows["sleeps"]["message"]
+    assert "exit code 3" in rows["leaves"]["message"]
+    assert {row["acc"] for row in summary.failures} == {None}
+    assert summary.n_rows == 5 + 4
+    # What has failed is not tried again, unless that is asked for.
+    assert run(path, troublesome / "out").n_new == 0
+    text = (troublesome / "troublesome.py").read_text()
+    fixed = text.replace("raise ZeroDivisionError('by zero')", "return super().fit_predict(X)")
+    (troublesome / "troublesome.py").write_text(fixed)
+    again = run(path, troublesome / "out", retry=True)
+    assert {row["method"] for row in again.failures} == {"sleeps", "dies", "leaves", "eats"}
+    assert again.n_rows == 4 + 4 + 4
+
+
+def test_one_failing_repetition_leaves_the_others(troublesome):
+    text = (troublesome / "troublesome.py").read_text()
+    (troublesome / "troublesome.py").write_text(
+        text + "class Moody(KMeans):\n"
+        "    def fit_predict(self, X):\n"
+        "        if self.random_state == 2: raise ValueError('not today')\n"
+        "        return super().fit_predict(X)\n"
+    )
+    run(write_plan(troublesome, '"troublesome:Moody"'), troublesome / "out")
+    rows = sorted(read_rows(troublesome / "out"), key=lambda row: row["repetition"])
+    assert [row["status"] for row in rows] == ["ok", "ok", "failed", "ok"]
+    assert (rows[2]["seed"], rows[2]["message"]) == (2, "ValueError: not today")
+
+
+def test_a_clusterer_cannot_change_what_the_next_one_gets(troublesome):
+    text = (troublesome / "troublesome.py").read_text()
+    (troublesome / "troublesome.py").write_text(
+        text + "class Writes(KMeans):\n    def fit_predict(self, X):\n        X[0][:] = 0\n"
+    )
+    methods = '{ method = "troublesome:Writes", input = "kernels" }, "avg-kkm"'
+    run(write_plan(troublesome, methods), troublesome / "out")
+    run(write_plan(troublesome, '"avg-kkm"'), troublesome / "alone")
+    beside = [row for row in read_rows(troublesome / "out") if row["method"] == "avg-kkm"]
+    assert without_times(beside) == without_times(read_rows(troublesome / "alone"))
+    [row] = [row for row in read_rows(troublesome / "out") if row["method"] == "writes"]
+    assert "read-only" in row["message"]
+
+
+def test_asymmetric_kernels_are_refused(folder):
+    views, y = blob_views(np.random.default_rng(0), n=30, k=3, strengths=(1.0, 1.0))
+    K = np.stack([v @ v.T for v in views])
+    K[0, 1, 2] += 5
+    np.savez(folder / "kernels.npz", K=K, y=y)
+    run(write_plan(folder, '"avg-kkm"', datasets='{ path = "kernels.npz" }'), folder / "out")
+    [row] = read_rows(folder / "out")
+    assert row["status"] == "failed"
+    assert "symmetric" in row["message"]
+
+
+def test_data_that_were_mended_are_run_without_being_asked(folder):
+    whole = dict(np.load(folder / "one.npz"))
+    np.savez(folder / "one.npz", a=whole["a"], b=whole["b"])
+    path = write_plan(folder, '"avg-kkm", { method = "lf-mvc", grid = { reg = [8.0] } }')
+    assert {row["status"] for row in run(path, folder / "out").failures} == {"failed"}
+    np.savez(folder / "one.npz", **whole)
+    summary = run(path, folder / "out")
+    assert not summary.failures
+    assert summary.n_rows == 4 + 2 * 2 + sum(
+        row["repetition"] >= 2 and row["method"] == "lf-mvc" for row in read_rows(folder / "out")
+    )
+
+
+def test_data_sets_that_are_too_large_for_a_method_are_skipped_in_words(folder):
+    run(write_plan(folder, '{ method = "lmkkm", max_samples = 50 }'), folder / "out")
+    [row] = read_rows(folder / "out")
+    assert (row["status"], row["message"]) == ("skipped", "60 samples, more than the plan's 50")
+
+
+def test_a_method_without_its_input_is_skipped(folder):
+    views, y = blob_views(np.random.default_rng(0), n=30, k=3, strengths=(1.0, 1.0))
+    np.savez(folder / "kernels.npz", K=np.stack([v @ v.T for v in views]), y=y)
+    path = write_plan(folder, '"concatenated-kmeans"', datasets='{ path = "kernels.npz" }')
+    run(path, folder / "out")
+    [row] = read_rows(folder / "out")
+    assert row["status"] == "skipped"
+    assert "kernels only" in row["message"]
+
+
+def test_a_file_without_classes_becomes_rows_that_say_so(folder):
+    np.savez(folder / "blind.npz", a=np.eye(5), b=np.ones((5, 2)))
+    path = write_plan(folder, '"avg-kkm", "mkkm"', datasets='{ path = "blind.npz" }')
+    summary = run(path, folder / "out")
+    assert [row["status"] for row in summary.failures] == ["failed", "failed"]
+    assert all("no classes" in row["message"] for row in summary.failures)
+
+
+# --- kills ------------------------------------------------------------------------------------
+
+
+def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(folder):
+    methods = '"avg-kkm", { method = "lf-mvc", grid = { reg = [0.25, 0.5, 4.0, 8.0] } }, "kamm-a"'
+    datasets = '{ path = "one.npz" }, { path = "two.npz" }'
+    path = write_plan(folder, methods, datasets=datasets, repetitions=12, n_init=40)
+    run(path, folder / "calm", n_processes=2)
+    rng = random.Random(0)
+    command = [sys.executable, "-m", "mkclust.cli", "bench", str(path)]
+    command += ["--out", str(folder / "out"), "--jobs", "2"]
+    kills = 0
+    for _ in range(10):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # Imports take the first seconds; then tasks end every few milliseconds.
+        deadline = time.monotonic() + 30
+        start = size(folder / "out" / "rows.jsonl")
+        while size(folder / "out" / "rows.jsonl") == start and time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
+            time.sleep(0.005)
+        time.sleep(rng.uniform(0, 0.15))
+        process.kill()
+        kills += process.wait() == -signal.SIGKILL
+    assert kills >= 5
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    for name in ("rows.jsonl", "solves.jsonl"):
+        lines = (folder / "out" / name).read_text().splitlines()
+        keys = [row_key(json.loads(line)) for line in lines]
+        assert len(keys) == len(set(keys))
+    calm, killed = (without_times(read_rows(folder / name)) for name in ("calm", "out"))
+    assert killed == calm
+
+
+def size(path):
+    return path.stat().st_size if path.exists() else 0
+
+
+def test_processes_of_a_killed_run_end_by_themselves(troublesome):
+    path = write_plan(troublesome, '"troublesome:Sleeps"')
+    command = [sys.executable, "-m", "mkclust.cli", "bench", str(path)]
+    process = subprocess.Popen([*command, "--out", str(troublesome / "out"), "--jobs", "1"])
+    deadline = time.monotonic() + 60
+    while not (children := children_of(process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(3)
+    children |= children_of(process.pid)
+    process.kill()
+    process.wait()
+    assert children
+    while any(map(alive, children)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(alive, children))
+
+
+def children_of(pid):
+    """Return the children of a process, by what the system tells."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.add(int(status.parent.name))
+    return found
+
+
+def alive(pid):
+    """Return whether a process runs; one that nobody has fetched yet does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_a_torn_line_is_removed_and_a_damaged_one_refused(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    journal = Journal(path, lambda row: row["n"])
+    journal.append([{"n": 1}, {"n": 2}, {"n": 1}])
+    whole = path.read_bytes()
+    for cut in range(1, 9):
+        path.write_bytes(whole + b'{"n": 3}\n'[:cut])
+        assert [row["n"] for row in Journal(path, lambda row: row["n"]).objects] == [1, 2]
+        assert path.read_bytes() == whole
+    path.write_bytes(whole + b"{{\n")
+    with pytest.raises(ValueError, match="line 3: is no row"):
+        Journal(path, lambda row: row["n"])
+
+
+@pytest.mark.parametrize("room", [10, 1000, 9000])
+def test_a_full_disk_leaves_no_half_line(tmp_path, room):
+    path = tmp_path / "rows.jsonl"
+    journal = Journal(path, lambda row: row["n"])
+    journal.append([{"n": 1}])
+    before = path.read_bytes()
+    program = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from mkclust.bench.journal import Journal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "path, room = Path(sys.argv[1]), int(sys.argv[2])\n"
+        "journal = Journal(path, lambda row: row['n'])\n"
+        "limit = path.stat().st_size + room\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
+        "journal.append([{'n': n, 'text': 'x' * 100} for n in range(2, 200)])\n"
+    )
+    command = [sys.executable, "-c", program, str(path), str(room)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert "File too large" in found.stderr
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_is_told_before_the_first_solve(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        check_room(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
+    with Lock(tmp_path), pytest.raises(ValueError, match="another run"), Lock(tmp_path):
+        pass
+    with Lock(tmp_path):
+        pass
+
+
+# --- bad plans --------------------------------------------------------------------------------
+
+MISTAKES = [
+    ("memory_limit = inf", 1, "memory_limit: is inf"),
+    ("seed = 4294967290", 1, "seed: and the repetitions exceed"),
+    ('datasets = [{ path = "." }]', 1, "path: .: no such file"),
+    ('datasets = [{ path = "plan.toml" }]', 1, "path: plan.toml: give a file of"),
+    ('datasets = [{ name = "ccv", download = true }]', 1, "ccv cannot be fetched"),
+    ('methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]', 1, "set by the benchmark"),
+    ('methods = [{ method = "lkam", grid = { n_init = [3] } }]', 1, "set by the benchmark"),
+    ('methods = [{ method = "sklearn.decomposition:PCA" }]', 1, "no scikit-learn clusterer"),
+    ('methods = [{ method = "sklearn.pipeline:Pipeline" }]', 1, "missing 1 required"),
+    ('methods = [{ method = ":X" }]', 1, "write package.module:Class"),
+    ('methods = [{ method = ".x:X" }]', 1, "write package.module:Class"),
+    ('methods = [{ method = "lkam", parameters = { reg = 2020-01-01 } }]', 1, "parameters:"),
+    ('methods = [{ labels = "/nowhere/*.csv", name = "x" }]', 1, "no file matches"),
+    ('methods = ["lkam", { method = "mkkm", max_samples = 0 }]', 1, "max_samples: is 0"),
+    ("repetitions = 0", 1, "repetitions: is 0; give a whole number"),
+    ("n_inti = 3", 1, "n_inti: unknown key; did you mean 'n_init'?"),
+    ("resample = 1.5", 1, "resample: is 1.5"),
+    ('init = "randm"', 1, "init: is 'randm'"),
+    ('missing = "ask"', 1, "missing: is 'ask'; give 'error' or 'skip'"),
+    ('datasets = ["digitz"]', 1, "'digitz': unknown data set; did you mean 'digit'?"),
+    ('datasets = [{ name = "ccv", max_setings = 3 }]', 1, "did you mean 'max_settings'"),
+    ('datasets = [{ path = "none.npz" }]', 1, "none.npz: no such file"),
+    ('datasets = ["digits", "digits"]', 1, "has 'digits' twice"),
+    ("datasets = []", 1, "at least one entry"),
+    ("datasets = [3]", 1, "has the entry 3"),
+    ('methods = ["simplemkm"]', 1, "unknown method; did you mean 'simplemkkm'?"),
+    ('methods = [{ method = "lkam", grid = { rge = [1.0] } }]', 1, "did you mean 'reg'"),
+    ('methods = [{ method = "lkam", grid = { reg = [-1.0] } }]', 1, "grid: reg=-1.0"),
+    ('methods = [{ method = "lkam", grid = { reg = 1.0 } }]', 1, "a table of lists"),
+    ('methods = [{ method = "lkam", parameters = { reg = "x" } }]', 1, "parameters: reg='x'"),
+    ('methods = [{ method = "sklearn.cluster:KMean" }]', 1, "did you mean sklearn.cluster:KMeans?"),
+    ('methods = [{ method = "nowhere:X" }]', 1, "cannot be imported"),
+    ('methods = [{ method = "sklearn.cluster:k_means" }]', 1, "no scikit-learn clusterer"),
+    ('methods = [{ method = "sklearn.cluster:KMeans", grid = "authors" }]', 1, "give lists"),
+    ('methods = [{ method = "best-single-kernel", grid = { a = [1] } }]', 1, "grid: best-single"),
+    ('methods = [{ labels = "nothing/*.csv", name = "x" }]', 1, "no file matches"),
+    ('methods = [{ labels = "*.npz" }]', 1, "needs a name"),
+    ('methods = [{ name = "x" }]', 1, "without method or labels"),
+    ("methods = [", 3, "Invalid"),
+]
+
+
+@pytest.mark.parametrize(("line", "number", "message"), MISTAKES, ids=[m[0] for m in MISTAKES])
+def test_a_plan_with_a_mistake_names_the_line_and_the_key(folder, line, number, message):
+    standard = {"datasets": 'datasets = ["digits"]', "methods": 'methods = ["avg-kkm"]'}
+    key = line.split(" = ")[0]
+    lines = ["# a comment: " + line, *(v for k, v in standard.items() if k != key)]
+    lines.insert(2, line)
+    path = folder / "plan.toml"
+    path.write_text("\n".join(lines))
+    with pytest.raises(PlanError) as caught:
+        read_plan(path)
+    assert message in str(caught.value)
+    if number == 1:
+        assert f"line {lines.index(line) + 1}:" in str(caught.value)
+    else:
+        assert "line" in str(caught.value)
+
+
+def test_the_line_is_that_of_the_entry_with_the_mistake(folder):
+    path = folder / "plan.toml"
+    path.write_text(
+        'datasets = [ # "max_settings = 0"\n  "digits",\n]\n'
+        'methods = [\n  { method = "lkam", name = "a, ]#", max_settings = 3 },\n'
+        '  { method = "lkam", grid = { reg = [1.0], neighbors = [0.1] }, max_settings = 0 },\n]\n'
+    )
+    with pytest.raises(PlanError, match="line 6: max_settings: is 0"):
+        read_plan(path)
+    path.write_text(
+        '[[datasets]]\nname = "digits"\n[[methods]]\nmethod = "lkam"\nmax_settings = 3\n'
+        '[[methods]]\nmethod = "mkkm"\nmax_settings = 0\n'
+    )
+    with pytest.raises(PlanError, match="line 8: max_settings: is 0"):
+        read_plan(path)
+    path.write_text('datasets = ["digits"]\nmethods = [\n"mkkm",\n"lkam",\n"mkkm"]\n')
+    with pytest.raises(PlanError, match="line 5: methods: has 'mkkm' twice"):
+        read_plan(path)
+
+
+def test_a_plan_may_begin_with_a_byte_order_mark_and_name_a_part_of_a_file(folder):
+    path = folder / "plan.toml"
+    text = 'datasets = [{ path = "one.npz::a" }]\nmethods = ["avg-kkm"]\nrepetitions = 1'
+    path.write_text(text, encoding="utf-8-sig")
+    run(path, folder / "out")
+    [row] = read_rows(folder / "out")
+    assert (row["dataset"], row["n_kernels"], row["status"]) == ("one", 12, "ok")
+
+
+def test_a_script_that_runs_itself_again_is_told(folder):
+    script = folder / "script.py"
+    script.write_text(
+        "from mkclust.bench import read_plan, run_plan\n"
+        f"run_plan(read_plan({str(write_plan(folder, chr(34) + 'mkkm' + chr(34)))!r}), "
+        f"{str(folder / 'out')!r}, n_processes=1)\n"
+    )
+    found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert "if __name__ == '__main__'" in found.stderr
+    assert not read_rows(folder / "out")
+
+
+def test_more_grid_repetitions_than_repetitions_are_refused(folder):
+    path = write_plan(folder, '"mkkm"', repetitions=3, grid_repetitions=4)
+    with pytest.raises(PlanError, match="line 2: grid_repetitions: is more than the 3"):
+        read_plan(path)
+
+
+def test_a_plan_of_few_repetitions_compares_by_as_few(folder):
+    path = folder / "plan.toml"
+    path.write_text('repetitions = 2\ndatasets = ["digits"]\nmethods = ["mkkm"]')
+    assert read_plan(path).grid_repetitions == 2
+
+
+def test_a_data_set_that_is_not_there_is_told_before_the_first_solve(folder, monkeypatch):
+    monkeypatch.setenv("MKCLUST_DATA", str(folder))
+    path = write_plan(folder, '"avg-kkm"', datasets='"flo102", { path = "one.npz" }')
+    with pytest.raises(PlanError, match=r"flo102.*flower102_Kmatrix\.mat"):
+        run(path, folder / "out")
+    assert not (folder / "out").exists()
+    path = write_plan(
+        folder, '"avg-kkm"', datasets='"flo102", { path = "one.npz" }', missing="skip"
+    )
+    assert run(path, folder / "out").missing == ["flo102"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_told_before_the_first_solve(folder):
+    (folder / "out").mkdir()
+    (folder / "out").chmod(stat.S_IREAD | stat.S_IEXEC)
+    with pytest.raises(OSError, match="denied"):
+        run(write_plan(folder, '"avg-kkm"'), folder / "out")
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_first_solve(folder):
+    with pytest.raises(OSError, match="one.npz"):
+        run(write_plan(folder, '"avg-kkm"'), folder / "one.npz" / "out")
+
+
+def test_rows_of_another_protocol_are_not_mixed_in(folder):
+    run(write_plan(folder, '"avg-kkm"'), folder / "out")
+    with pytest.raises(ValueError, match="holds rows with n_init = 2, the plan says 3"):
+        run(write_plan(folder, '"avg-kkm"', n_init=3), folder / "out")
+
+
+@pytest.mark.parametrize(
+    ("methods", "datasets", "message"),
+    [
+        ('"avg-kkm"', '{ path = "one.npz", n_clusters = 4 }', "other data"),
+        ('"avg-kkm"', '{ path = "two.npz", name = "one" }', "other data"),
+        ('{ method = "mkkm", name = "avg-kkm" }', '{ path = "one.npz" }', "another method"),
+    ],
+)
+def test_rows_of_something_else_are_not_mixed_in(folder, methods, datasets, message):
+    run(write_plan(folder, '"avg-kkm"'), folder / "out")
+    with pytest.raises(ValueError, match=f"rows of one avg-kkm are of {message}"):
+        run(write_plan(folder, methods, datasets=datasets), folder / "out")
+
+
+def test_another_default_under_the_same_name_is_refused(folder):
+    entry = '{{ method = "mkkm-mir", name = "m", parameters = {{ reg = {} }} }}'
+    run(write_plan(folder, entry.format(2.0)), folder / "out")
+    with pytest.raises(ValueError, match="other parameters"):
+        run(write_plan(folder, entry.format(0.25)), folder / "out")
+
+
+def test_a_partition_left_by_a_kill_is_used_for_its_own_data_only(folder):
+    path = write_plan(folder, '{ method = "lf-mvc", grid = { reg = [0.5] } }')
+    plan = read_plan(path)
+    prepared = Prepared.read(plan.datasets[0], plan.folder)
+    own = METHODS["lf-mvc"](3, kernels="precomputed").fit(prepared.kernels)
+    record = dict.fromkeys(("n_iter", "converged", "gap", "alignments"), 0) | {"solve_seconds": 99}
+    for fingerprint, used in ((prepared.fingerprint, True), ("another", False)):
+        out = folder / fingerprint
+        (out / "partitions").mkdir(parents=True)
+        name = partition_name("one", fingerprint, "lf-mvc", {"reg": 0.5})
+        left = Solved(own.embedding_, 0.5, record)
+        remember(str(out / "partitions" / name), left)
+        run(path, out)
+        rows = [row for row in read_rows(out) if row["parameters"] == '{"reg": 0.5}']
+        assert all((row["solve_seconds"] == 99) == used for row in rows)
+
+
+def test_more_repetitions_and_methods_are_added_to_what_is_there(folder):
+    run(write_plan(folder, '"avg-kkm"'), folder / "out")
+    path = write_plan(folder, '"avg-kkm", "mkkm"', repetitions=6)
+    assert run(path, folder / "out").n_new == 2 + 6
+
+
+# --- grids and archives -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].GRID])
+@pytest.mark.parametrize("most", [1, 2, 12, 36, 10_000])
+def test_a_thinned_grid_spans_the_whole_of_it(name, most):
+    grid = METHODS[name].GRID
+    thinned = thin(grid, most)
+    n_points = len(ParameterGrid(thinned))
+    assert n_points <= most
+    assert n_points >= min(len(ParameterGrid(grid)), 0.6 * most)
+    for axis, values in thinned.items():
+        assert values == sorted(set(values) & set(grid[axis]), key=grid[axis].index)
+        if len(values) > 1:
+            assert (values[0], values[-1]) == (grid[axis][0], grid[axis][-1])
+
+
+def test_an_archive_chooses_the_same_settings_and_keeps_their_rows(folder):
+    grid = '{ method = "lkam", grid = { reg = [0.01, 1.0, 50.0], neighbors = [0.1, 0.6] } }'
+    run(write_plan(folder, grid + ', "avg-kkm"', repetitions=8), folder / "out")
+    archive(folder / "out", folder / "kept")
+    content = (folder / "kept" / "rows.jsonl.gz").read_bytes()
+    whole, kept = read_rows(folder / "out"), read_rows(folder / "kept")
+    for method in ("lkam", "avg-kkm"):
+        of = [[row for row in rows if row["method"] == method] for rows in (whole, kept)]
+        assert choose(of[0]) == choose(of[1])
+        chosen = choose(of[0]).settings()
+        repeated = [row for row in of[0] if row["parameters"] in chosen]
+        there = [row for row in of[1] if row["repetition"] is not None]
+        assert without_times(repeated) == without_times(there)
+    summaries = {row["parameters"]: row for row in kept if row["repetition"] is None}
+    assert len(summaries) == 7
+    for name, summary in summaries.items():
+        own = [r for r in whole if r["method"] == "lkam" and r["parameters"] == name]
+        values = [row["nmi"] for row in own if row["repetition"] < 2]
+        assert summary["n_repetitions"] == 2
+        assert summary["nmi"] == pytest.approx(np.mean(values))
+        assert summary["nmi_std"] == pytest.approx(np.std(values, ddof=1))
+    archive(folder / "kept", folder / "again")
+    assert (folder / "again" / "rows.jsonl.gz").read_bytes() == content
+    solves = read_solves(folder / "kept")
+    assert {solve["parameters"] for solve in solves} == {
+        r["parameters"] for r in kept if r["repetition"] == 7
+    }
+
+
+def test_settings_are_written_in_one_way():
+    assert canonical({"b": 1, "a": 0.5}) == canonical({"a": 0.5, "b": 1}) == '{"a": 0.5, "b": 1}'
+
+
+def test_a_plan_can_be_made_without_a_file(folder):
+    entry = find_entry({"method": "avg-kkm"}, folder)
+    plan = Plan((DatasetEntry("one", path="one.npz"),), (entry,), repetitions=2, folder=folder)
+    assert run_plan(plan, folder / "out", n_processes=1).n_rows == 2
+
+
+# --- command line -----------------------------------------------------------------------------
+
+
+def command(*arguments):
+    """Run the command line in a process of its own."""
+    line = [sys.executable, "-m", "mkclust.cli", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True)
+
+
+def test_bench_and_report_work_from_the_command_line(folder):
+    path = write_plan(folder, '"avg-kkm", "simplemkkm", { method = "lmkkm", max_samples = 9 }')
+    found = command("bench", path, "--out", folder / "out", "--archive", folder / "kept")
+    assert found.returncode == 0, found.stderr
+    assert "9 new rows" in found.stdout
+    assert "No result (1 setting): one lmkkm: skipped: 60 samples" in found.stdout
+    for source in ("out", "kept"):
+        found = command("report", folder / source, "--out", folder / f"{source}-report")
+        assert found.returncode == 0, found.stderr
+        assert (folder / f"{source}-report" / "README.md").exists()
+    tables = [folder / f"{source}-report" / "scores-default.csv" for source in ("out", "kept")]
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bench", "plan.toml"], "plan.toml, line 4: init: is 'x'"),
+        (["bench", "none.toml"], "none.toml: No such file"),
+        (["report", "nowhere"], "nowhere: is no folder with rows.jsonl"),
+        (["report", "."], "holds no rows.jsonl"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_line(folder, monkeypatch, arguments, message):
+    write_plan(folder, '"avg-kkm"', init="x")
+    monkeypatch.chdir(folder)
+    found = command(*arguments)
+    assert found.returncode == 2
+    assert message in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+def test_a_bar_shows_how_far_a_run_is_and_is_gone_in_the_end(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Bar() as bar:
+        bar.update(5, 15, 90.0, "digits avg-kkm")
+    shown = capsys.readouterr().err
+    assert "[#####...............] 5/20 tasks, about 2 min left, digits avg-kkm" in shown
+    assert shown.endswith("\r")
+
+
+def test_durations_are_told_in_the_unit_that_suits_them():
+    assert [duration(s) for s in (3, 89, 600, 9000)] == ["3 s", "89 s", "10 min", "2.5 h"]
+
+
+@pytest.mark.parametrize("name", ["quick", "paper", "resample", "released", "times"])
+def test_the_plans_that_come_with_the_library_can_be_read(name):
+    plan = read_plan(Path(__file__).parents[1] / "benchmarks" / f"{name}.toml")
+    assert plan.datasets
+    assert "simplemkkm" in [m.method for m in plan.methods] or name == "released"
+
+
+def test_names_and_messages_cannot_steer_the_terminal(folder):
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from mkclust import cli
+
+    (folder / "one.csv").write_text("1\n2\n")
+    methods = r'{ labels = "*.csv", name = "their\u001b[2J\u202e" }, "avg-kkm"'
+    datasets = r'{ path = "one.npz", name = "one\u001b]0;title\u0007" }'
+    (folder / "one\x1b]0;title\x07.csv").write_text("1\n2\n")
+    path = write_plan(folder, methods, datasets=datasets)
+    result = CliRunner().invoke(cli.app, ["bench", str(path), "--out", str(folder / "out")])
+    assert result.exit_code == 0, result.stderr
+    assert r"one\x1b]0;title\x07 their\x1b[2J\u202e: failed" in result.stdout
+    assert not set("\x1b\x07\u202e") & set(result.stdout + result.stderr)
+
+
+def test_the_bar_cannot_steer_the_terminal(capsys):
+    bar = Bar()
+    bar._last = -1e9
+    bar.update(1, 1, 3.0, "one\x1b[2J avg-kkm")
+    shown = capsys.readouterr().err
+    assert r"1/2 tasks, about 3 s left, one\x1b[2J avg-kkm" in shown
+    assert "\x1b" not in shown

@@ -1,0 +1,189 @@
+"""The quadratic program over matrices with rows on the simplex, against other roads to it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize, nnls
+
+from mkclust.engine.row_simplex import minimize_over_rows
+
+
+def random_blocks(seed, n, m, rank=None, scale=False):
+    """Return m positive semidefinite matrices, of some rank, with some spread of sizes."""
+    rng = np.random.default_rng(seed)
+    rank = n if rank is None else rank
+    X = rng.normal(size=(m, n, rank)) / np.sqrt(rank)
+    if scale:
+        X *= 10.0 ** rng.uniform(-2, 2, size=(m, n, 1))
+    return X @ X.transpose(0, 2, 1)
+
+
+def bound(Q):
+    """Return the least multiple of each block's diagonal that bounds it."""
+    diagonals = np.einsum("pii->pi", Q)
+    root = np.sqrt(np.where(diagonals > 0, diagonals, 1))
+    largest = np.linalg.eigvalsh(Q / root[:, None] / root[:, :, None])[:, -1:]
+    return (largest * diagonals).T
+
+
+def solve(Q, start=None, **options):
+    """Minimize from uniform weights, or others."""
+    m, n, _ = Q.shape
+    start = np.full((n, m), 1 / m) if start is None else start
+    return minimize_over_rows(lambda X: products(Q, X), bound(Q), start, **options)
+
+
+def products(Q, X):
+    """Return the columns Q_p x_p."""
+    return np.einsum("pij,jp->ip", Q, X)
+
+
+def value(Q, X):
+    """Return the quadratic."""
+    return 0.5 * float(np.vdot(X, products(Q, X)))
+
+
+def by_sequential_programming(Q):
+    """Minimize by SciPy's general solver."""
+    m, n, _ = Q.shape
+    unit = np.abs(Q).max()
+    rows = np.kron(np.eye(n), np.ones(m))
+    found = minimize(
+        lambda x: value(Q, x.reshape(n, m)) / unit,
+        np.full(n * m, 1 / m),
+        jac=lambda x: products(Q, x.reshape(n, m)).ravel() / unit,
+        bounds=[(0, 1)] * (n * m),
+        constraints={"type": "eq", "fun": lambda x: rows @ x - 1, "jac": lambda x: rows},
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 2000},
+    )
+    return unit * found.fun
+
+
+def by_least_squares(Q):
+    """Minimize as one dense nonnegative least squares problem with heavy rows for the sums."""
+    m, n, _ = Q.shape
+    whole = np.zeros((n, m, n, m))
+    for p in range(m):
+        whole[:, p, :, p] = Q[p]
+    values, vectors = np.linalg.eigh(whole.reshape(n * m, n * m))
+    root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    weight = 1e5 * np.sqrt(values[-1])
+    system = np.vstack([root, weight * np.kron(np.eye(n), np.ones(m))])
+    x = nnls(system, np.append(np.zeros(n * m), np.full(n, weight)), maxiter=100 * n * m)[0]
+    x = x.reshape(n, m)
+    return value(Q, x / x.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("rank", [None, 3, 1])
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (6, 3), (5, 8), (10, 4)])
+@pytest.mark.parametrize("road", [by_sequential_programming, by_least_squares])
+def test_another_solver_finds_no_lower_value(road, n, m, rank):
+    Q = random_blocks(n * m + 1, n, m, rank)
+    found = solve(Q)
+    size = 0.5 * float(np.vdot(found.point, bound(Q) * found.point))
+    assert found.value <= road(Q) * (1 + 1e-6) + 2e-10 * size
+    assert found.value == pytest.approx(value(Q, found.point), rel=1e-9, abs=1e-15)
+    assert found.converged
+
+
+def test_a_search_that_ends_early_says_how_far_the_minimum_may_be():
+    """Rank 3 in 5 samples with 8 columns: a minimum at a millionth of where the search starts."""
+    Q = random_blocks(40, 5, 8, 3)
+    found = solve(Q)
+    assert not found.converged
+    assert found.value - found.gap <= by_least_squares(Q) <= found.value
+    assert found.value <= 1e-4 * value(Q, np.full((5, 8), 1 / 8))
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(2, 12),
+    st.integers(1, 9),
+    st.sampled_from([None, 2]),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_minimizer_satisfies_the_optimality_conditions(seed, n, m, rank, scale):
+    Q = random_blocks(seed, n, m, rank, scale)
+    found = solve(Q)
+    X = found.point
+    assert X.min() >= 0
+    np.testing.assert_allclose(X.sum(axis=1), 1, atol=1e-15 * m)
+    gradient = products(Q, X)
+    # Where the minimum is positive, a row's weights lie on its least gradients only.
+    gap = float((X * (gradient - gradient.min(axis=1, keepdims=True))).sum())
+    assert min(gap, found.value) == pytest.approx(found.gap, rel=1e-6, abs=1e-12 * np.abs(Q).max())
+    if found.converged:
+        size = 0.5 * float(np.vdot(X, bound(Q) * X))
+        assert found.gap <= 1e-10 * found.value + 1.01e-10 * size
+    rng = np.random.default_rng(seed)
+    for _ in range(5):  # weak duality
+        other = rng.dirichlet(np.ones(m), size=n)
+        assert value(Q, other) >= (found.value - found.gap) * (1 - 1e-9)
+
+
+def test_diagonal_blocks_have_a_closed_form():
+    diagonals = np.random.default_rng(0).uniform(0.1, 5, size=(4, 30))
+    found = solve(np.stack([np.diag(row) for row in diagonals]))
+    expected = (1 / diagonals / (1 / diagonals).sum(axis=0)).T
+    np.testing.assert_allclose(found.point, expected, atol=1e-9)
+
+
+def test_a_minimizer_is_returned_as_it_came():
+    Q = np.repeat(random_blocks(0, 20, 1), 4, axis=0)
+    start = np.full((20, 4), 0.25)
+    found = solve(Q, start)
+    np.testing.assert_array_equal(found.point, start)
+    assert found.n_products == 1
+
+
+def test_with_one_column_there_is_nothing_to_choose():
+    found = solve(random_blocks(0, 9, 1))
+    np.testing.assert_array_equal(found.point, np.ones((9, 1)))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_start_is_made_worse(seed):
+    rng = np.random.default_rng(seed)
+    Q = random_blocks(seed, 15, 6, rank=3)
+    start = rng.dirichlet(np.full(6, 0.2), size=15)
+    again = solve(Q, solve(Q, start).point)
+    assert again.value <= solve(Q, start).value <= value(Q, start)
+    assert again.n_products <= 2
+
+
+def test_entries_that_start_at_zero_may_rise():
+    Q = random_blocks(3, 12, 3)
+    start = np.eye(3)[np.zeros(12, int)]
+    assert solve(Q, start).value == pytest.approx(solve(Q).value, rel=1e-8)
+
+
+def test_a_block_that_costs_nothing_takes_all():
+    Q = random_blocks(1, 10, 3)
+    Q[1] = 0
+    found = solve(Q)
+    assert found.value <= 1e-9 * np.abs(Q).max()
+    np.testing.assert_allclose(found.point[:, 1], 1, atol=1e-3)
+
+
+def test_blocks_without_any_entries_leave_the_start():
+    start = np.random.default_rng(0).dirichlet(np.ones(3), size=7)
+    found = solve(np.zeros((3, 7, 7)), start)
+    np.testing.assert_array_equal(found.point, start)
+    assert found.value == found.gap == 0
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_the_unit_of_the_blocks_does_not_matter(unit):
+    Q = random_blocks(5, 14, 3, rank=9)
+    plain, scaled = solve(Q), solve(unit * Q)
+    assert scaled.value == pytest.approx(unit * plain.value, rel=1e-8)
+    np.testing.assert_allclose(scaled.point, plain.point, atol=1e-6)
+
+
+def test_blocks_that_are_not_positive_semidefinite_are_refused():
+    Q = np.stack([np.eye(6), np.eye(6) - np.ones((6, 6))])
+    with pytest.raises(ArithmeticError, match="indefinite; pass psd='clip'"):
+        solve(Q)

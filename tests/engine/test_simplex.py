@@ -1,0 +1,149 @@
+"""Weight-sized mathematics."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from mkclust.engine.simplex import (
+    best_mixture,
+    best_response,
+    drop_small,
+    longest_step,
+    minimize_quadratic,
+    reduced_direction,
+)
+
+positive = st.floats(1e-6, 1e6)
+
+
+@given(arrays(float, st.integers(1, 12), elements=positive))
+def test_the_best_response_satisfies_the_optimality_conditions(alignments):
+    gamma, bound = best_response(alignments)
+    assert gamma.sum() == pytest.approx(1)
+    np.testing.assert_allclose(gamma * alignments, bound, rtol=1e-9)
+    assert (gamma**2 @ alignments) == pytest.approx(bound)
+
+
+def test_kernels_with_no_alignment_share_all_the_weight():
+    gamma, bound = best_response(np.array([0.0, 3.0, 0.0]))
+    np.testing.assert_array_equal(gamma, [0.5, 0, 0.5])
+    assert bound == 0
+
+
+@given(
+    arrays(float, st.tuples(st.integers(1, 6), st.integers(1, 8)), elements=st.floats(0.01, 100)),
+    st.randoms(use_true_random=False),
+)
+def test_no_mixture_has_a_better_bound_than_the_best(surfaces, random):
+    start = np.full(len(surfaces), 1 / len(surfaces))
+    q = best_mixture(surfaces, start)
+    assert q.min() >= 0
+    assert q.sum() == pytest.approx(1)
+    gamma, bound = best_response(q @ surfaces)
+    assert bound >= best_response(start @ surfaces)[1] * (1 - 1e-12)
+    # D is concave and homogeneous: its gradient's largest entry bounds it over all mixtures.
+    assert np.max(surfaces @ gamma**2) <= bound * (1 + 1e-6)
+    for _ in range(5):
+        other = np.array([random.random() + 1e-3 for _ in surfaces])
+        assert best_response(other / other.sum() @ surfaces)[1] <= bound * (1 + 1e-9)
+
+
+def test_a_mixture_may_beat_every_single_surface():
+    surfaces = np.array([[1.0, 0.01], [0.01, 1.0]])
+    q = best_mixture(surfaces, np.array([0.9, 0.1]))
+    np.testing.assert_allclose(q, 0.5, atol=1e-8)
+
+
+@given(arrays(float, 6, elements=st.floats(0, 1)), arrays(float, 6, elements=st.floats(-5, 5)))
+def test_a_reduced_direction_stays_on_the_simplex_and_descends(raw, gradient):
+    gamma = (raw + np.eye(6)[0]) / (raw + np.eye(6)[0]).sum()
+    direction = reduced_direction(gamma, gradient)
+    assert direction.sum() == pytest.approx(0, abs=1e-12)
+    assert np.all(direction[gamma == 0] >= 0)
+    assert direction @ gradient <= 1e-12
+    step = longest_step(gamma, direction)
+    assert np.min(gamma + step * direction) >= -1e-9
+
+
+def test_there_is_nowhere_to_go_with_one_kernel():
+    direction = reduced_direction(np.ones(1), np.ones(1))
+    assert direction.tolist() == [0.0]
+    assert longest_step(np.ones(1), direction) == 0.0
+
+
+# Quadratic programs ----------------------------------------------------------------------------
+
+
+def quadratic(seed):
+    """Return a random convex quadratic: often singular, units of kernels far apart."""
+    rng = np.random.default_rng(seed)
+    m = rng.integers(1, 40)
+    B = rng.normal(size=(rng.integers(1, m + 1), m)) * 10 ** rng.uniform(-3, 3, size=m)
+    if seed % 2:
+        B = np.abs(B)
+    Q = B.T @ B
+    if seed % 3 == 0:
+        Q += np.diag(rng.random(m)) * Q.max() * 1e-3
+    c = -Q @ rng.dirichlet(np.ones(m)) if seed % 5 == 0 else None
+    return Q, c
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_quadratic_is_minimized_on_the_simplex_also_where_it_is_singular(seed):
+    Q, c = quadratic(seed)
+    gamma = minimize_quadratic(Q, c)
+    assert np.all(gamma >= 0)
+    assert gamma.sum() == pytest.approx(1)
+    gradient = Q @ gamma + (0 if c is None else c)
+    assert gradient @ gamma - gradient.min() <= 1e-11 * np.abs(Q).max()
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_the_minimum_of_a_quadratic_is_that_of_another_solver(seed):
+    piqp = pytest.importorskip("piqp")
+    Q, c = quadratic(seed)
+    unit, m = np.abs(Q).max(), len(Q)
+    c = np.zeros(m) if c is None else c
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = 1e-12
+    solver.setup(
+        Q / unit,
+        c / unit,
+        np.ones((1, m)),
+        np.ones(1),
+        None,
+        None,
+        None,
+        np.zeros(m),
+        np.full(m, np.inf),
+    )
+    solver.solve()
+    other = np.maximum(solver.result.x, 0)
+    other /= other.sum()
+    ours = minimize_quadratic(Q, c)
+    value = lambda g: (g @ Q @ g / 2 + c @ g) / unit  # noqa: E731
+    assert value(ours) <= value(other) + 1e-13
+    assert value(ours) == pytest.approx(value(other), abs=1e-6)
+
+
+def test_a_quadratic_without_weights_to_choose_is_trivial():
+    np.testing.assert_array_equal(minimize_quadratic(np.array([[3.0]])), [1])
+    np.testing.assert_allclose(minimize_quadratic(np.zeros((4, 4))), 0.25)
+
+
+def test_what_is_not_convex_is_found_out_rather_than_returned():
+    with pytest.raises(ArithmeticError, match="not convex"):
+        minimize_quadratic(np.array([[4.0, -3, -3], [-3, -2, -1], [-3, -1, -2]]))
+
+
+def test_small_weights_are_dropped_and_the_others_sum_to_one_again():
+    found = drop_small(np.array([0.5, 0.5 - 1e-7, 1e-7]), 1e-6)
+    assert found[2] == 0
+    assert found.sum() == pytest.approx(1)
+
+
+def test_variables_of_very_different_units_are_minimized_too():
+    found = minimize_quadratic(np.diag([1.0, 1e-14, 1e-16]))
+    np.testing.assert_allclose(found, [1e-16 * 100 / 101, 1 / 101, 100 / 101], rtol=1e-6)

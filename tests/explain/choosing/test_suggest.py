@@ -1,0 +1,308 @@
+import numpy as np
+import pytest
+
+from conftest import blob_views
+from mkclust import KernelBank
+from mkclust.explain.choosing import suggest_n_clusters
+from mkclust.explain.choosing.cloud import Cloud, _gaussian_inner_products
+from mkclust.explain.choosing.mixed import Recipe, centered, shuffled
+from mkclust.explain.choosing.path import cluster, follow, silhouette
+from mkclust.explain.choosing.suggest import chance
+from mkclust.methods import solve_average_kkm
+from mkclust.metrics import adjusted_rand_index
+from mkclust.stack import as_stack
+
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+FEW = [2, 3, 4, 5, 6]
+# As many draws and resamples as a test needs.
+QUICK = {"n_draws": 19, "level": 0.05, "n_resamples": 4}
+
+
+def blobs(seed=0, n=120, k=4, strengths=(1.5, 1.5)):
+    return blob_views(np.random.default_rng(seed), n=n, k=k, strengths=strengths)
+
+
+def noise(seed=0, n=120, columns=(6, 6)):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=(n, d)) for d in columns]
+
+
+# The path ---------------------------------------------------------------------------------------
+
+
+def test_the_gaps_of_all_numbers_are_those_of_single_solves():
+    kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(blobs(n=250)[0])
+    stack = as_stack(kernels, normalize=False)
+    path = follow(centered(stack.combine(np.full(2, 0.5)).dense()), FEW)
+    for k, gap in zip(FEW, path.eigengaps, strict=True):
+        assert gap == pytest.approx(solve_average_kkm(stack, k).relaxation.cluster_gap, abs=1e-4)
+
+
+def test_tight_clusters_are_found_from_the_seeds_alone():
+    y = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [40, 20, 10, 5, 5]))
+    K = centered((y[:, None] == y).astype(float))
+    path = follow(K, [4, 5])
+    assert adjusted_rand_index(y, path.labels[1]) == 1
+    assert path.silhouettes[1] == pytest.approx(1)
+    assert path.eigengaps[1] == pytest.approx(1)
+
+
+def test_a_silhouette_is_the_mean_over_samples_of_one_minus_own_over_next_distance():
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    labels, distances = cluster(points, 3)
+    centers = np.array([points[labels == c].mean(axis=0) for c in range(3)])
+    expected = []
+    for x, c in zip(points, labels, strict=True):
+        to_centers = np.linalg.norm(centers - x, axis=1)
+        expected.append(1 - to_centers[c] / np.delete(to_centers, c).min())
+    assert silhouette(labels, distances) == pytest.approx(np.mean(expected))
+
+
+def test_a_sample_alone_is_no_proof_of_a_cluster():
+    distances = np.array([[0.0, 9.0], [9.0, 1.0], [9.0, 1.0]])
+    assert silhouette(np.array([0, 1, 1]), distances) == pytest.approx(2 / 3 * (1 - 1 / 9))
+
+
+def test_there_are_no_more_clusters_than_distinct_samples():
+    places = np.random.default_rng(0).normal(size=(3, 5))[np.arange(60) % 3]
+    found = suggest_n_clusters([places, 2 * places], [2, 3, 4], **QUICK)
+    assert found.n_clusters == 3
+
+
+def test_an_indefinite_kernel_is_refused_repaired_or_taken_as_it_is():
+    kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(blobs(n=60, k=3)[0]) - 0.1 * np.eye(60)
+    with pytest.raises(ValueError, match="kernel 0 is indefinite"):
+        suggest_n_clusters(kernels, [2, 3, 4], **QUICK)
+    for settings in ({"psd": "clip"}, {"psd": "shift"}, {"validate": False}):
+        assert suggest_n_clusters(kernels, [2, 3, 4], **settings, **QUICK).n_clusters == 3
+
+
+def test_directions_that_a_kernel_lacks_play_no_part():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    path = follow(centered(X @ X.T), [3, 4, 6])
+    assert path.eigengaps[0] == pytest.approx(1)
+    assert path.eigengaps[1] == path.eigengaps[2] == 0
+    assert np.isfinite(path.silhouettes).all()
+
+
+# Draws without clusters -------------------------------------------------------------------------
+
+
+def test_a_cloud_has_exactly_the_covariance_of_the_samples():
+    views = dict(zip("ab", blobs()[0], strict=True))
+    bank = KernelBank(widths=(), polynomials=(), linear="linear")
+    for recipe, X in (
+        (Recipe(bank, True, False, "error"), views),
+        (
+            Recipe("precomputed", True, False, "error"),
+            {name: view @ view.T for name, view in views.items()},
+        ),
+    ):
+        drawn = Cloud(X, recipe).draw(np.random.default_rng(0))
+        own = np.linalg.eigvalsh(recipe.mix(X))
+        found = np.linalg.eigvalsh(drawn)
+        # A bank divides each view by its mean squared norm, which rotations keep.
+        np.testing.assert_allclose(found, own, atol=1e-8 * own[-1])
+
+
+def test_a_cloud_has_no_clusters():
+    views, _ = blobs(strengths=(3.0, 3.0))
+    recipe = Recipe(KernelBank(**ONE_GAUSSIAN), True, True, "error")
+    own = follow(recipe.mix(views), [4]).silhouettes
+    drawn = follow(Cloud(dict(enumerate(views)), recipe).draw(np.random.default_rng(0)), [4])
+    assert own > 0.8
+    assert drawn.silhouettes < 0.5
+
+
+def test_a_gaussian_kernel_tells_the_points_it_is_of():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    squares = np.square(X[:, None] - X).sum(axis=-1)
+    K = np.exp(-squares / 8)
+    inner = _gaussian_inner_products(K)
+    Z = X - X.mean(axis=0)
+    np.testing.assert_allclose(inner, Z @ Z.T / 4, atol=1e-10)
+    assert _gaussian_inner_products(X @ X.T) is None
+    assert _gaussian_inner_products(np.corrcoef(X)) is None
+
+
+def test_shuffling_keeps_each_view_and_nothing_that_views_share():
+    recipe = Recipe(KernelBank(**ONE_GAUSSIAN), True, True, "error")
+    X = dict(zip("ab", blobs(strengths=(3.0, 3.0))[0], strict=True))
+    mixes = recipe.mixes(X, 2)
+    np.testing.assert_allclose(sum(mixes), recipe.mix(X), atol=1e-12)
+    drawn = shuffled(mixes, np.random.default_rng(0))
+    assert np.trace(drawn) == pytest.approx(np.trace(sum(mixes)))
+    rest = drawn - mixes[0]
+    np.testing.assert_allclose(np.linalg.eigvalsh(rest), np.linalg.eigvalsh(mixes[1]), atol=1e-8)
+    assert np.vdot(rest, mixes[0]) < 0.3 * np.vdot(mixes[1], mixes[0])
+
+
+def test_chance_is_the_rank_of_the_data_among_all_draws():
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(size=(49, 5))
+    assert chance(np.array([0, 0, 9.0, 0, 0]), drawn) == 1 / 50
+    assert chance(drawn.min(axis=0), drawn) == 1
+    # Draws among draws: every rank is equally likely.
+    ranks = [chance(x[0], x[1:]) for x in rng.normal(size=(400, 20, 5))]
+    assert np.mean(np.array(ranks) <= 0.25) == pytest.approx(0.25, abs=0.07)
+
+
+# The suggestion ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_planted_clusters_are_counted(k):
+    found = suggest_n_clusters(blobs(seed=k, n=150, k=k)[0], np.arange(2, 9))
+    assert found.n_clusters == k
+    assert found.strength.word == "strong"
+    assert found.p_cloud == found.p_shuffled == 1 / 50
+    assert found.stabilities[k - 2] > 0.9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_is_no_evidence_of_clusters(seed):
+    found = suggest_n_clusters(noise(seed), FEW, **QUICK)
+    assert found.n_clusters == 1
+    assert found.strength == ("none", 0)
+    assert "No evidence of clusters" in str(found)
+
+
+def test_one_view_is_compared_with_a_cloud_alone():
+    found = suggest_n_clusters(blobs(strengths=(2.0,))[0][0], FEW, **QUICK)
+    assert found.n_clusters == 4
+    assert np.isnan(found.p_shuffled)
+    assert suggest_n_clusters(noise(5)[0], FEW, **QUICK).n_clusters == 1
+
+
+def test_a_gradual_change_that_views_share_is_no_cluster():
+    rng = np.random.default_rng(0)
+    t = rng.normal(size=150)
+    views = [np.outer(t, rng.normal(size=8)) + 0.5 * rng.normal(size=(150, 8)) for _ in range(2)]
+    found = suggest_n_clusters(views, FEW, **QUICK)
+    assert found.n_clusters == 1
+    assert "gradual" in found.report()
+
+
+def test_clusters_that_views_do_not_share_are_told_apart_from_none():
+    good = blobs(strengths=(3.0,), k=3)[0]
+    found = suggest_n_clusters([*good, *noise(1)], FEW, **QUICK)
+    assert found.n_clusters == 1
+    assert found.p_cloud == 1 / 20
+    assert "views do not share them" in found.report()
+
+
+def test_kernels_say_the_same_as_the_views_they_are_of():
+    views, _ = blobs(n=100, k=3)
+    kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(views)
+    by_views, by_kernels = (suggest_n_clusters(X, FEW, **QUICK) for X in (views, kernels))
+    np.testing.assert_allclose(by_views.eigengaps, by_kernels.eigengaps)
+    np.testing.assert_allclose(by_views.silhouettes, by_kernels.silhouettes)
+    # The same clouds, too, but for chance: a Gaussian kernel tells the points it is of.
+    expected = by_views.expected_silhouettes
+    np.testing.assert_allclose(by_kernels.expected_silhouettes, expected, atol=0.03)
+    assert by_kernels.n_clusters == 3
+
+
+def test_one_gaussian_kernel_of_noise_is_no_evidence():
+    K = KernelBank(**ONE_GAUSSIAN).fit_transform(noise(3, columns=(3,))[0])
+    assert suggest_n_clusters(K, FEW, **QUICK).n_clusters == 1
+
+
+def test_a_kernel_without_a_share_in_the_mix_does_not_matter():
+    kernels = KernelBank(**ONE_GAUSSIAN).fit_transform([*blobs(n=80)[0], *noise(0, 80)[:1]])
+    with_it = suggest_n_clusters(kernels, [3, 4], coefficients=[1, 3, 0], **QUICK)
+    without = suggest_n_clusters(kernels[:2], [3, 4], coefficients=[0.25, 0.75], **QUICK)
+    np.testing.assert_allclose(with_it.eigengaps, without.eigengaps)
+    np.testing.assert_allclose(with_it.silhouettes, without.silhouettes)
+
+
+def test_the_unit_of_a_view_does_not_matter():
+    views, _ = blobs(n=80)
+    one, other = (suggest_n_clusters([s * views[0], views[1]], [3, 4], **QUICK) for s in (1, 1e9))
+    np.testing.assert_allclose(one.silhouettes, other.silhouettes)
+    np.testing.assert_allclose(one.expected_silhouettes, other.expected_silhouettes, atol=1e-6)
+
+
+def test_an_end_of_the_range_is_pointed_out():
+    found = suggest_n_clusters(blobs(k=6, n=150, strengths=(2, 2))[0], [2, 3, 4], **QUICK)
+    assert found.n_clusters == 4
+    assert "largest number that was tried" in found.report()
+
+
+def test_the_range_may_be_anything_that_holds_numbers():
+    views, _ = blobs(n=60, k=3)
+    found = suggest_n_clusters(views, iter([np.int64(5), 3, 3]), **QUICK)
+    assert found.k_values.tolist() == [3, 5]
+    assert suggest_n_clusters(views, **QUICK).k_values.tolist() == list(range(2, 13))
+    assert suggest_n_clusters([v[:30] for v in views], **QUICK).k_values.tolist() == [2, 3, 4, 5, 6]
+
+
+def test_more_clusters_than_a_resample_has_samples_have_no_stability():
+    found = suggest_n_clusters(blobs(n=30, k=3)[0], [3, 28], **QUICK)
+    assert np.isnan(found.stabilities).tolist() == [False, True]
+    assert " -" in found.report()
+
+
+def test_of_many_samples_some_are_used():
+    views, _ = blobs(n=600, k=3)
+    found = suggest_n_clusters(views, [2, 3, 4], most_samples=200, **QUICK)
+    assert (found.n_samples, found.n_used, found.n_tested) == (600, 200, 200)
+    assert found.n_clusters == 3
+    assert "200 of 600 samples" in found.report()
+
+
+def test_the_seed_decides():
+    one, same, other = (
+        suggest_n_clusters(noise(), [2, 3], random_state=s, **QUICK) for s in (1, 1, 2)
+    )
+    assert one.report() == same.report()
+    np.testing.assert_array_equal(one.null_silhouettes, same.null_silhouettes)
+    assert not np.array_equal(one.null_silhouettes, other.null_silhouettes)
+
+
+def test_a_suggestion_can_be_drawn():
+    pytest.importorskip("matplotlib")
+    from mkclust.plots import NumberOfClustersDisplay
+
+    found = suggest_n_clusters(blobs(n=60, k=3)[0], [2, 3, 4], **QUICK)
+    assert found.null_silhouettes.shape == found.null_eigengaps.shape == (2, 3)
+    assert len(NumberOfClustersDisplay.from_suggestion(found).axes_) == 3
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        ([], "range is empty"),
+        ([1, 2], "range holds 1: pass numbers of at least 2"),
+        ([2, 40], "range holds 40, with 40 samples to look at: pass numbers up to 39"),
+        ([2.5], "range holds 2.5, which is no integer"),
+        ([True], "range holds True, which is no integer"),
+        (5, "range=5: pass numbers of clusters"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(candidates, message):
+    with pytest.raises(ValueError, match=message):
+        suggest_n_clusters(noise(n=40), candidates)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_draws": 19}, "n_draws=19 cannot show .* pass n_draws=49 at least"),
+        ({"level": 0}, "level=0: pass a number between 0 and 1"),
+        ({"n_resamples": 0}, "n_resamples=0"),
+        ({"coefficients": [1, -1]}, "pass one number a kernel"),
+        ({"coefficients": [1, 1, 1]}, "3 coefficients for 2 kernels"),
+        ({"most_samples": 30, "range": [30]}, "with 30 samples .* or raise most_samples"),
+        ({"most_samples": 5}, "most_samples=5: too few"),
+        ({"kernels": "linear"}, "kernels='linear'"),
+    ],
+)
+def test_senseless_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        suggest_n_clusters(noise(n=40), **settings)
+
+
+def test_too_few_samples_are_refused():
+    with pytest.raises(ValueError, match="19 samples: too few"):
+        suggest_n_clusters(noise(n=19))

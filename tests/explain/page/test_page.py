@@ -1,0 +1,428 @@
+"""The page of a fit: what it says is true, it is whole, and it asks nobody for anything."""
+
+import html
+import json
+import re
+import subprocess
+import sys
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+
+from conftest import blob_views
+
+pytest.importorskip("plotly")
+
+from plotly.offline import get_plotlyjs
+
+from mkclust import METHODS, AverageKKM, SimpleMKKM, diagnose
+from mkclust.explain.page import budget, findings, fit_page, fit_report, page
+from mkclust.explain.page.clusters import matched_counts
+from mkclust.kernels import Nystroem
+from mkclust.metrics import clustering_accuracy, scores
+
+QUICK = {"n_resamples": 2, "leave_one_out": False}
+EMPTY = {"meta", "link", "br"}
+# What a browser would fetch, were it not for the policy that forbids it.
+FETCHING = {"src", "href", "srcset", "poster", "data", "action"}
+
+
+class Outline(HTMLParser):
+    """The tags of a page, and whether each that is opened is closed in its turn."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.scripts, self.words = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+    def all(self, tag):
+        return [attributes for found, attributes in self.tags if found == tag]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    views, y = blob_views(np.random.default_rng(0), n=60, k=3)
+    return dict(zip(("left", "right", "top"), views, strict=True)), y
+
+
+@pytest.fixture(scope="module")
+def fitted(problem):
+    return SimpleMKKM(3, random_state=0).fit(problem[0])
+
+
+@pytest.fixture(scope="module")
+def whole(problem, fitted):
+    return fit_page(fitted, problem[0], y=problem[1], **QUICK)
+
+
+def quiet_fit(model, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X)
+
+
+def bytes_beyond_script(text):
+    """Return how much a page takes beyond the plotting script."""
+    return len(text.encode()) - len(get_plotlyjs().encode())
+
+
+def rows_of(text, caption):
+    """Return the cells of the table with a caption, row by row."""
+    body = text.partition(f"<caption>{caption}</caption>")[2].partition("</table>")[0]
+    rows = re.findall(r"<tr>(.*?)</tr>", body.partition("<tbody>")[2], re.S)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows]
+    assert cells
+    return [[html.unescape(cell) for cell in row] for row in cells]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_a_page_with_its_paper_and_what_is_certified(name, problem):
+    views, y = problem
+    model = quiet_fit(METHODS[name](n_clusters=3, random_state=0), views)
+    text = fit_page(model, views, y=y, **QUICK)
+    outline = Outline(text)
+    assert all(paper in outline.text for paper in model.REFERENCES)
+    assert model.REFERENCES
+    assert model.SUMMARY in outline.text
+    assert ("Certified: the objective" in outline.text) == hasattr(model, "duality_gap_")
+    table = rows_of(text, "The kernels")
+    assert [row[0] for row in table] == list(views)
+    assert [float(row[2]) for row in table] == pytest.approx(model.weights_, abs=5e-4)
+    assert [float(row[3]) for row in table] == pytest.approx(model.alignments_, abs=5e-4)
+    assert ("did not converge" in outline.text) == (not model.converged_)
+
+
+def test_a_page_is_sound_markup_with_its_headings_in_order(whole):
+    outline = Outline(whole)
+    headings = [int(tag[1]) for tag, _ in outline.tags if re.fullmatch(r"h\d", tag)]
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert max(np.diff(headings)) <= 1
+    assert outline.all("html") == [{"lang": "en"}]
+    assert len(outline.all("title")) == 1
+    names = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
+    assert len(names) == len(set(names))
+    links = [attributes["href"] for attributes in outline.all("a")]
+    assert links
+    assert {link[1:] for link in links} <= set(names)
+
+
+def test_every_plot_has_a_label_and_a_summary(whole):
+    figures = re.findall(r"<figure.*?</figure>", whole, re.S)
+    assert len(figures) == 7
+    for figure in figures:
+        assert len(re.search(r'role="img" aria-label="([^"]+)"', figure)[1]) > 10
+        assert len(re.search(r"<figcaption>(.*?)<button", figure, re.S)[1]) > 30
+        spec = json.loads(re.search(r'application/json">(.*?)</script>', figure, re.S)[1])
+        assert spec["data"]
+
+
+def test_nothing_on_a_page_points_outside_it(whole):
+    for tag, attributes in Outline(whole).tags:
+        for name in FETCHING & attributes.keys():
+            assert attributes[name].startswith(("#", "data:")), (tag, attributes)
+    own = whole.replace(get_plotlyjs(), "")
+    assert len(own) == len(whole) - len(get_plotlyjs())
+    assert not re.search(r"https?://|@import|url\(", own)
+    assert "default-src 'none'" in own
+
+
+def test_names_of_kernels_samples_and_classes_cannot_become_markup(problem):
+    views, y = problem
+    evil = "</script><script>alert('1')</script>\x00&amp;\"'"
+    renamed = {f"{evil}{name}": view for name, view in views.items()}
+    model = SimpleMKKM(3, random_state=0).fit(renamed)
+    ids, classes = [f"{evil}{i}" for i in range(60)], np.array([f"{evil}{c}" for c in y])
+    text = fit_page(model, renamed, y=classes, ids=ids, **QUICK)
+    outline = Outline(text)
+    harmless = fit_page(model, renamed, y=y, **QUICK)
+    assert len(outline.all("script")) == len(Outline(harmless).all("script"))
+    assert "alert('1')</script>" not in text
+    assert "</script><script>alert('1')</script> &amp;\"'left" in outline.text
+    embedding = json.loads(outline.scripts[2])
+    # Plotly reads markup of its own; escaped once, it shows what was given.
+    shown = html.unescape(embedding["data"][0]["customdata"][0][0])
+    assert shown.startswith("</script><script>alert('1')")
+
+
+def test_the_same_fit_gives_the_same_page_but_for_the_time(problem, fitted, whole):
+    again = fit_page(fitted, problem[0], y=problem[1], **QUICK)
+    timeless = [re.sub(r"<time>.*?</time>", "", text) for text in (whole, again)]
+    assert timeless[0] == timeless[1]
+    assert timeless[0] != whole
+
+
+def test_a_generator_as_seed_leaves_no_address_on_the_page(problem):
+    model = AverageKKM(3, random_state=np.random.RandomState(0)).fit(problem[0])
+    assert " at 0x" not in fit_page(model, problem[0], **QUICK)
+
+
+def test_scores_and_matched_counts_are_those_of_the_metrics(problem, fitted, whole):
+    y, labels = problem[1], fitted.labels_
+    found = [float(cell) for cell in rows_of(whole, "Scores against the given classes")[0][1:]]
+    expected = scores(y, labels)
+    keys = ("acc", "nmi", "purity", "ari")
+    assert found == pytest.approx([100 * expected[key] for key in keys], abs=0.06)
+
+
+@pytest.mark.parametrize(("n_clusters", "n_classes"), [(4, 4), (3, 6), (6, 2)])
+def test_matched_counts_hold_the_accuracy_on_their_diagonal(n_clusters, n_classes):
+    rng = np.random.default_rng(0)
+    labels, y = rng.integers(0, n_clusters, 200), rng.integers(0, n_classes, 200)
+    counts, clusters, names = matched_counts(labels, y, n_clusters)
+    assert np.trace(counts) / 200 == pytest.approx(clustering_accuracy(y, labels))
+    assert sorted(clusters) == list(range(n_clusters))
+    for row, cluster in zip(counts, clusters, strict=True):
+        expected = [np.sum((labels == cluster) & (y == int(name))) for name in names]
+        assert row.tolist() == expected
+
+
+def test_silhouettes_are_those_of_the_rows_that_k_means_sees(problem, fitted):
+    found = findings.find(fitted, problem[0], n_resamples=0, leave_one_out=False)
+    rows = fitted.embedding_ / np.linalg.norm(fitted.embedding_, axis=1, keepdims=True)
+    assert found.silhouettes.mean() == pytest.approx(silhouette_score(rows, fitted.labels_))
+
+
+def test_what_single_kernels_find_is_found_by_two_roads(problem):
+    views, _ = problem
+    model = METHODS["mkkm"](3, random_state=0).fit(views)
+    found = findings.find(model, views, n_resamples=0, leave_one_out=False).kernels
+    assert found.with_consensus == pytest.approx(diagnose(model, views).agreement)
+    average = AverageKKM(3, random_state=0).fit(views).labels_
+    for p, view in enumerate(views.values()):
+        alone = AverageKKM(3, random_state=0).fit([view]).labels_
+        assert found.with_average[p] == pytest.approx(adjusted_rand_score(average, alone))
+    assert found.average_with_consensus == pytest.approx(
+        adjusted_rand_score(average, model.labels_)
+    )
+
+
+def test_noise_is_named_before_all_else(problem):
+    views = problem[0] | {"dice": np.random.default_rng(1).normal(size=(60, 8))}
+    model = AverageKKM(3, random_state=0).fit(views)
+    text = fit_page(model, views, **QUICK)
+    caution = text.index('class="caution"')
+    assert caution < text.index("&#x27;dice&#x27; looks like noise") < text.index("<nav")
+
+
+def test_a_fit_that_stopped_early_says_so_at_the_top(problem):
+    model = quiet_fit(SimpleMKKM(3, max_iter=1, tol=1e-12, random_state=0), problem[0])
+    assert not model.converged_
+    opening = fit_page(model, problem[0], **QUICK).partition("<nav")[0]
+    assert "did not converge" in opening
+    opening = fit_page(model, problem[0], warned=["beware of <this>"], **QUICK).partition("<nav")[0]
+    assert "Beware of &lt;this&gt;." in opening
+    assert "did not converge" not in opening
+
+
+def test_numbers_that_are_missing_are_dashes(problem):
+    model = SimpleMKKM(3, random_state=0).fit(problem[0])
+    model.alignments_ = np.array([np.nan, *model.alignments_[1:]])
+    text = fit_page(model, problem[0], **QUICK)
+    assert rows_of(text, "The kernels")[0][3] == "-"
+    assert "NaN" not in "".join(Outline(text).scripts[:-2])
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_few_clusters_and_few_samples_have_a_page(k):
+    views, y = blob_views(np.random.default_rng(0), n=30, k=2)
+    text = fit_page(AverageKKM(k, random_state=0).fit(views), views, y=y, **QUICK)
+    assert len(rows_of(text, "The clusters")) == k
+    assert ("A single cluster is always found again" in text) == (k == 1)
+
+
+def test_a_hundred_clusters_have_a_page():
+    views, y = blob_views(np.random.default_rng(0), n=240, k=100, strengths=(6.0, 6.0))
+    text = fit_page(AverageKKM(100, n_init=1, random_state=0).fit(views), views, y=y, **QUICK)
+    assert len(rows_of(text, "The clusters")) == 100
+    assert "by 100 classes is left out" in text
+
+
+def test_one_kernel_has_a_page_without_diagnosis(problem):
+    views = {"left": problem[0]["left"]}
+    outline = Outline(fit_page(AverageKKM(3, random_state=0).fit(views), views, **QUICK))
+    assert "A single kernel has none to be compared with" in outline.text
+
+
+def test_many_kernels_have_a_page():
+    views, _ = blob_views(np.random.default_rng(0), n=40, k=2, strengths=(2.0,) * 48)
+    model = AverageKKM(2, random_state=0).fit(views)
+    assert len(rows_of(fit_page(model, views, **QUICK), "The kernels")) == 48
+
+
+def test_compressed_models_say_what_their_features_miss(problem):
+    views, y = problem
+    map_ = Nystroem(n_components=20)
+    model = SimpleMKKM(3, approximation=map_, random_state=0).fit(views)
+    text = fit_page(model, views, y=y, **QUICK)
+    assert [float(row[4]) for row in rows_of(text, "The kernels")] == pytest.approx(
+        model.approximation_error_, abs=5e-4
+    )
+    assert "20 landmarks a view" in Outline(text).text
+
+
+def test_precomputed_kernels_have_a_page(problem, fitted):
+    kernels = fitted.bank_.fit_transform(problem[0])
+    model = SimpleMKKM(3, random_state=0).fit(kernels)
+    assert "3 kernels were given" in Outline(fit_page(model, kernels, **QUICK)).text
+
+
+@pytest.mark.parametrize("form", ["views", "kernels", "table", "compressed"])
+def test_what_is_thinned_is_said(form, problem, fitted, monkeypatch):
+    monkeypatch.setattr(budget, "ENTRIES_EXAMINED", 1)
+    monkeypatch.setattr(budget, "ENTRIES_REFITTED", 40**2 * 3)
+    monkeypatch.setattr(budget, "MOST_COMPRESSED", 40)
+    monkeypatch.setattr(findings, "MOST_DOTS", 30)
+    monkeypatch.setattr(findings, "MOST_SIMILARITIES", 20)
+    X, options = problem[0], {}
+    if form == "kernels":
+        X = fitted.bank_.fit_transform(X)
+    elif form == "table":
+        X = X["left"]
+    elif form == "compressed":
+        options["approximation"] = Nystroem(n_components=10)
+    model = AverageKKM(3, random_state=0, **options).fit(X)
+    said = Outline(fit_page(model, X, **QUICK)).text
+    assert re.search(r"comes from \d\d of the 60 samples", said)
+    dots, similarities = map(int, re.findall(r"Drawn are (\d+) of the 60 samples", said))
+    assert 20 < dots <= 30
+    assert 12 < similarities <= 20
+    assert f"computed among {dots} of the 60 samples" in said
+
+
+def test_thinned_samples_stand_for_every_cluster():
+    labels = np.repeat([0, 1, 2, 3], [6000, 3000, 990, 10])
+    kept = budget.thinned(labels, 1000)
+    assert np.all(np.diff(kept) > 0)
+    assert np.bincount(labels[kept]).tolist() == [600, 300, 99, 2]
+    assert budget.thinned(labels[:10], 10).tolist() == list(range(10))
+
+
+def test_ten_thousand_samples_take_little_room():
+    views, y = blob_views(np.random.default_rng(0), n=10_000, k=10, strengths=(3.0, 3.0))
+    ids = [f"a rather long name of sample {i}" for i in range(10_000)]
+    model = AverageKKM(10, n_init=1, approximation=Nystroem(n_components=20), random_state=0)
+    text = fit_page(model.fit(views), views, y=y, ids=ids, n_resamples=1, leave_one_out=False)
+    assert bytes_beyond_script(text) < 2_000_000
+    assert "of the 10,000 samples" in text
+
+
+def test_samples_are_named_by_the_index_of_a_data_frame(problem):
+    pandas = pytest.importorskip("pandas")
+    index = [f"patient {i}" for i in range(60)]
+    frames = {name: pandas.DataFrame(view, index=index) for name, view in problem[0].items()}
+    model = AverageKKM(3, random_state=0).fit(frames)
+    assert findings.find(model, frames, n_resamples=0, leave_one_out=False).ids == index
+
+
+def test_a_model_writes_its_page_or_returns_it(problem, monkeypatch, tmp_path):
+    model = AverageKKM(3, random_state=0).fit(problem[0])
+    monkeypatch.setattr(budget, "RESAMPLES_MANY", 1)
+    text = fit_page(model, problem[0], y=problem[1], ids=range(60))
+    assert text.startswith("<!DOCTYPE html>")
+    path = fit_report(model, problem[0], tmp_path / "new" / "fit.html")
+    assert path.read_text(encoding="utf-8").endswith("</html>\n")
+    assert [file.name for file in path.parent.iterdir()] == ["fit.html"]
+
+
+def test_a_page_that_fails_leaves_nothing_behind(problem, fitted, monkeypatch, tmp_path):
+    def broken(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(page, "document", broken)
+    with pytest.raises(OSError, match="disk full"):
+        fit_report(fitted, problem[0], tmp_path / "fit.html", **QUICK)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_right_is_refused_in_a_sentence(problem, fitted, tmp_path):
+    views, y = problem
+    with pytest.raises(ValueError, match="y has the shape .59.*60 samples"):
+        fit_page(fitted, views, y=y[:-1])
+    with pytest.raises(ValueError, match="ids has the shape"):
+        fit_page(fitted, views, ids=["a"])
+    with pytest.raises(ValueError, match="other samples"):
+        fit_page(fitted, {name: view[::-1] for name, view in views.items()})
+    with pytest.raises(TypeError, match="pass a fitted estimator"):
+        fit_page("model", views)
+    with pytest.raises(ValueError, match="is a folder"):
+        fit_report(fitted, views, tmp_path)
+
+
+def test_without_plotly_the_remedy_is_named(problem, fitted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(ImportError, match=r"pip install .mkclust\[report\]"):
+        fit_page(fitted, problem[0])
+
+
+def test_importing_reports_does_not_load_plotly():
+    program = "import mkclust.explain.page, sys; print('plotly' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout.strip() == "False", found.stderr
+
+
+@pytest.fixture
+def cluster(problem, tmp_path, monkeypatch):
+    """Return a function that runs the command on views in a folder of its own."""
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from mkclust import cli
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(budget, "RESAMPLES_MANY", 1)
+    np.savez("d.npz", **problem[0], y=problem[1])
+    return lambda *args: CliRunner().invoke(cli.app, ["cluster", "d.npz", "-k", "3", *args])
+
+
+def test_the_command_writes_a_page(cluster, tmp_path):
+    result = cluster("--report", "fit.html")
+    assert result.exit_code == 0, result.stderr
+    assert "Wrote fit.html" in result.stdout
+    text = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    assert "Scores against the given classes" in text
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "d.npz", "fit.html", "labels.csv", "run.json",
+    ]  # fmt: skip
+
+
+def test_the_command_refuses_what_is_no_page_before_it_begins(cluster, tmp_path):
+    result = cluster("--report", "fit.pdf")
+    assert result.exit_code == 2
+    assert "fit.pdf: unknown suffix '.pdf' for a report" in result.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["d.npz"]
+
+
+def test_a_page_that_fails_does_not_take_back_the_labels(cluster, tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(page, "document", broken)
+    result = cluster("--report", "fit.html")
+    assert result.exit_code == 2
+    assert "no luck" in result.stderr
+    assert "labels.csv and run.json" in result.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d.npz", "labels.csv", "run.json"]

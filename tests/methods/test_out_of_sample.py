@@ -1,0 +1,516 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+from conftest import blob_views
+from mkclust import METHODS, KernelBank, SimpleMKKM
+from mkclust.explain.held_out import (
+    alignment_error,
+    alignment_errors,
+    generalization_bound,
+    informative_sample_size,
+)
+from mkclust.methods.out_of_sample import Extension
+from mkclust.stack import as_stack
+
+STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
+N, NEW = 50, 13
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+
+
+@pytest.fixture
+def joint():
+    """Return three kernels over training and new samples together, the new ones last."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(N + NEW, d)) for d in (60, 70)]
+    gaussian = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(X[0])
+    return np.stack([*gaussian, *(x @ x.T for x in X)])
+
+
+def parts(joint):
+    """Return training kernels, cross kernels and self-similarities of the new samples."""
+    own = np.diagonal(joint, axis1=1, axis2=2)[:, N:]
+    return joint[:, :N, :N], joint[:, N:, :N], own
+
+
+def standardize_by_hand(K, cross, own, center, normalize):
+    """Center and scale training and cross kernels entry by entry, as the formulas say."""
+    if center:
+        row_means, mean = K.mean(axis=1), K.mean()
+        means = cross.mean(axis=1)
+        lengths, own = np.diag(K) - 2 * row_means + mean, own - 2 * means + mean
+        cross = cross - means[:, None] - row_means + mean
+        K = K - row_means[:, None] - row_means + mean
+    else:
+        lengths = np.diag(K)
+    if normalize:
+        cross = cross / np.sqrt(np.outer(own, lengths))
+        K = K / np.sqrt(np.outer(lengths, lengths))
+    return K, cross
+
+
+def leading(K, k):
+    """Return the largest eigenvalues, falling, and their vectors."""
+    values, vectors = np.linalg.eigh(K)
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize("form", [list, np.asarray, lambda K: [sp.csr_array(k) for k in K]])
+def test_new_samples_are_embedded_as_the_formulas_say(joint, center, normalize, form):
+    K, cross, own = parts(joint)
+    c = np.array([0.2, 0.5, 0.3])
+    by_hand = [standardize_by_hand(*x, center, normalize) for x in zip(K, cross, own, strict=True)]
+    mixed, mixed_cross = (
+        sum(w * pair[i] for w, pair in zip(c, by_hand, strict=True)) for i in (0, 1)
+    )
+    values, H = leading(mixed, 4)
+    stack = as_stack(K, center=center, normalize=normalize)
+    extension = Extension.of(stack, c, H, values)
+    np.testing.assert_allclose(
+        extension.embed(form(cross), own), mixed_cross @ H / values, atol=1e-11
+    )
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_a_model_embeds_new_samples_as_the_formulas_say(joint, center, normalize):
+    K, cross, own = parts(joint)
+    model = SimpleMKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
+    by_hand = [standardize_by_hand(*x, center, normalize) for x in zip(K, cross, own, strict=True)]
+    weights = model.coefficients_
+    mixed, mixed_cross = (
+        sum(w * pair[i] for w, pair in zip(weights, by_hand, strict=True)) for i in (0, 1)
+    )
+    H = model.embedding_
+    expected = mixed_cross @ H @ np.linalg.inv(H.T @ mixed @ H)
+    np.testing.assert_allclose(model.transform(cross, own), expected, atol=1e-9)
+    centers = np.stack(
+        [
+            unit(model.transform(K, np.diagonal(K, axis1=1, axis2=2)))[model.labels_ == j].mean(
+                axis=0
+            )
+            for j in range(4)
+        ]
+    )
+    nearest = np.argmin(((unit(expected)[:, None] - centers) ** 2).sum(axis=-1), axis=1)
+    assert np.mean(model.predict(cross, own) == nearest) > 0.9  # to k-means' own tolerance
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_training_samples_are_embedded_where_they_are(joint, center, normalize):
+    K, _, _ = parts(joint)
+    model = SimpleMKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
+    np.testing.assert_allclose(model.transform(K), model.embedding_, atol=1e-9)
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_a_copy_of_a_training_sample_is_embedded_where_the_sample_is(joint, center, normalize):
+    K, _, _ = parts(joint)
+    model = SimpleMKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
+    rows = np.array([7, 3, 7])
+    own = np.diagonal(K, axis1=1, axis2=2)[:, rows]
+    np.testing.assert_allclose(
+        model.transform(K[:, rows], own), model.transform(K)[rows], atol=1e-12
+    )
+    np.testing.assert_array_equal(model.predict(K[:, rows], own), model.labels_[rows])
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_a_linear_kernel_embeds_the_middle_of_two_samples_in_their_middle(center):
+    rng = np.random.default_rng(0)
+    X, (a, b) = rng.normal(size=(N, 6)), rng.normal(size=(2, 1, 6))
+    bank = KernelBank(widths=(), polynomials=(), linear="linear")
+    model = SimpleMKKM(3, kernels=bank, center=center, normalize=False, random_state=0).fit(X)
+    middle = (model.transform(a) + model.transform(b)) / 2
+    np.testing.assert_allclose(model.transform((a + b) / 2), middle, atol=1e-12)
+
+
+def test_a_scaled_linear_kernel_sees_directions_only():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(N, 6)), rng.normal(size=(5, 6))
+    bank = KernelBank(widths=(), polynomials=(), linear="linear")
+    model = SimpleMKKM(3, kernels=bank, center=False, random_state=0).fit(X)
+    np.testing.assert_allclose(model.transform(new), model.transform(9 * new), atol=1e-12)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_a_new_sample_without_a_direction_is_embedded_at_zero(center):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 6)) + 3
+    bank = KernelBank(widths=(), polynomials=(), linear="linear")
+    model = SimpleMKKM(3, kernels=bank, center=center, random_state=0).fit(X)
+    nowhere = X.mean(axis=0) if center else np.zeros(6)
+    new = np.vstack([rng.normal(size=6), nowhere])
+    found = model.transform(new)
+    assert not found[1].any()
+    assert found[0].any()
+    assert model.predict(new).shape == (2,)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_coordinates_of_vanishing_eigenvalues_are_zero(center, normalize, dtype):
+    X = np.random.default_rng(0).normal(size=(N, 2))
+    K = (X @ X.T).astype(dtype)
+    stack = as_stack([K], center=center, normalize=normalize)
+    values, H = leading(stack.entries()[0], 4)
+    extension = Extension.of(stack, np.ones(1), H, values)
+    rows = extension.embed([K])
+    np.testing.assert_allclose(rows[:, :2], H[:, :2], atol=1e-5 if dtype == np.float32 else 1e-12)
+    assert not rows[:, 2:].any()
+    assert not extension.embed([K[:5]], np.diag(K)[None, :5])[:, 2:].any()
+
+
+def test_one_kernel_in_single_precision_makes_small_eigenvalues_doubtful():
+    X = np.random.default_rng(0).normal(size=(N, 2))
+    kernels = [(X @ X.T).astype(np.float32), X @ X.T]
+    stack = as_stack(kernels, center=False, normalize=False)
+    c = np.array([0.5, 0.5])
+    values, H = leading(np.tensordot(c, stack.entries(), 1), 4)
+    assert not Extension.of(stack, c, H, values).embed(kernels)[:, 2:].any()
+
+
+def test_without_a_positive_eigenvalue_everything_is_embedded_at_zero():
+    stack = as_stack([np.eye(N)], center=False, normalize=False)
+    values, H = leading(np.eye(N), 2)
+    assert not Extension.of(stack, np.ones(1), H, 0 * values).embed([np.eye(N)]).any()
+    assert not Extension.of(stack, np.ones(1), H, -values).embed([np.eye(N)]).any()
+
+
+@pytest.mark.parametrize("rotation", range(3))
+def test_a_rotation_of_equal_eigenvalues_rotates_the_embedding(rotation):
+    K = np.kron(np.diag([3.0, 3.0, 1.0]), np.ones((5, 5)))
+    values, H = leading(K, 2)
+    Q, _ = np.linalg.qr(np.random.default_rng(rotation).normal(size=(2, 2)))
+    stack = as_stack([K], center=False, normalize=False)
+    plain, turned = (Extension.of(stack, np.ones(1), G, values).embed([K[:7]]) for G in (H, H @ Q))
+    np.testing.assert_allclose(turned, plain @ Q, atol=1e-12)
+
+
+# Self-similarities that follow from what is there ----------------------------------------------
+
+
+def extension_of(K, k=3, **settings):
+    stack = as_stack(K, **settings)
+    c = np.full(len(K), 1 / len(K))
+    values, H = leading(stack.combine(c).dense(), k)
+    return Extension.of(stack, c, H, values)
+
+
+def test_a_constant_diagonal_tells_the_self_similarity_of_new_samples(joint):
+    K, cross, own = parts(joint[:1] * 2.5)
+    np.testing.assert_allclose(own, 2.5)
+    extension = extension_of(K)
+    np.testing.assert_array_equal(extension.embed(cross), extension.embed(cross, own))
+
+
+def test_the_training_kernels_tell_their_own_self_similarity(joint):
+    K, _, _ = parts(joint)
+    extension = extension_of(K)
+    own = np.diagonal(K, axis1=1, axis2=2)
+    for form in (list, lambda K: [sp.csr_array(k) for k in K]):
+        np.testing.assert_allclose(extension.embed(form(K)), extension.embed(K, own), atol=1e-13)
+
+
+def test_as_many_new_samples_as_training_ones_are_not_taken_for_them():
+    X = np.random.default_rng(0).normal(size=(2 * N, 60))
+    joint = (X @ X.T)[None]
+    extension = extension_of(joint[:, :N, :N])
+    with pytest.raises(ValueError, match=r"kernel 0.*self_similarity.*\(1, 50\)"):
+        extension.embed(joint[:, N:, :N])
+
+
+def test_shuffled_training_samples_are_not_taken_for_the_training_samples(joint):
+    K, _, _ = parts(joint)
+    extension = extension_of(K)
+    order = np.random.default_rng(0).permutation(N)
+    with pytest.raises(ValueError, match=r"kernel 1.*self_similarity"):
+        extension.embed(K[:, order])
+    own = np.diagonal(K, axis1=1, axis2=2)
+    np.testing.assert_allclose(
+        extension.embed(K[:, order], own[:, order]), extension.embed(K)[order], atol=1e-12
+    )
+
+
+def test_without_scaling_no_self_similarity_is_needed(joint):
+    K, cross, own = parts(joint)
+    extension = extension_of(K, normalize=False)
+    np.testing.assert_array_equal(extension.embed(cross), extension.embed(cross, own))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_other_types_of_numbers_are_embedded_in_double_precision(dtype):
+    X = np.random.default_rng(0).integers(-5, 6, size=(N + NEW, 60))
+    joint = (X @ X.T)[None]
+    K, cross, own = (part.astype(np.float64) for part in parts(joint))
+    extension = extension_of(K)
+    found = extension.embed(cross.astype(dtype), own)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, extension.embed(cross, own), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_embedding_takes_less_memory_than_one_kernel(dtype):
+    X = np.random.default_rng(0).normal(size=(2, 1500, 8)).astype(dtype)
+    kernels = list(X @ X.transpose(0, 2, 1))
+    stack = as_stack(kernels, validate=False)
+    H, _ = np.linalg.qr(X[0].astype(np.float64))
+    extension = Extension.of(stack, np.ones(2) / 2, H, np.ones(8))
+    own = np.stack([np.diag(K) for K in kernels])
+    tracemalloc.start()
+    extension.embed(kernels, own)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < kernels[0].nbytes
+
+
+def test_embedding_no_samples_gives_no_rows(joint):
+    K, cross, own = parts(joint)
+    assert extension_of(K).embed(cross[:, :0], own[:, :0]).shape == (0, 3)
+
+
+# How well the clusters fit samples -------------------------------------------------------------
+
+
+def linear_kernels(features):
+    """Return linear kernels among the first N samples, to them from the others, and k(x, x)."""
+    joint = np.stack([X @ X.T for X in features])
+    return parts(joint)
+
+
+def errors_in_feature_space(features, model, center=True, normalize=True):
+    """Return f of all samples from explicit feature maps and centroids, training ones first."""
+    maps = []
+    for X, c in zip(features, model.coefficients_, strict=True):
+        phi = X - X[:N].mean(axis=0) if center else X
+        if normalize:
+            phi = unit(phi)
+        maps.append(np.sqrt(c) * phi)
+    phi = np.hstack(maps)
+    centroids = [phi[:N][model.labels_ == v].mean(axis=0) for v in np.unique(model.labels_)]
+    return 1 - np.max([phi @ centroid for centroid in centroids], axis=0)
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+@pytest.mark.parametrize("n_kernels", [1, 3])
+@pytest.mark.parametrize("k", [1, 4])
+def test_errors_are_those_of_centroids_in_feature_space(center, normalize, n_kernels, k):
+    features, _ = blob_views(np.random.default_rng(0), n=N + NEW, strengths=(2,) * n_kernels)
+    K, cross, own = linear_kernels(features)
+    model = SimpleMKKM(k, center=center, normalize=normalize, random_state=0).fit(K)
+    expected = errors_in_feature_space(features, model, center, normalize)
+    scale = 1e-12 * max(np.abs(expected).max(), 1)
+    np.testing.assert_allclose(alignment_errors(model, K), expected[:N], atol=scale)
+    np.testing.assert_allclose(alignment_errors(model, cross, own), expected[N:], atol=scale)
+    assert alignment_error(model, cross, own) == pytest.approx(expected[N:].mean(), abs=scale)
+    assert model.alignment_error_ == pytest.approx(expected[:N].mean(), abs=scale)
+
+
+@pytest.mark.parametrize("bank", [KernelBank(linear="linear"), "auto"])
+def test_views_and_their_kernels_have_the_same_errors(bank):
+    features, _ = blob_views(np.random.default_rng(0), n=N + NEW, strengths=(2, 1))
+    seen, unseen = [X[:N] for X in features], [X[N:] for X in features]
+    by_views = SimpleMKKM(4, kernels=bank, random_state=0).fit(seen)
+    maker = by_views.bank_
+    by_kernels = SimpleMKKM(4, random_state=0).fit(maker.transform(seen))
+    own = maker.self_similarity(unseen)
+    np.testing.assert_allclose(
+        alignment_errors(by_views, unseen),
+        alignment_errors(by_kernels, maker.transform(unseen), own),
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_that_mixes_and_predicts_knows_its_training_error(name):
+    views, _ = blob_views(np.random.default_rng(0), n=60, k=3, strengths=(2, 1))
+    model = METHODS[name](3, random_state=0).fit(views)
+    if hasattr(model, "predict") and hasattr(model, "coefficients_"):
+        assert alignment_error(model, views) == pytest.approx(model.alignment_error_, abs=1e-10)
+    else:
+        assert not hasattr(model, "alignment_error_")
+        for refused in (lambda: alignment_error(model, views), lambda: generalization_bound(model)):
+            with pytest.raises(ValueError, match=f"{type(model).__name__} has no mix"):
+                refused()
+
+
+def test_an_anchored_model_has_the_errors_of_its_own_mix():
+    features, _ = blob_views(np.random.default_rng(0), n=N + NEW)
+    K, cross, own = linear_kernels(features)
+    model = SimpleMKKM(4, anchor=1.0, random_state=0).fit(K)
+    expected = errors_in_feature_space(features, model)
+    np.testing.assert_allclose(alignment_errors(model, cross, own), expected[N:], atol=1e-12)
+    assert model.alignment_error_ == pytest.approx(expected[:N].mean(), abs=1e-12)
+
+
+def test_single_precision_costs_the_error_single_precision_only():
+    features, _ = blob_views(np.random.default_rng(0), n=N + NEW)
+    K, cross, own = linear_kernels(features)
+    exact = SimpleMKKM(4, random_state=0).fit(K)
+    single = SimpleMKKM(4, tol=1e-4, random_state=0).fit(K.astype(np.float32))
+    np.testing.assert_array_equal(single.labels_, exact.labels_)
+    found = alignment_error(single, K.astype(np.float32))
+    assert found == pytest.approx(single.alignment_error_, abs=1e-10)
+    assert found == pytest.approx(exact.alignment_error_, abs=1e-2)
+    # The same coefficients, so that only the kernels' rounding differs.
+    single.coefficients_ = exact.coefficients_
+    np.testing.assert_allclose(
+        alignment_errors(single, cross.astype(np.float32), own),
+        alignment_errors(exact, cross, own),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("psd", ["shift", "clip"])
+def test_a_repaired_kernel_has_an_error_but_no_bound(psd):
+    rng = np.random.default_rng(0)
+    X, other = rng.normal(size=(2, N, 8))
+    K = np.stack([X @ X.T - 0.05 * other @ other.T, other @ other.T])
+    model = SimpleMKKM(3, psd=psd, random_state=0).fit(K)
+    assert alignment_error(model, K) == pytest.approx(model.alignment_error_, abs=1e-10)
+    with pytest.raises(ValueError, match="kernel 0 was indefinite"):
+        generalization_bound(model)
+
+
+def test_a_cluster_without_members_aligns_with_no_one():
+    K = -np.ones((4, 4)) + 2 * np.eye(4)
+    stack = as_stack([K], center=False, normalize=False, validate=False)
+    plain = Extension.by(stack, [np.eye(4)])
+    found = plain.toward_centroids(stack, np.array([0, 0, 2, 2])).embed([K])
+    np.testing.assert_array_equal(found, [[0, -1], [0, -1], [-1, 0], [-1, 0]])
+
+
+def test_the_error_of_no_samples_is_refused_and_errors_of_none_are_none(joint):
+    K, cross, own = parts(joint)
+    model = SimpleMKKM(3, random_state=0).fit(K)
+    assert alignment_errors(model, cross[:, :0], own[:, :0]).shape == (0,)
+    with pytest.raises(ValueError, match="no samples"):
+        alignment_error(model, cross[:, :0], own[:, :0])
+
+
+@pytest.mark.parametrize("question", [lambda m: alignment_error(m, None), generalization_bound])
+def test_a_model_must_be_fitted_to_have_an_error(question):
+    with pytest.raises(NotFittedError):
+        question(SimpleMKKM(3))
+
+
+# Theorems --------------------------------------------------------------------------------------
+
+
+def normalized_indicator(labels):
+    """Return the orthonormal matrix of the clusters' members."""
+    members = (labels[:, None] == np.unique(labels)).astype(float)
+    return members / np.sqrt(members.sum(axis=0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    labels=st.lists(st.integers(0, 3), min_size=2, max_size=12),
+    rank=st.integers(1, 6),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_the_trace_with_the_clusters_bounds_the_error_from_above(labels, rank, seed):
+    rng = np.random.default_rng(seed)
+    labels, c = np.array(labels), rng.dirichlet(np.ones(2))
+    phi = rng.normal(size=(2, len(labels), rank))
+    K = phi @ phi.transpose(0, 2, 1)
+    stack = as_stack(K, center=False, normalize=False)
+    plain = Extension(stack.standards, stack.names, [])
+    alignments = plain.toward_centroids(stack, labels).times(c)
+    errors = 1 - alignments.embed(list(K)).max(axis=1)
+    Y = normalized_indicator(labels)
+    trace = np.trace(Y.T @ np.tensordot(c, K, 1) @ Y)
+    assert errors.mean() <= 1 - trace / len(labels) + 1e-10
+
+
+def test_the_relaxed_trace_does_not_bound_the_error():
+    angles = 2 * np.pi * np.arange(3) / 3
+    phi = np.column_stack([np.cos(angles), np.sin(angles)])  # centered, and of unit length
+    model = SimpleMKKM(2, random_state=0).fit((phi @ phi.T)[None])
+    # Two directions explain three samples in a plane, two clusters do not.
+    assert model.objective_ == pytest.approx(3)
+    assert model.alignment_error_ == pytest.approx(0.5)
+    assert model.alignment_error_ > 1 - model.objective_ / 3
+
+
+def test_the_bound_is_that_of_the_theorem(joint):
+    K, _, _ = parts(joint)
+    model = SimpleMKKM(4, random_state=0).fit(K)
+    for delta in (0.01, 0.05, 0.5):
+        complexity = np.sqrt(np.pi / 2) * 4 / np.sqrt(N)
+        deviation = 2 * np.sqrt(np.log(1 / delta) / (2 * N))
+        expected = alignment_error(model, K) + complexity + deviation
+        assert generalization_bound(model, delta) == pytest.approx(expected, abs=1e-12)
+    assert generalization_bound(model) == generalization_bound(model, 0.05)
+
+
+def test_new_samples_keep_below_the_bound():
+    features, _ = blob_views(np.random.default_rng(0), n=N + 200, k=2, strengths=(3, 3))
+    model = SimpleMKKM(2, random_state=0).fit([X[:N] for X in features])
+    held_out = alignment_error(model, [X[N:] for X in features])
+    assert model.alignment_error_ < held_out < generalization_bound(model)
+
+
+def test_no_bound_for_all_weights_can_do_without_the_number_of_kernels():
+    # One random sign a sample and kernel: by the weights and the centroid of a single kernel, the
+    # error is 1 - |mean of its signs| on the sample and 1 in expectation.
+    n, m = 100, 20_000
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(n, m))
+    model = SimpleMKKM(1).fit([signs[:, :3]])
+    slack = generalization_bound(model) - model.alignment_error_
+    assert np.abs(signs.mean(axis=0)).max() > slack
+
+
+@pytest.mark.parametrize("k", [1, 3, 40])
+@pytest.mark.parametrize("error", [0.0, 0.3, 0.99])
+@pytest.mark.parametrize("delta", [1e-6, 0.05])
+def test_the_bound_turns_informative_at_the_size_told(k, error, delta):
+    def bound(n):
+        return error + (np.sqrt(np.pi / 2) * k + np.sqrt(2 * np.log(1 / delta))) / np.sqrt(n)
+
+    n = informative_sample_size(k, error, delta)
+    assert bound(n) < 1 <= bound(n - 1)
+
+
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS[1:])
+def test_the_bound_is_for_centered_and_scaled_kernels(joint, center, normalize):
+    K, _, _ = parts(joint)
+    model = SimpleMKKM(3, center=center, normalize=normalize, random_state=0).fit(K)
+    with pytest.raises(ValueError, match="center=True and normalize=True"):
+        generalization_bound(model)
+
+
+def test_the_bound_is_for_coefficients_that_sum_to_one_at_most(joint):
+    K, _, _ = parts(joint)
+    model = METHODS["mkkm-mm"](3, random_state=0).fit(K)
+    with pytest.raises(ValueError, match=r"coefficients of MKKMMM sum to 1\."):
+        generalization_bound(model)
+
+
+@pytest.mark.parametrize("delta", [-0.1, 0, 1, 2, np.nan])
+def test_a_probability_lies_between_zero_and_one(joint, delta):
+    model = SimpleMKKM(3, random_state=0).fit(parts(joint)[0])
+    with pytest.raises(ValueError, match="delta"):
+        generalization_bound(model, delta)
+    with pytest.raises(ValueError, match="delta"):
+        informative_sample_size(3, 0.5, delta)
+
+
+@pytest.mark.parametrize("error", [-0.1, 1, 1.5, np.nan])
+def test_an_error_that_no_sample_size_makes_up_for_is_refused(error):
+    with pytest.raises(ValueError, match="error="):
+        informative_sample_size(3, error)
+
+
+def test_there_is_at_least_one_cluster():
+    with pytest.raises(ValueError, match="n_clusters=0"):
+        informative_sample_size(0, 0.5)

@@ -1,0 +1,201 @@
+"""What a model holds, where it holds it, and what the doors to a device refuse."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from conftest import blob_views, gaussian_kernels
+from libraries import FOREIGN, LIBRARIES, TORCH, as_library
+from mkclust import METHODS, KernelBank, SimpleMKKM, to_device
+from mkclust.kernels import Linear, Nystroem
+from mkclust.linalg import is_foreign, noise, place, to_host
+from mkclust.stack.discretize import discretize
+
+needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return gaussian_kernels(np.random.default_rng(0), n=240)[0]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_model_does_not_change_with_the_kernels_it_was_fitted_on(library, kernels):
+    K = as_library(library, kernels.copy())
+    model = SimpleMKKM(4, random_state=0).fit(K)
+    new = as_library(library, kernels[:, :20].copy())
+    before = to_host(model.transform(new))
+    K *= 0.0
+    assert np.array_equal(to_host(model.transform(new)), before)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_nothing_of_the_kernels_stays_in_a_model(library, kernels):
+    model = SimpleMKKM(4, random_state=0).fit(as_library(library, kernels))
+    extension = model._extension
+    held = [model.embedding_, *extension.projections]
+    held += [standard.diagonal for standard in extension.standards]
+    for array in held:
+        if library in ("torch", "cuda"):
+            assert array.untyped_storage().nbytes() <= 2 * array.nbytes
+        elif library == "numpy":
+            base = array if array.base is None else array.base
+            assert base.nbytes <= 2 * array.nbytes
+        assert max(array.shape) == 240
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+def test_a_copied_model_and_bank_stay_where_they_are(library):
+    views = as_library(library, blob_views(np.random.default_rng(0))[0])
+    model = SimpleMKKM(4, random_state=0).fit(views)
+    assert is_foreign(copy.copy(model).embedding_)
+    assert all(map(is_foreign, copy.copy(model.bank_).views_.values()))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_random_numbers_are_the_same_everywhere(library):
+    found = to_host(noise((300, 7), 3, as_library(library, np.zeros(1))))
+    expected = noise((300, 7), 3, np.zeros(1))
+    assert np.array_equal(found, expected)
+    # And random: no column resembles another, nor another seed's; zero mean, variance one.
+    beside = np.hstack([expected, noise((300, 7), 4, np.zeros(1))])
+    assert np.abs(np.corrcoef(beside.T) - np.eye(14)).max() < 0.25
+    many = noise((20_000, 5), 0, np.zeros(1))
+    assert np.abs(many.mean(axis=0)).max() < 0.03
+    assert many.var(axis=0) == pytest.approx(np.ones(5), abs=0.03)
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+def test_no_new_samples_are_no_labels(library, kernels):
+    model = SimpleMKKM(4, random_state=0).fit(as_library(library, kernels))
+    assert model.predict(as_library(library, kernels[:, :0])).shape == (0,)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_that_are_not_numbers_are_not_clustered(library):
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    rows[4, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        discretize(as_library(library, rows), 3, random_state=0)
+
+
+@pytest.mark.parametrize("like", ["cuda", [1.0], None.__class__])
+def test_what_is_no_array_says_no_place(like):
+    with pytest.raises(TypeError, match="is no array"):
+        to_device(np.ones((3, 2)), like=like)
+
+
+@pytest.mark.parametrize("dtype", [None, "float32"])
+def test_complex_views_are_not_taken_for_real_ones(dtype):
+    with pytest.raises(TypeError, match="pass real"):
+        to_device(np.ones((3, 4)) * 1j, like=np.empty(0), dtype=dtype)
+
+
+@needs_torch
+def test_half_precision_and_gradients_pass_the_doors(kernels):
+    import torch
+
+    K = torch.asarray(kernels)
+    model = SimpleMKKM(4, random_state=0).fit(K)
+    own = torch.ones((3, 5), dtype=torch.bfloat16)
+    assert model.predict(K[:, :5, :], self_similarity=own).shape == (5,)
+    moved = to_device(K.clone().requires_grad_(), "cpu", dtype="float32")
+    assert not moved.requires_grad
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.mixed_kernel(K, samples=torch.arange(4)).shape == (4, 4)
+
+
+@needs_torch
+@pytest.mark.parametrize("on_the_fly", [False, True])
+def test_new_views_are_compared_where_the_training_views_are(on_the_fly):
+    views, _ = blob_views(np.random.default_rng(0))
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, on_the_fly=on_the_fly)
+    there, here = as_library("torch", views), views
+    model = SimpleMKKM(4, kernels=bank, random_state=0).fit(there)
+    assert place(model.transform(here)) == place(there[0])
+    assert np.array_equal(model.predict(here), model.labels_)
+    back = SimpleMKKM(4, kernels=bank, random_state=0).fit(here)
+    assert place(back.transform(there)) == "NumPy"
+    assert np.array_equal(back.predict(there), back.labels_)
+
+
+OTHERS = KernelBank(widths=(), polynomials=((1, 2),), linear="cosine", on_the_fly=True)
+KEPT = {
+    "table": lambda views: (views[0], {}),
+    "views": lambda views: (views, {}),
+    "views on the fly": lambda views: (views, {"kernels": "on-the-fly"}),
+    "other kernels of views": lambda views: (views, {"kernels": OTHERS}),
+    "kernels": lambda views: (clone(OTHERS).set_params(on_the_fly=False).fit_transform(views), {}),
+    "landmarks": lambda views: (views, {"approximation": Nystroem(20)}),
+    "landmarks that are all samples": lambda views: (views, {"approximation": Nystroem(40)}),
+    "features that are rows": lambda views: (views, {"approximation": Remembering()}),
+}
+
+
+class Remembering(Linear):
+    """A feature map that keeps the very rows it was fitted on."""
+
+    def fit(self, X, y=None):
+        self.rows_ = X
+        return super().fit(X)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", KEPT)
+@pytest.mark.parametrize(
+    ("method", "library"),
+    [
+        *[pytest.param(method, "numpy", id=name) for name, method in METHODS.items()],
+        pytest.param(SimpleMKKM, "torch", marks=needs_torch),
+        pytest.param(SimpleMKKM, "pandas"),
+    ],
+)
+def test_a_model_keeps_nothing_that_changes_with_the_arrays_of_its_fit(method, case, library):
+    rng = np.random.default_rng(0)
+    views = [
+        4 * rng.normal(size=(3, d))[np.arange(40) % 3] + rng.normal(size=(40, d)) for d in (3, 4)
+    ]
+    X, options = KEPT[case](views)
+    parts = [part.copy() for part in (X if isinstance(X, list) else [X])]
+    if library == "torch":
+        parts = [as_library("torch", part) for part in parts]
+    elif library == "pandas" and parts[0].ndim == 2:
+        parts = list(map(pytest.importorskip("pandas").DataFrame, parts))
+    if "approximation" in options and not hasattr(method, "predict"):
+        pytest.skip("the method needs the entries of the kernels")
+    model = method(3, n_init=1, random_state=0, **options)
+    model.fit(parts if isinstance(X, list) else parts[0])
+    stored = pickle.dumps(model)
+    for part in parts:
+        part[:] = -2 * part
+    assert pickle.dumps(model) == stored
+    if hasattr(model, "predict"):
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("on_the_fly", [False, True])
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_training_views_in_a_file_that_has_changed_are_refused(tmp_path, mode, on_the_fly):
+    views, _ = blob_views(np.random.default_rng(0))
+    np.save(tmp_path / "view.npy", views[0])
+    mapped = np.load(tmp_path / "view.npy", mmap_mode=mode)
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, on_the_fly=on_the_fly)
+    model = SimpleMKKM(4, kernels=bank, random_state=0).fit({"a": mapped, "b": views[1]})
+    new = {"a": views[0].copy(), "b": views[1].copy()}
+    np.testing.assert_array_equal(model.predict(new), model.labels_)
+    stored = pickle.dumps(model)
+    if mode == "r":
+        other = np.load(tmp_path / "view.npy", mmap_mode="r+")
+        other[3, 1] += 1
+        other.flush()
+    else:
+        mapped[3, 1] += 1
+    with pytest.raises(ValueError, match=r"View 'a' is in a file that has changed.*fit again"):
+        model.predict(new)
+    # What was stored before holds the numbers themselves.
+    np.testing.assert_array_equal(pickle.loads(stored).predict(new), model.labels_)

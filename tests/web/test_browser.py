@@ -1,0 +1,333 @@
+"""The pages of a fit and of a benchmark in a real browser: they draw, answer, and ask nobody."""
+
+import json
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("plotly")
+pytest.importorskip("selenium")
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from mkclust import SimpleMKKM
+from mkclust.datasets import load
+from mkclust.explain.page import fit_report
+
+PATIENCE = 60  # seconds; on a busy machine a browser takes its time
+PLOTS = ("weights", "convergence", "embedding", "similarities", "silhouettes", "stability")
+PLOTS += ("classes",)
+SECTIONS = ("kernels", "convergence", "embedding", "similarities", "clusters", "stability")
+SECTIONS += ("classes", "run")
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """Return the page of some of the bundled digits, and the model that it is about."""
+    data = load("digits")
+    views = {name: view[:300] for name, view in data.views.items()}
+    views["<b>static</b>"] = np.random.default_rng(0).normal(size=(300, 20))
+    model = SimpleMKKM(10, anchor="auto", random_state=0).fit(views)
+    path = tmp_path_factory.mktemp("page") / "digits.html"
+    ids = [f"image <{i}>" for i in range(300)]
+    options = {"n_resamples": 3, "leave_one_out": False}
+    return fit_report(model, views, path, y=data.y[:300], ids=ids, **options), model
+
+
+@pytest.fixture(scope="module")
+def browser(digits):
+    """Return a browser that has loaded the page."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("needs chromium and chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1100,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(driver))
+    try:
+        browser.get(digits[0].as_uri())
+        wait(browser, lambda: drawn(browser) == str(len(PLOTS)))
+        yield browser
+    finally:
+        browser.quit()
+
+
+def drawn(browser):
+    return browser.execute_script("return document.documentElement.dataset.drawn")
+
+
+def wait(browser, condition):
+    WebDriverWait(browser, PATIENCE, poll_frequency=0.1).until(lambda _: condition())
+
+
+def show(browser, element):
+    """Bring an element to the middle of the window."""
+    browser.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element
+    )
+    time.sleep(0.2)
+
+
+def column(table, at):
+    """Return the cells of one column as they stand."""
+    return [row.find_elements(By.XPATH, "*")[at].text for row in rows(table)]
+
+
+def rows(table):
+    return table.find_elements(By.CSS_SELECTOR, "tbody tr")
+
+
+# The first test, for it reads the log of loading.
+def test_the_page_loads_without_error_and_asks_nobody(browser):
+    assert browser.get_log("browser") == []
+    entries = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [
+        entry["params"]["request"]["url"]
+        for entry in entries
+        if entry["method"] == "Network.requestWillBeSent"
+    ]
+    assert asked
+    assert all(url.startswith(("file://", "data:", "blob:")) for url in asked), asked
+    assert sum(url.startswith("file://") for url in asked) == 1
+
+
+def test_every_section_and_plot_is_there_and_drawn(browser):
+    for name in SECTIONS:
+        assert browser.find_element(By.CSS_SELECTOR, f"section#{name} h2").is_displayed()
+    for name in PLOTS:
+        plot = browser.find_element(By.CSS_SELECTOR, f"#{name}-plot .js-plotly-plot")
+        marks = plot.find_elements(By.CSS_SELECTOR, ".points path, .point path, .hm image")
+        lines = plot.find_elements(By.CSS_SELECTOR, "path.js-line")
+        assert marks or lines, name
+        assert plot.get_attribute("aria-label")
+    dots = browser.find_elements(By.CSS_SELECTOR, "#embedding-plot .points path")
+    assert len(dots) == 300
+
+
+def test_the_browser_itself_forbids_requests(browser):
+    blocked = browser.execute_async_script(
+        "const done = arguments[arguments.length - 1];"
+        "fetch('http://127.0.0.1:9/').then(() => done('sent'), (e) => done(String(e)));"
+    )
+    assert "sent" not in blocked
+    log = browser.get_log("browser")
+    assert any("Content Security Policy" in entry["message"] for entry in log)
+
+
+def test_hovering_over_a_dot_names_sample_and_cluster(browser, digits):
+    plot = browser.find_element(By.CSS_SELECTOR, "#embedding-plot .plot")
+    show(browser, plot)
+    # A dot that no other covers: the one farthest from all others.
+    number = browser.execute_script(
+        """const dots = [...arguments[0].querySelectorAll('.points path')].map((dot) => {
+             const box = dot.getBoundingClientRect();
+             return [box.x + box.width / 2, box.y + box.height / 2];
+           });
+           const space = dots.map((a) => Math.min(...dots.filter((b) => b !== a)
+             .map((b) => Math.hypot(a[0] - b[0], a[1] - b[1]))));
+           return space.indexOf(Math.max(...space));""",
+        plot,
+    )
+    dot = plot.find_elements(By.CSS_SELECTOR, ".points path")[number]
+    ActionChains(browser).move_to_element(dot).perform()
+    shown = "return document.querySelector('#embedding-plot .hoverlayer').textContent"
+    wait(browser, lambda: "cluster" in browser.execute_script(shown))
+    said = browser.execute_script(shown)
+    sample = int(said.partition("image <")[2].partition(">")[0])
+    assert f"cluster {digits[1].labels_[sample]}" in said
+    assert "silhouette" in said
+    assert "stability" in said
+
+
+def test_hovering_over_the_mixed_kernel_names_two_samples(browser):
+    plot = browser.find_element(By.CSS_SELECTOR, "#similarities-plot .plot")
+    show(browser, plot)
+    image = plot.find_element(By.CSS_SELECTOR, ".hm image")
+    ActionChains(browser).move_to_element_with_offset(image, 40, 30).perform()
+    shown = "return document.querySelector('#similarities-plot .hoverlayer').textContent"
+    wait(browser, lambda: "similarity" in browser.execute_script(shown))
+    assert browser.execute_script(shown).count("image <") == 2
+
+
+def test_clicking_a_head_sorts_by_it_and_back(browser):
+    table = browser.find_element(By.CSS_SELECTOR, "#clusters table")
+    head = table.find_elements(By.CSS_SELECTOR, "thead th")[3]
+    button = head.find_element(By.TAG_NAME, "button")
+    assert head.get_attribute("aria-sort") == "none"
+    show(browser, button)
+    button.click()
+    falling = [float(cell) for cell in column(table, 3)]
+    assert head.get_attribute("aria-sort") == "descending"
+    assert falling == sorted(falling, reverse=True)
+    button.click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert [float(cell) for cell in column(table, 3)] == sorted(falling)
+
+
+def test_the_keyboard_sorts_and_the_focus_is_seen(browser):
+    table = browser.find_element(By.CSS_SELECTOR, "#kernels table")
+    first, second = table.find_elements(By.CSS_SELECTOR, "thead button")[:2]
+    show(browser, first)
+    browser.execute_script("arguments[0].focus()", first)
+    ActionChains(browser).send_keys(Keys.TAB).perform()
+    assert browser.switch_to.active_element == second
+    style = browser.execute_script("return getComputedStyle(arguments[0]).outlineStyle", second)
+    assert style == "solid"
+    ActionChains(browser).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).perform()
+    assert browser.switch_to.active_element == first
+    names = ["<b>static</b>", "fourier", "gradients", "pixels", "projections"]
+    for key, order, expected in (
+        (Keys.ENTER, "ascending", names),
+        (Keys.SPACE, "descending", names[::-1]),
+    ):
+        ActionChains(browser).send_keys(key).perform()
+        assert column(table, 0) == expected
+        said = browser.execute_script("return document.getElementById('status').textContent")
+        assert said == f"The kernels: sorted by Kernel, {order}"
+
+
+def test_letters_stand_out_from_what_is_behind_them(browser):
+    faint = browser.execute_script(
+        """const light = (text) => {
+             const [r, g, b] = text.match(/[\\d.]+/g).slice(0, 3).map((value) => {
+               const part = value / 255;
+               return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+             });
+             return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+           };
+           const behind = (element) => {
+             for (let at = element; at; at = at.parentElement) {
+               const color = getComputedStyle(at).backgroundColor;
+               if (!/, 0\\)$/.test(color)) return color;
+             }
+             return 'rgb(255, 255, 255)';
+           };
+           return [...document.querySelectorAll('h1,h2,h3,p,li,dt,dd,th,td,a,figcaption,button')]
+             .filter((element) => element.textContent.trim())
+             .map((element) => {
+               const [a, b] = [light(getComputedStyle(element).color), light(behind(element))];
+               return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), element.outerHTML];
+             })
+             .filter(([ratio]) => ratio < 4.5)
+             .map(([ratio, text]) => `${ratio.toFixed(2)} ${text.slice(0, 80)}`);"""
+    )
+    assert faint == []
+
+
+def test_a_narrow_window_shows_all_without_scrolling_sideways(browser):
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        width = "return document.documentElement.scrollWidth"
+        wait(browser, lambda: browser.execute_script(width) <= 400)
+        wide = (
+            "return [...document.querySelectorAll('.plot svg')]"
+            ".filter((svg) => svg.getBoundingClientRect().right > 401).length"
+        )
+        wait(browser, lambda: browser.execute_script(wide) == 0)
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_printing_leaves_out_what_paper_cannot_do(browser):
+    paper = {"width": 700, "height": 990, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+        width = "return document.documentElement.scrollWidth"
+        wait(browser, lambda: browser.execute_script(width) <= 700)
+        hidden = browser.find_elements(By.CSS_SELECTOR, "nav, button.save, button.copy")
+        assert hidden
+        assert not any(element.is_displayed() for element in hidden)
+        box = browser.find_element(By.CSS_SELECTOR, "#stability .table")
+        clipped = "return arguments[0].scrollHeight > arguments[0].clientHeight + 1"
+        assert not browser.execute_script(clipped, box)
+    finally:
+        browser.execute_script("window.dispatchEvent(new Event('afterprint'))")
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.fixture
+def results(browser, tmp_path, monkeypatch):
+    """Return the browser with the page of a small benchmark in a tab of its own."""
+    from test_report import benchmark_rows, benchmark_solves, quick_report
+
+    path = quick_report(tmp_path, monkeypatch, benchmark_rows(), benchmark_solves())
+    for kind in ("browser", "performance"):
+        browser.get_log(kind)
+    first = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    browser.get(path.as_uri())
+    wait(browser, lambda: drawn(browser) is not None)
+    yield browser
+    browser.close()
+    browser.switch_to.window(first)
+
+
+def test_the_page_of_a_benchmark_shows_all_of_it_and_asks_nobody(results):
+    assert results.get_log("browser") == []
+    entries = [json.loads(entry["message"])["message"] for entry in results.get_log("performance")]
+    asked = [
+        entry["params"]["request"]["url"]
+        for entry in entries
+        if entry["method"] == "Network.requestWillBeSent"
+    ]
+    assert any(url.endswith("report.html") for url in asked)
+    assert all(url.startswith(("file://", "data:", "about:")) for url in asked), asked
+    links = results.find_elements(By.CSS_SELECTOR, "nav a")
+    assert len(links) == 12
+    for link in links:
+        place = link.get_attribute("href").partition("#")[2]
+        assert results.find_element(By.ID, place).find_element(By.TAG_NAME, "h2").text == link.text
+    figures = results.find_elements(By.CSS_SELECTOR, "figure .js-plotly-plot")
+    assert len(figures) == int(drawn(results)) > 20
+    for figure in figures:
+        marks = figure.find_elements(
+            By.CSS_SELECTOR, ".points path, .hm image, path.js-line, .errorbars path"
+        )
+        assert marks, figure.get_attribute("aria-label")
+
+
+def test_every_table_of_a_benchmark_s_page_sorts_even_where_scores_are_missing(results):
+    results.execute_script(
+        "document.querySelectorAll('details').forEach((d) => { d.open = true; })"
+    )
+    # A button with a mouse, and all of them with a script, which is quicker.
+    table = results.find_element(By.CSS_SELECTOR, "#scores-with-default-settings table")
+    heads = table.find_elements(By.CSS_SELECTOR, "thead th")
+    at = [head.text.split()[0] for head in heads].index("mkkm")
+    before = column(table, at)
+    show(results, heads[at])
+    heads[at].find_element(By.TAG_NAME, "button").click()
+    after = column(table, at)
+    assert sorted(after) == sorted(before)
+    means = [float(cell.partition("±")[0]) for cell in after]
+    assert means == sorted(means, reverse=True)
+    wrong = results.execute_script(
+        """const wrong = [];
+           for (const table of document.querySelectorAll('table')) {
+             for (const head of table.querySelectorAll('thead th.number')) {
+               head.querySelector('button').click();
+               const values = [...table.tBodies[0].rows]
+                 .map((row) => row.cells[head.cellIndex].dataset.value)
+                 .map((value) => (value === '' ? -Infinity : Number(value)));
+               if (values.some((value, i) => i > 0 && !(value <= values[i - 1]))) {
+                 wrong.push(`${table.caption.textContent}: ${head.textContent}: ${values}`);
+               }
+             }
+           }
+           return wrong;"""
+    )
+    assert wrong == []
