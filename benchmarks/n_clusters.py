@@ -19,6 +19,8 @@ planted   3 to 8 clusters of equal size in 2 or 3 views of 10 features, 200 to 4
 weaker    the same, with centers closer to each other
 awkward   one view; kernels instead of views; a noise view beside good ones; one good view beside
           noise; clusters of unequal size; a gradual change that views share; k out of range
+borders   planted, weaker and awkward clusters and real digits: whether samples are sparser between
+          the true number of clusters than within them, without any draws
 real      the bundled digits and UCI Digit, which have ten classes
 cost      the time of the path for 2 to 12 clusters against one solve for 12, n = 2000, m = 3
 """
@@ -46,7 +48,7 @@ from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.resampling import Samples
 
-PARTS = ["noise", "shapes", "words", "planted", "weaker", "awkward", "real", "cost"]
+PARTS = ["noise", "shapes", "words", "planted", "weaker", "awkward", "borders", "real", "cost"]
 N_FEATURES = 10
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
@@ -203,6 +205,40 @@ def row(found, **more):
     return more | chosen | {"largest": best}
 
 
+def borders_of(X, k):
+    """Return how sparse the borders between k clusters are, as a row."""
+    source = Samples(X, "auto")
+    recipe = Recipe(source.kernels, True, True, "error")
+    path = follow(recipe.mix(source.take(np.arange(source.n_samples))), [k])
+    found = count_at_borders(path.coordinates(k), path.labels[0])
+    return {
+        "true": k,
+        "border_density": round(found.density, 3),
+        "p_continuum": round(found.likelihood, 4),
+    }
+
+
+def borders(seeds, fewer_seeds):
+    """Return a row for each problem with clusters, and for real digits."""
+    rows = []
+    for name, strength in ({"4.5 apart": 1.0} | WEAKER).items():
+        for seed in range(seeds if strength == 1 else fewer_seeds):
+            views, _, k = planted(seed, strength)
+            rows.append({"problem": name, "seed": seed} | borders_of(views, k))
+    for name in AWKWARD:
+        for seed in range(fewer_seeds):
+            X, k, settings = awkward(name, seed)
+            if k > 1 and not settings:
+                rows.append({"problem": name, "seed": seed} | borders_of(X, k))
+    for name in ["digits", *["digit"] * ("MKCLUST_DATA" in os.environ)]:
+        data = load(name)
+        rows.append({"problem": data.name} | borders_of(data.X, data.n_classes))
+    sparse = Counter(r["problem"] for r in rows if r["p_continuum"] <= 0.02)
+    for name, count in Counter(r["problem"] for r in rows).items():
+        print(f"{name}: borders are sparse in {sparse[name]} of {count}", flush=True)
+    return rows
+
+
 def examine_quickly(X, level=0.02, **more):
     """Return a row for data without clusters: short where no number has sparse borders."""
     source, k_values = Samples(X, "auto"), list(range(2, 13))
@@ -307,7 +343,9 @@ def main():
         },
     }
     for part in options.parts:
-        if part in ("real", "cost"):
+        if part == "borders":
+            record[part] = borders(options.seeds, options.fewer_seeds)
+        elif part in ("real", "cost"):
             record[part] = real() if part == "real" else cost()
             print(json.dumps(record[part], indent=1))
         else:

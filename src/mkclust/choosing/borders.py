@@ -15,6 +15,8 @@ ROUNDING = 1e-6
 # How dense a border of a continuum is at least, in units of the sparser of the two cores. A curve
 # cut into two or three parts is stretched in the middle where its kernel is scaled to a unit
 # diagonal: 0.36 was the least on curves and surfaces of a thousand samples, 0.53 for more parts.
+# The more dimensions parts have, the more of them lies at their borders: from the third on, each
+# adds as much again.
 FEW_PARTS, SPARSE_OF_FEW, SPARSE_OF_MANY = 3, 0.35, 0.5
 
 
@@ -31,11 +33,21 @@ class Borders:
         many as the one has that has fewer.
     n_clusters : int
         Number of clusters.
+    n_dimensions : float
+        In how many directions clusters extend, on average: the squared sum of their variances over
+        the sum of the squares.
     """
 
     n_between: int
     n_within: int
     n_clusters: int
+    n_dimensions: float
+
+    @property
+    def sparse(self) -> float:
+        """The density below which borders are sparser than in a continuum."""
+        least = SPARSE_OF_FEW if self.n_clusters <= FEW_PARTS else SPARSE_OF_MANY
+        return least * max(1.0, self.n_dimensions - 1)
 
     @property
     def density(self) -> float:
@@ -47,8 +59,7 @@ class Borders:
     @property
     def likelihood(self) -> float:
         """How likely a continuum is to have as few samples at the borders between its parts."""
-        sparse = SPARSE_OF_FEW if self.n_clusters <= FEW_PARTS else SPARSE_OF_MANY
-        odds = sparse * (0.5 - BORDER) / CORE
+        odds = self.sparse * (0.5 - BORDER) / CORE
         total = self.n_between + self.n_within
         return float(binom.cdf(self.n_between, total, odds / (1 + odds))) if total else 1.0
 
@@ -76,7 +87,7 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     numbers, labels = np.unique(labels, return_inverse=True)
     k = len(numbers)
     if k == 1:
-        return Borders(0, 0, 1)
+        return Borders(0, 0, 1, 1.0)
     members = np.zeros((n, k))
     members[everyone, labels] = 1
     centers = members.T @ points / members.sum(axis=0)[:, None]
@@ -91,4 +102,17 @@ def count_at_borders(points: Float, labels: np.ndarray) -> Borders:
     np.add.at(cores, (labels[near], neighbors[near]), 1)
     # Every pair of clusters stands in it twice.
     n_within = int(np.minimum(cores, cores.T).sum())
-    return Borders(int((place >= BORDER).sum()), n_within, k)
+    n_between = int((place >= BORDER).sum())
+    return Borders(n_between, n_within, k, _dimensions(points - centers[labels], labels))
+
+
+def _dimensions(offsets: Float, labels: np.ndarray) -> float:
+    """Return in how many directions samples lie around their centers, on average."""
+    total = 0.0
+    for c in range(labels.max() + 1):
+        own = offsets[labels == c]
+        scatter = own.T @ own
+        squares = np.square(scatter).sum()
+        # Copies of one sample extend nowhere.
+        total += len(own) * (np.trace(scatter) ** 2 / squares if squares > 0 else 1.0)
+    return float(total / len(labels))

@@ -46,8 +46,8 @@ class NumberOfClusters:
     strength : Strength
         A word, and the share of the resamples that name the same number.
     kind : {"clusters", "continuum", "no evidence"}
-        What was found. "continuum": more than one cloud, and shared by the views, but no sparser
-        between the parts than within them; a partition of it is one of a continuum.
+        What was found. "continuum": more than one cloud, and shared by the views, but not
+        clearly sparser between the parts than within them; to cluster it is to cut a continuum.
     k_values : ndarray of int of shape (s,)
         The numbers that were tried, rising; what follows is in that order, too.
     eigengaps : ndarray of shape (s,)
@@ -74,6 +74,8 @@ class NumberOfClusters:
         them, for the number of clusters with the largest excess.
     border_density : float
         How dense samples are at these borders, in units of that near the centers.
+    continuum_density : float
+        How dense they would be in a continuum, at least.
     level : float
         All have to be as low as this to speak of clusters.
     n_samples : int
@@ -96,6 +98,7 @@ class NumberOfClusters:
     p_shuffled: float
     p_continuum: float
     border_density: float
+    continuum_density: float
     level: float
     n_samples: int
     n_used: int
@@ -185,7 +188,8 @@ class NumberOfClusters:
         several = not np.isnan(self.p_shuffled)
         borders = (
             f"at borders between neighbors they are {self.border_density:.2g} times as dense as "
-            f"near centers (p = {self.p_continuum:.2g})"
+            f"near centers, and {self.continuum_density:.2g} times or more in a continuum "
+            f"(p = {self.p_continuum:.2g})"
         )
         also = f", and than in views that share nothing ({shared})" if several else ""
         clear = f"Clusters are clearer than in one cloud of the same covariance ({cloud}){also}"
@@ -197,9 +201,9 @@ class NumberOfClusters:
         if self.kind == "continuum":
             parts = self._best(self.excess)
             return (
-                f"{clear}, but for {parts} samples are not sparser between them: {borders}, level "
-                f"{self.level:g}. Views may share a gradual change, or clusters overlap: to ask "
-                "for clusters here is to cut a continuum into parts."
+                f"{clear}, but for {parts} samples are not clearly sparser between them: "
+                f"{borders}, level {self.level:g}. Views may share a gradual change, or clusters "
+                "overlap: to ask for clusters here is to cut a continuum into parts."
             )
         if self.p_cloud > self.level:
             return (

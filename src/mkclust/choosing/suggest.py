@@ -74,9 +74,10 @@ def suggest_n_clusters(
     exceed those of all draws.
 
     **Whether they are separate.** A curve or a surface that views share is no cloud, and can be cut
-    into parts as well. So samples have to be sparser at the borders between clusters than near
-    their centers: significantly less than half as dense for four clusters or more, and 0.35 times
-    as dense for two or three. Else the answer is a continuum.
+    into parts as well. So samples have to be sparser at the borders between clusters than in a
+    continuum: significantly less than half as dense as near the centers for four clusters or more,
+    0.35 times as dense for two or three, and that times d - 1 where clusters extend in d > 2
+    directions. Else the answer is a continuum.
 
     If any of these fails, the suggestion is 1.
 
@@ -180,6 +181,7 @@ def suggest_n_clusters(
         p_shuffled=p_shuffled,
         p_continuum=borders.likelihood,
         border_density=borders.density,
+        continuum_density=borders.sparse,
         level=float(level),
         n_samples=source.n_samples,
         n_used=n_used,
