@@ -5,7 +5,8 @@ found and writes ``results/n_clusters.json`` beside itself, keeping the parts th
 UCI Digit takes part where ``MKCLUST_DATA`` is set. Every problem has a fixed seed.
 
 Where clusters cannot be the answer, since no number of them has sparse borders, data without
-clusters ("words" aside) are not compared with draws, which take most of the time and cannot change that.
+clusters ("words" aside) are not compared with draws, which take most of the time and cannot change
+that.
 
 noise     views of independent noise: 150 to 400 samples, 2 to 4 views, 5 to 30 features, normal,
           uniform, exponential or heavy-tailed (t with 3 degrees of freedom)
@@ -336,7 +337,6 @@ def main():
     options = parser.parse_args()
     record = json.loads(options.out.read_text()) if options.out.exists() else {}
     record |= {
-        "command": "python benchmarks/n_clusters.py",
         "versions": {
             "mkclust": mkclust.__version__,
             "numpy": np.__version__,
@@ -345,6 +345,10 @@ def main():
         },
     }
     for part in options.parts:
+        record.setdefault("commands", {})[part] = (
+            f"python benchmarks/n_clusters.py --parts {part} --seeds {options.seeds} "
+            f"--fewer-seeds {options.fewer_seeds}"
+        )
         if part == "borders":
             record[part] = borders(options.seeds, options.fewer_seeds)
         elif part in ("real", "cost"):
