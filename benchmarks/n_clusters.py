@@ -4,13 +4,24 @@ Run ``python benchmarks/n_clusters.py [--jobs N] [--parts noise planted ...]``; 
 found and writes ``results/n_clusters.json`` beside itself, keeping the parts that were not run.
 UCI Digit takes part where ``MKCLUST_DATA`` is set. Every problem has a fixed seed.
 
+Where clusters cannot be the answer, since no number of them has sparse borders, data without
+clusters ("words" aside) are not compared with draws, which take most of the time and cannot change
+that.
+
 noise     views of independent noise: 150 to 400 samples, 2 to 4 views, 5 to 30 features, normal,
           uniform, exponential or heavy-tailed (t with 3 degrees of freedom)
+shapes    no clusters, 120 and 400 samples: curves and surfaces that two views share, each by a
+          smooth map of its own into six features; counts with a shared rate; one table of noise;
+          two curves that views do not share
+words     the same, 120 samples: which of the two words they get, "continuum" or "no evidence". The
+          first would have been called clusters by the comparisons with draws alone
 planted   3 to 8 clusters of equal size in 2 or 3 views of 10 features, 200 to 400 samples. Centers
           are normal, noise has deviation 1, and two centers are 4.5 apart on average in a view
 weaker    the same, with centers closer to each other
 awkward   one view; kernels instead of views; a noise view beside good ones; one good view beside
           noise; clusters of unequal size; a gradual change that views share; k out of range
+borders   planted, weaker and awkward clusters and real digits: whether samples are sparser between
+          the true number of clusters than within them, without any draws
 real      the bundled digits and UCI Digit, which have ten classes
 cost      the time of the path for 2 to 12 clusters against one solve for 12, n = 2000, m = 3
 """
@@ -31,12 +42,14 @@ import mkclust
 from mkclust import AverageKKM, KernelBank
 from mkclust.datasets import load
 from mkclust.explain.choosing import suggest_n_clusters
+from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.mixed import Recipe, centered
 from mkclust.explain.choosing.path import follow
+from mkclust.explain.stability import Samples
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 
-PARTS = ["noise", "planted", "weaker", "awkward", "real", "cost"]
+PARTS = ["noise", "shapes", "words", "planted", "weaker", "awkward", "borders", "real", "cost"]
 N_FEATURES = 10
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
@@ -61,6 +74,48 @@ def noise(seed):
         "t3": lambda shape: rng.standard_t(3, size=shape),
     }
     return [samples[law]((n, int(rng.integers(5, 31)))) for _ in range(m)], 1, f"{law} noise"
+
+
+def latent(name, rng, n):
+    """Return coordinates on a curve or surface without clusters, of unit size."""
+    t, u = rng.random((2, n))
+    turn = 1.5 * np.pi * (1 + 2 * t)
+    Z = {
+        "evenly spaced line": np.linspace(0, 1, n)[:, None],
+        "uniform line": t[:, None],
+        "normal line": rng.normal(size=(n, 1)),
+        "circle": np.c_[np.cos(2 * np.pi * t), np.sin(2 * np.pi * t)],
+        "swiss roll": np.c_[turn * np.cos(turn), 10 * u, turn * np.sin(turn)],
+        "uniform square": np.c_[t, u],
+    }[name]
+    Z = Z - Z.mean(axis=0)
+    return Z / Z.std()
+
+
+def shape(name, seed, n):
+    """Return data without clusters, of one shape."""
+    rng = np.random.default_rng([4, seed])
+    if name == "one table of normal noise":
+        return rng.normal(size=(n, 1 + seed % 10))
+    if name == "one exponential column":
+        return rng.exponential(size=(n, 1))
+    if name == "two views of normal noise":
+        return [rng.normal(size=(n, 6)) for _ in "12"]
+    if name == "counts":
+        t = rng.uniform(-1.7, 1.7, size=(n, 1))
+        return [rng.poisson(np.exp(3 + t * rng.normal(size=8))).astype(float) for _ in "12"]
+    if name == "two curves that are not shared":
+        return [smooth(rng, latent("uniform line", rng, n)) for _ in "12"]
+    linear = name.endswith(", linear")
+    Z = latent(name.removesuffix(", linear"), rng, n)
+    return [smooth(rng, Z, linear) for _ in "12"]
+
+
+def smooth(rng, Z, linear=False):
+    """Return a random smooth, or linear, map of coordinates into six features, and some noise."""
+    F = Z @ rng.normal(size=(Z.shape[1], 6))
+    F = F if linear else np.tanh(0.7 * F + 0.5 * rng.normal(size=6))
+    return F + 0.05 * rng.normal(size=F.shape)
 
 
 def planted(seed, strength=1.0):
@@ -104,6 +159,18 @@ def awkward(name, seed):
     raise ValueError(name)
 
 
+CURVES = ("evenly spaced line", "uniform line", "normal line", "circle")
+SURFACES = ("swiss roll", "uniform square")
+SHAPES = (
+    *CURVES,
+    *SURFACES,
+    *(f"{name}, linear" for name in (*CURVES, *SURFACES)),
+    "counts",
+    "two curves that are not shared",
+    "two views of normal noise",
+    "one table of normal noise",
+    "one exponential column",
+)
 # How far apart two centers are on average, in deviations of the noise in a view.
 WEAKER = {f"{s * np.sqrt(2 * N_FEATURES):.1f} apart": s for s in (0.8, 0.6, 0.5, 0.4)}
 AWKWARD = (
@@ -128,6 +195,8 @@ def row(found, **more):
         "strength": found.strength.word,
         "share": round(found.strength.share, 2),
         "p_cloud": round(found.p_cloud, 3),
+        "kind": found.kind,
+        "p_continuum": round(found.p_continuum, 4),
         "p_shuffled": None if np.isnan(found.p_shuffled) else round(found.p_shuffled, 3),
     }
     best = {
@@ -137,12 +206,65 @@ def row(found, **more):
     return more | chosen | {"largest": best}
 
 
+def borders_of(X, k):
+    """Return how sparse the borders between k clusters are, as a row."""
+    source = Samples(X, "auto")
+    recipe = Recipe(source.kernels, True, True, "error")
+    path = follow(recipe.mix(source.take(np.arange(source.n_samples))), [k])
+    found = count_at_borders(path.coordinates(k), path.labels[0])
+    return {
+        "true": k,
+        "border_density": round(found.density, 3),
+        "p_continuum": round(found.likelihood, 4),
+    }
+
+
+def borders(seeds, fewer_seeds):
+    """Return a row for each problem with clusters, and for real digits."""
+    rows = []
+    for name, strength in ({"4.5 apart": 1.0} | WEAKER).items():
+        for seed in range(seeds if strength == 1 else fewer_seeds):
+            views, _, k = planted(seed, strength)
+            rows.append({"problem": name, "seed": seed} | borders_of(views, k))
+    for name in AWKWARD:
+        for seed in range(fewer_seeds):
+            X, k, settings = awkward(name, seed)
+            if k > 1 and not settings:
+                rows.append({"problem": name, "seed": seed} | borders_of(X, k))
+    for name in ["digits", *["digit"] * ("MKCLUST_DATA" in os.environ)]:
+        data = load(name)
+        rows.append({"problem": data.name} | borders_of(data.X, data.n_classes))
+    sparse = Counter(r["problem"] for r in rows if r["p_continuum"] <= 0.02)
+    for name, count in Counter(r["problem"] for r in rows).items():
+        print(f"{name}: borders are sparse in {sparse[name]} of {count}", flush=True)
+    return rows
+
+
+def examine_quickly(X, level=0.02, **more):
+    """Return a row for data without clusters: short where no number has sparse borders."""
+    source, k_values = Samples(X, "auto"), list(range(2, 13))
+    recipe = Recipe(source.kernels, True, True, "error")
+    path = follow(recipe.mix(source.take(np.arange(source.n_samples))), k_values)
+    likelihoods = [
+        count_at_borders(path.coordinates(k), labels).likelihood
+        for k, labels in zip(k_values, path.labels, strict=True)
+    ]
+    if min(likelihoods) > level:
+        return more | {"n_clusters": 1, "least_p_continuum": round(min(likelihoods), 4)}
+    return row(suggest_n_clusters(X, k_values, level=level), **more)
+
+
 def examine(part, name, seed):
     """Return a row for one problem."""
     if part == "noise":
         views, k, law = noise(seed)
-        found = suggest_n_clusters(views)
-        return row(found, seed=seed, problem=law, true=k, n=len(views[0]))
+        return examine_quickly(views, seed=seed, problem=law, true=k, n=len(views[0]))
+    if part == "shapes":
+        name, n = name
+        return examine_quickly(shape(name, seed, n), seed=seed, problem=name, true=1, n=n)
+    if part == "words":
+        found = suggest_n_clusters(shape(name, seed, 120), n_resamples=1)
+        return row(found, seed=seed, problem=name, true=1, n=120)
     if part in ("planted", "weaker"):
         views, y, k = planted(seed, WEAKER.get(name, 1.0))
         together, alone = (
@@ -154,6 +276,8 @@ def examine(part, name, seed):
         more = {"seed": seed, "problem": name, "true": k, "n": len(y), "views": len(views)}
         return row(found, **more) | ari
     X, k, settings = awkward(name, seed)
+    if k == 1:
+        return examine_quickly(X, seed=seed, problem=name, true=k)
     return row(suggest_n_clusters(X, **settings), seed=seed, problem=name, true=k)
 
 
@@ -213,7 +337,6 @@ def main():
     options = parser.parse_args()
     record = json.loads(options.out.read_text()) if options.out.exists() else {}
     record |= {
-        "command": "python benchmarks/n_clusters.py",
         "versions": {
             "mkclust": mkclust.__version__,
             "numpy": np.__version__,
@@ -222,12 +345,24 @@ def main():
         },
     }
     for part in options.parts:
-        if part in ("real", "cost"):
+        record.setdefault("commands", {})[part] = (
+            f"python benchmarks/n_clusters.py --parts {part} --seeds {options.seeds} "
+            f"--fewer-seeds {options.fewer_seeds}"
+        )
+        if part == "borders":
+            record[part] = borders(options.seeds, options.fewer_seeds)
+        elif part in ("real", "cost"):
             record[part] = real() if part == "real" else cost()
             print(json.dumps(record[part], indent=1))
         else:
-            names = {"awkward": AWKWARD, "weaker": WEAKER}.get(part, [part])
-            seeds = options.seeds if names == [part] else options.fewer_seeds
+            names = {
+                "shapes": [(name, n) for name in SHAPES for n in (120, 400)],
+                "words": SHAPES,
+                "awkward": AWKWARD,
+                "weaker": WEAKER,
+            }.get(part, [part])
+            few = part in ("words", "awkward", "weaker")
+            seeds = options.fewer_seeds if few else options.seeds
             record[part] = []
             for name in names:
                 rows = joblib.Parallel(options.jobs)(
@@ -236,7 +371,10 @@ def main():
                 record[part] += rows
                 right = sum(r["n_clusters"] == r["true"] for r in rows)
                 found = dict(sorted(Counter(r["n_clusters"] for r in rows).items()))
-                print(f"{name}: {right} of {len(rows)} as planted; found {found}", flush=True)
+                kinds = dict(Counter(r["kind"] for r in rows if "kind" in r))
+                print(
+                    f"{name}: {right} of {len(rows)} as planted; found {found}, {kinds}", flush=True
+                )
         options.out.parent.mkdir(exist_ok=True)
         text = json.dumps(record).replace("}, {", "},\n{").replace('], "', '],\n"')
         options.out.write_text(text + "\n")

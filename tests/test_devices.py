@@ -728,7 +728,7 @@ def test_a_number_of_clusters_is_suggested_from_arrays_of_any_place(
     form, library, no_silent_copies
 ):
     X = samples(form)["a"] if form == "table" else samples(form)
-    options = {"n_draws": 49, "n_resamples": 3, "most_samples": 60}
+    options = {"n_draws": 49, "n_resamples": 3, "most_samples": 80}
     expected = suggest_n_clusters(X, [2, 3, 4], **options)
     found = suggest_n_clusters(as_library(library, X), [2, 3, 4], **options)
     assert found.n_clusters == expected.n_clusters == K_CLUSTERS

@@ -1,9 +1,13 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from conftest import blob_views
 from mkclust import KernelBank
 from mkclust.explain.choosing import suggest_n_clusters
+from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.cloud import Cloud, _gaussian_inner_products
 from mkclust.explain.choosing.mixed import Recipe, centered, shuffled
 from mkclust.explain.choosing.path import cluster, follow, silhouette
@@ -25,6 +29,31 @@ def blobs(seed=0, n=120, k=4, strengths=(1.5, 1.5)):
 def noise(seed=0, n=120, columns=(6, 6)):
     rng = np.random.default_rng(seed)
     return [rng.normal(size=(n, d)) for d in columns]
+
+
+def views_of(Z, rng, n_views=2):
+    """Return views of coordinates: each a smooth map of its own into six features, and noise."""
+    Z = (Z - Z.mean(axis=0)) / Z.std()
+    maps = [(rng.normal(size=(Z.shape[1], 6)), rng.normal(size=6)) for _ in range(n_views)]
+    return [np.tanh(0.7 * Z @ A + 0.5 * b) + 0.05 * rng.normal(size=(len(Z), 6)) for A, b in maps]
+
+
+def continuum(shape, seed=0, n=120):
+    """Return two views of one shape that has no clusters."""
+    rng = np.random.default_rng([7, seed])
+    t, u = rng.random((2, n))
+    angle, turn = 2 * np.pi * t, 1.5 * np.pi * (1 + 2 * t)
+    if shape == "counts":
+        rate = np.exp(3 + np.outer(3 * t - 1.5, rng.normal(size=16)))
+        return np.hsplit(rng.poisson(rate).astype(float), 2)
+    coordinates = {
+        "evenly spaced line": np.linspace(0, 1, n)[:, None],
+        "uniform line": t[:, None],
+        "circle": np.c_[np.cos(angle), np.sin(angle)],
+        "swiss roll": np.c_[turn * np.cos(turn), 10 * u, turn * np.sin(turn)],
+        "square": np.c_[t, u],
+    }
+    return views_of(coordinates[shape], rng)
 
 
 # The path ---------------------------------------------------------------------------------------
@@ -61,6 +90,11 @@ def test_a_silhouette_is_the_mean_over_samples_of_one_minus_own_over_next_distan
 def test_a_sample_alone_is_no_proof_of_a_cluster():
     distances = np.array([[0.0, 9.0], [9.0, 1.0], [9.0, 1.0]])
     assert silhouette(np.array([0, 1, 1]), distances) == pytest.approx(2 / 3 * (1 - 1 / 9))
+
+
+def test_centers_that_only_rounding_parts_are_one():
+    distances = np.array([[0.0, 1.0, 1.0], [1.0, 1e-17, 2e-17], [1.0, 2e-17, 1e-17]])
+    assert silhouette(np.array([0, 1, 2]), distances) == 0
 
 
 def test_there_are_no_more_clusters_than_distinct_samples():
@@ -147,6 +181,46 @@ def test_chance_is_the_rank_of_the_data_among_all_draws():
     assert np.mean(np.array(ranks) <= 0.25) == pytest.approx(0.25, abs=0.07)
 
 
+def test_a_draw_whose_sample_is_at_the_mean_is_drawn_again():
+    column = np.random.default_rng(0).normal(size=(120, 1))
+    found = suggest_n_clusters(column, [2, 3], **QUICK)
+    assert found.n_clusters == 1
+
+
+# Borders between clusters -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 4, 8])
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_borders_that_cut_evenly_spread_samples_are_not_sparse(k, n_columns):
+    points = np.random.default_rng(0).random((1000, n_columns))
+    borders = count_at_borders(points, cluster(points, k)[0])
+    assert borders.density > 0.8
+    assert borders.likelihood > 0.9
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_a_border_where_density_only_falls_is_not_sparse(k):
+    points = np.random.default_rng(0).exponential(size=(1000, 1))
+    assert count_at_borders(points, cluster(points, k)[0]).likelihood > 0.9
+
+
+def test_borders_between_blobs_are_sparse():
+    y = np.arange(120) % 3
+    centers = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
+    points = centers[y] + np.random.default_rng(0).normal(size=(120, 2))
+    borders = count_at_borders(points, y)
+    assert borders.density < 0.1
+    assert borders.likelihood < 0.001
+
+
+def test_copies_are_at_their_center_and_one_cluster_has_no_border():
+    y = np.repeat([4, 7], 20)
+    borders = count_at_borders(y[:, None] / 3, y)
+    assert (borders.n_between, borders.n_within) == (0, 40)
+    assert count_at_borders(y[:, None] / 3, np.zeros(40, dtype=int)).likelihood == 1
+
+
 # The suggestion ---------------------------------------------------------------------------------
 
 
@@ -156,6 +230,9 @@ def test_planted_clusters_are_counted(k):
     assert found.n_clusters == k
     assert found.strength.word == "strong"
     assert found.p_cloud == found.p_shuffled == 1 / 50
+    assert found.kind == "clusters"
+    assert found.p_continuum < 0.02
+    assert "sparser between them" in found.report()
     assert found.stabilities[k - 2] > 0.9
 
 
@@ -164,6 +241,7 @@ def test_noise_is_no_evidence_of_clusters(seed):
     found = suggest_n_clusters(noise(seed), FEW, **QUICK)
     assert found.n_clusters == 1
     assert found.strength == ("none", 0)
+    assert found.kind == "no evidence"
     assert "No evidence of clusters" in str(found)
 
 
@@ -181,6 +259,34 @@ def test_a_gradual_change_that_views_share_is_no_cluster():
     found = suggest_n_clusters(views, FEW, **QUICK)
     assert found.n_clusters == 1
     assert "gradual" in found.report()
+
+
+@pytest.mark.parametrize(
+    "shape", ["evenly spaced line", "uniform line", "circle", "counts", "swiss roll", "square"]
+)
+def test_a_continuum_that_views_share_is_not_called_clusters(shape):
+    found = suggest_n_clusters(continuum(shape), FEW, **QUICK)
+    # No cloud, and shared, yet not separate.
+    assert found.p_cloud == found.p_shuffled == 1 / 20
+    assert (found.n_clusters, found.kind) == (1, "continuum")
+    assert found.strength == ("none", 0)
+    assert "No evidence of separate clusters: a continuum" in str(found)
+    assert "cut a continuum into parts" in str(found)
+
+
+def test_one_table_of_noise_that_looks_clearer_than_clouds_by_chance_has_no_clusters():
+    # The one of sixty draws that does.
+    table = np.random.default_rng(30).normal(size=(60, 4))
+    found = suggest_n_clusters(table, [2, 3, 4], **QUICK)
+    assert found.p_cloud == 1 / 20
+    assert found.n_clusters == 1
+
+
+def test_copies_of_two_points_are_two_clusters():
+    rng = np.random.default_rng(0)
+    places = [np.repeat(rng.normal(size=(2, 4)), 45, axis=0) for _ in range(2)]
+    found = suggest_n_clusters(places, **QUICK)
+    assert (found.n_clusters, found.kind) == (2, "clusters")
 
 
 def test_clusters_that_views_do_not_share_are_told_apart_from_none():
@@ -306,3 +412,10 @@ def test_senseless_settings_are_refused(settings, message):
 def test_too_few_samples_are_refused():
     with pytest.raises(ValueError, match="19 samples: too few"):
         suggest_n_clusters(noise(n=19))
+
+
+def test_pages_have_figures_and_no_placeholders():
+    pages = list((Path(__file__).parent.parent / "docs").glob("*.md"))
+    assert pages
+    for page in pages:
+        assert not re.findall(r"^[A-Z]+_[A-Z_]+$", page.read_text(), re.MULTILINE), page.name

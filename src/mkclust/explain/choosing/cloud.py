@@ -1,6 +1,7 @@
 """Samples without clusters: one cloud, of the covariance that the samples have."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ RANK_TOLERANCE = 1e-9
 EUCLIDEAN_TOLERANCE = 1e-6
 # Diagonals of kernels that are one in theory are so to this.
 SAME_DIAGONAL = 1e-6
+# Draws in search of one that can be scaled.
+MOST_TRIES = 20
 
 
 class Cloud:
@@ -66,6 +69,15 @@ class Cloud:
         rng : Generator
             Source of randomness.
         """
+        for _ in range(MOST_TRIES - 1):
+            # A sample may be at the very mean of a kernel, and then has no length to be scaled by:
+            # rare in a draw, but certain in some of many draws of few columns.
+            with suppress(ValueError):
+                return self._try(rng)
+        return self._try(rng)
+
+    def _try(self, rng: np.random.Generator) -> Float:
+        """Return the mixed kernel of one draw, or refuse it as what was given would be refused."""
         rotated = rng.normal(size=(self._n_samples, len(self._axes)))
         rotated = np.linalg.qr(rotated - rotated.mean(axis=0))[0]
         parts = np.split(rotated @ self._axes, self._ends, axis=1)

@@ -17,6 +17,8 @@ EIGEN_TOLERANCE = 1e-6
 RANK_TOLERANCE = 1e-10
 # Rounds of k-means, which from good seeds settles in a few.
 MOST_ROUNDS = 50
+# Centers nearer than this share of the longest distance are one: rounding parts copies of a sample.
+SAME_CENTER = 1e-6
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,20 @@ class Path:
         The clusters.
     vectors : ndarray of shape (n_samples, b)
         The leading eigenvectors, as many as clusters at most, or more.
+    eigenvalues : ndarray of shape (b,)
+        Their eigenvalues.
     """
 
     eigengaps: Float
     silhouettes: Float
     labels: np.ndarray
     vectors: Float
+    eigenvalues: Float
+
+    def coordinates(self, n_clusters: int) -> Float:
+        """Return where samples are by the kernel's own distances, (n_samples, n_clusters - 1)."""
+        leading = np.maximum(self.eigenvalues[: n_clusters - 1], 0)
+        return self.vectors[:, : n_clusters - 1] * np.sqrt(leading)
 
 
 def follow(K: Float, k_values: Sequence[int], start: Float | None = None) -> Path:
@@ -72,7 +82,7 @@ def follow(K: Float, k_values: Sequence[int], start: Float | None = None) -> Pat
         own, distances = cluster(points[:, : k - 1], k)
         silhouettes.append(silhouette(own, distances))
         labels.append(own)
-    return Path(np.array(gaps), np.array(silhouettes), np.array(labels), V)
+    return Path(np.array(gaps), np.array(silhouettes), np.array(labels), V, values)
 
 
 def spectrum(K: Float, count: int, start: Float | None = None) -> Relaxation:
@@ -154,5 +164,6 @@ def silhouette(labels: np.ndarray, distances: Float) -> float:
     others[everyone, labels] = np.inf
     nearest = others.min(axis=1)
     sizes = np.bincount(labels, minlength=distances.shape[1])
-    seen = (nearest > 0) & (sizes[labels] > 1) & (sizes.min() > 0)
-    return float(np.where(seen, (nearest - own) / np.where(seen, nearest, 1), 0).mean())
+    if sizes.min() == 0 or nearest.min() <= SAME_CENTER * distances.max():
+        return 0.0
+    return float(np.where(sizes[labels] > 1, (nearest - own) / nearest, 0).mean())

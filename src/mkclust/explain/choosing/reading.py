@@ -1,7 +1,7 @@
 """A suggested number of clusters, what speaks for it, and its reading in words."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,8 @@ from mkclust.types import Float
 
 # How often resamples must name the same number for a word.
 STRONG, MODERATE = 0.9, 0.6
+
+Kind = Literal["clusters", "continuum", "no evidence"]
 
 
 class Strength(NamedTuple):
@@ -40,9 +42,12 @@ class NumberOfClusters:
     Attributes
     ----------
     n_clusters : int
-        The suggestion; 1 where there is no evidence of clusters.
+        The suggestion; 1 where there is no evidence of separate clusters.
     strength : Strength
         A word, and the share of the resamples that name the same number.
+    kind : {"clusters", "continuum", "no evidence"}
+        What was found. "continuum": more than one cloud, and shared by the views, but not
+        clearly sparser between the parts than within them; to cluster it is to cut a continuum.
     k_values : ndarray of int of shape (s,)
         The numbers that were tried, rising; what follows is in that order, too.
     eigengaps : ndarray of shape (s,)
@@ -64,8 +69,15 @@ class NumberOfClusters:
         How likely one cloud without clusters is to show as clear clusters.
     p_shuffled : float
         How likely views that share nothing are to show as clear clusters; NaN for one view.
+    p_continuum : float
+        How likely a continuum, cut into parts, is to have as few samples at the borders between
+        them, for the number of clusters with the largest excess.
+    border_density : float
+        How dense samples are at these borders, in units of that near the centers.
+    continuum_density : float
+        How dense they would be in a continuum, at least.
     level : float
-        Both have to be as low as this to speak of clusters.
+        All have to be as low as this to speak of clusters.
     n_samples : int
         How many samples there are.
     n_used, n_tested : int
@@ -74,6 +86,7 @@ class NumberOfClusters:
 
     n_clusters: int
     strength: Strength
+    kind: Kind
     k_values: np.ndarray
     eigengaps: Float
     silhouettes: Float
@@ -83,6 +96,9 @@ class NumberOfClusters:
     null_eigengaps: Float
     p_cloud: float
     p_shuffled: float
+    p_continuum: float
+    border_density: float
+    continuum_density: float
     level: float
     n_samples: int
     n_used: int
@@ -107,7 +123,9 @@ class NumberOfClusters:
 
     def _title(self) -> str:
         """Return the suggestion in one line."""
-        if self.n_clusters == 1:
+        if self.kind == "continuum":
+            return "No evidence of separate clusters: a continuum"
+        if self.kind == "no evidence":
             return "No evidence of clusters"
         word, share = self.strength
         return f"{self.n_clusters} clusters ({word}: {share:.0%} of the resamples say the same)"
@@ -168,11 +186,24 @@ class NumberOfClusters:
         cloud = f"p = {self.p_cloud:.2g}"
         shared = f"p = {self.p_shuffled:.2g}"
         several = not np.isnan(self.p_shuffled)
-        if self.n_clusters > 1:
-            also = f", and than in views that share nothing ({shared})" if several else ""
+        borders = (
+            f"at borders between neighbors they are {self.border_density:.2g} times as dense as "
+            f"near centers, and {self.continuum_density:.2g} times or more in a continuum "
+            f"(p = {self.p_continuum:.2g})"
+        )
+        also = f", and than in views that share nothing ({shared})" if several else ""
+        clear = f"Clusters are clearer than in one cloud of the same covariance ({cloud}){also}"
+        if self.kind == "clusters":
             return (
-                f"Clusters are clearer than in one cloud of the same covariance ({cloud}){also}: "
-                f"there is more than one. Level {self.level:g}."
+                f"{clear}, and samples are sparser between them: {borders}. There is more than "
+                f"one. Level {self.level:g}."
+            )
+        if self.kind == "continuum":
+            parts = self._best(self.excess)
+            return (
+                f"{clear}, but for {parts} samples are not clearly sparser between them: "
+                f"{borders}, level {self.level:g}. Views may share a gradual change, or clusters "
+                "overlap: to ask for clusters here is to cut a continuum into parts."
             )
         if self.p_cloud > self.level:
             return (

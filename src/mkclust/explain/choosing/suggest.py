@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_range
 from mkclust.explain.choosing.cloud import Cloud
 from mkclust.explain.choosing.mixed import Recipe, centered, shuffled
 from mkclust.explain.choosing.path import Path, follow
-from mkclust.explain.choosing.reading import NumberOfClusters, Strength
+from mkclust.explain.choosing.reading import Kind, NumberOfClusters, Strength
 from mkclust.explain.stability import Samples, check_resamples, draw, part_size, seeded
 from mkclust.linalg import on_host
 from mkclust.metrics import adjusted_rand_of_table
@@ -65,12 +66,20 @@ def suggest_n_clusters(
     over the data and all draws together. It has to be larger than for (almost) all draws of
 
     - *one cloud*: random samples of exactly the covariance that the samples have, within views and
-      between them. Views that share a gradual change pass for that.
+      between them.
     - *shuffled views*, where there are several: each view keeps what it has, but its samples are
       shuffled for themselves, so that views share nothing.
 
     With 49 draws the least possible likelihood is 1/50, which is the level: the statistic has to
-    exceed those of all draws. If it does not for either, the suggestion is 1.
+    exceed those of all draws.
+
+    **Whether they are separate.** A curve or a surface that views share is no cloud, and can be cut
+    into parts as well. So samples have to be sparser at the borders between clusters than in a
+    continuum: significantly less than half as dense as near the centers for four clusters or more,
+    0.35 times as dense for two or three, and that times d - 1 where clusters extend in d > 2
+    directions. Else the answer is a continuum.
+
+    If any of these fails, the suggestion is 1.
 
     Parameters
     ----------
@@ -103,10 +112,9 @@ def suggest_n_clusters(
 
     Notes
     -----
-    What is compared with one cloud is compared with a normally distributed one. Of a *single* view,
-    other shapes pass for clusters: skewed columns (take logarithms first) and, less often, evenly
-    filled ranges. Of several views that share nothing, no shape does. Clusters that only one of
-    several views has are no evidence here; the reading says so where it looks like that.
+    Clusters that overlap, with no valley between them, are not told from a continuum, and clusters
+    that only one of several views has are no evidence here; the reading says so where it looks like
+    that.
 
     Examples
     --------
@@ -153,13 +161,15 @@ def suggest_n_clusters(
             others, p_shuffled = _test(own, lambda: shuffled(mixes, rng), k_values, count)
         expected = _silhouettes(clouds).mean(axis=0)
         stabilities, named = _resample(K, path, k_values, expected, n_resamples, rng)
-    # Of one view nothing can be shuffled, and its likelihood is not a number.
-    evident = p_cloud <= level + ROUNDING and not p_shuffled > level + ROUNDING
     best = int(np.argmax(path.silhouettes - expected))
+    borders = count_at_borders(path.coordinates(k_values[best]), path.labels[best])
+    kind = _kind(p_cloud, p_shuffled, borders.likelihood, level + ROUNDING)
+    separate = kind == "clusters"
     share = float(np.mean(named == best))
     return NumberOfClusters(
-        n_clusters=k_values[best] if evident else 1,
-        strength=Strength.of(share) if evident else Strength("none", 0.0),
+        n_clusters=k_values[best] if separate else 1,
+        strength=Strength.of(share) if separate else Strength("none", 0.0),
+        kind=kind,
         k_values=np.array(k_values),
         eigengaps=path.eigengaps,
         silhouettes=path.silhouettes,
@@ -169,11 +179,22 @@ def suggest_n_clusters(
         null_eigengaps=np.quantile([path.eigengaps for path in others], BAND, axis=0),
         p_cloud=p_cloud,
         p_shuffled=p_shuffled,
+        p_continuum=borders.likelihood,
+        border_density=borders.density,
+        continuum_density=borders.sparse,
         level=float(level),
         n_samples=source.n_samples,
         n_used=n_used,
         n_tested=n_tested,
     )
+
+
+def _kind(p_cloud: float, p_shuffled: float, p_continuum: float, level: float) -> Kind:
+    """Return what kind of answer likelihoods give."""
+    # Of one view nothing can be shuffled, and its likelihood is not a number.
+    if p_cloud > level or p_shuffled > level:
+        return "no evidence"
+    return "clusters" if p_continuum <= level else "continuum"
 
 
 def _on_host(part: Any) -> Any:
