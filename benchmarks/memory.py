@@ -32,7 +32,7 @@ import numpy as np  # noqa: E402
 import mkclust  # noqa: E402
 from mkclust import METHODS, KernelBank  # noqa: E402
 from mkclust.kernels import Nystroem  # noqa: E402
-from mkclust.linalg.memory_terms import OVERHEAD
+from mkclust.linalg.memory_terms import OVERHEAD  # noqa: E402
 
 ROADS = {"precomputed": "precomputed", "views": "dense", "on-the-fly": "on-the-fly"}
 ROADS["features"] = "features"

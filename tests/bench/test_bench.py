@@ -833,7 +833,7 @@ def test_durations_are_told_in_the_unit_that_suits_them():
 
 @pytest.mark.parametrize("name", ["quick", "paper", "resample", "released", "times"])
 def test_the_plans_that_come_with_the_library_can_be_read(name):
-    plan = read_plan(Path(__file__).parents[1] / "benchmarks" / f"{name}.toml")
+    plan = read_plan(Path(__file__).parents[2] / "benchmarks" / f"{name}.toml")
     assert plan.datasets
     assert "simplemkkm" in [m.method for m in plan.methods] or name == "released"
 

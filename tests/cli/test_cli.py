@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from mkclust import cli, metrics, plots
 from mkclust.cli import approximation, inputs, outputs, printing, remote
-from mkclust.samples import opening as blocks
+from mkclust.samples import mapped
 
 PYTHON = [sys.executable, "-m", "mkclust.cli"]
 
@@ -585,8 +585,8 @@ def scheduler():
 def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
     kind, data, scheduler, monkeypatch
 ):
-    monkeypatch.setattr(blocks.files, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(blocks.files, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(mapped, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(mapped, "CHUNK_BYTES", 8)
     # So that the picture shows a sample, of an embedding that is with the workers.
     monkeypatch.setattr(plots.embedding, "MAX_ROWS", 30)
     if kind == "parquet":
@@ -622,7 +622,7 @@ def test_a_cluster_that_does_not_answer_is_named_before_anything_is_read(data, m
     def never(*_, **__):
         raise AssertionError("something was read")
 
-    monkeypatch.setattr(remote.blocks, "connect", refuse)
+    monkeypatch.setattr(remote, "connect", refuse)
     monkeypatch.setattr(cli, "read_inputs", never)
     message = fail("cluster", "missing.parquet", "-k", 3, "--cluster", "tcp://nowhere:1")
     assert "tcp://nowhere:1: nobody answers" in message
@@ -634,14 +634,14 @@ def test_kernels_in_a_file_are_not_taken_to_a_cluster(data, scheduler):
 
 
 def test_a_file_that_workers_do_not_have_is_named(data, scheduler, monkeypatch):
-    as_dask = blocks.as_dask
+    as_dask = mapped.as_dask
 
     def elsewhere(views):
         for view in views.values():
             view.path = f"/elsewhere/{os.path.basename(view.path)}"
         return as_dask(views)
 
-    monkeypatch.setattr(remote.blocks, "as_dask", elsewhere)
+    monkeypatch.setattr(remote, "as_dask", elsewhere)
     files = save_parquet(data)
     message = fail("cluster", *files, "-k", 3, "--cluster", scheduler)
     assert "a worker cannot open a file" in message
@@ -654,9 +654,9 @@ def test_chunks_are_whole_row_groups(data, monkeypatch):
         name: mkclust.datasets.load(path).views[name]
         for name, path in zip(data["views"], files, strict=True)
     }
-    monkeypatch.setattr(blocks.files, "CHUNK_BYTES", 8)
-    monkeypatch.setattr(blocks.files, "FEWEST_ROWS", 20)
-    arrays = blocks.as_dask(views)
+    monkeypatch.setattr(mapped, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(mapped, "FEWEST_ROWS", 20)
+    arrays = mapped.as_dask(views)
     assert all(array.chunks[0] == (24, 24, 12) for array in arrays.values())
     np.testing.assert_array_equal(arrays["right"].compute(), data["views"]["right"])
 

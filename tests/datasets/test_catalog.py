@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
-from test_datasets import cell_of, write, write_v73
+from test_files import cell_of, write, write_v73
 
 from conftest import reference_folder
 from mkclust import AverageKKM, KernelBank, datasets

@@ -25,7 +25,7 @@ from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.stack import as_stack
 from problems import top_eigenvalue_sum
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "certificates.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "certificates.py"
 if not SCRIPT.exists():
     pytest.skip("the families of problems are in the repository only", allow_module_level=True)
 spec = importlib.util.spec_from_file_location("certificates", SCRIPT)

@@ -20,9 +20,9 @@ from mkclust.explain import memory as roads
 from mkclust.explain.memory import estimate_memory
 from mkclust.kernels import Linear, Nystroem
 from mkclust.kernels import maps as features
+from mkclust.linalg import memory
 from mkclust.linalg import memory as operating_system
 from mkclust.linalg import memory_terms as terms
-from mkclust.linalg import room as memory
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.methods import lkam, room
 from mkclust.samples import blocks as blocks
@@ -203,7 +203,7 @@ def test_a_fit_takes_about_as_much_as_was_estimated_and_not_more(road, n, option
     not Path("/proc/self/clear_refs").exists(), reason="Linux tells the peak of a process"
 )
 def test_fits_in_processes_of_their_own_stay_below_the_estimate_and_near_it():
-    script = Path(__file__).parents[1] / "benchmarks" / "memory.py"
+    script = Path(__file__).parents[2] / "benchmarks" / "memory.py"
     found = subprocess.run(
         [sys.executable, script, "--quick"], capture_output=True, text=True, check=True
     )
@@ -452,7 +452,7 @@ def test_kernels_in_files_that_must_be_loaded_are_refused_before_they_are(
     options, dataset, monkeypatch
 ):
     monkeypatch.setattr(memory, "available_bytes", lambda: 3 * 40**2 * 8 - 1)
-    monkeypatch.setattr("mkclust.stack._collect", lambda *_: 1 / 0)
+    monkeypatch.setattr("mkclust.stack.door._collect", lambda *_: 1 / 0)
     message = "needs the kernels in memory, and loading 2 kernels of 40 samples.*streamed=None"
     with pytest.raises(MemoryError, match=message):
         as_stack(dataset, **options)
@@ -460,7 +460,7 @@ def test_kernels_in_files_that_must_be_loaded_are_refused_before_they_are(
 
 def test_kernels_in_files_are_loaded_to_be_repaired_where_they_fit(dataset, monkeypatch):
     # Without repair they would be streamed: they take more than a quarter of what is there.
-    monkeypatch.setattr("mkclust.stack.available_bytes", lambda: 4 * 40**2 * 8)
+    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: 4 * 40**2 * 8)
     stack = as_stack(dataset, psd="clip")
     assert isinstance(stack, DenseStack)
     np.testing.assert_array_equal(stack.kernels[0].matrix, dataset[0])

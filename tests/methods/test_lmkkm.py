@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import gaussian_kernels
-from mkclust.linalg import room as memory
+from mkclust.linalg import memory
 from mkclust.methods.lmkkm import LMKKM, solve_lmkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack

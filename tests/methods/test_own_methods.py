@@ -97,7 +97,7 @@ def test_an_inductive_method_predicts_and_one_without_the_means_is_told_what_to_
 
 
 def test_the_method_of_the_documentation_is_the_one_tested_here(problem):
-    text = (Path(__file__).parents[1] / "docs" / "own_method.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "own_method.md").read_text(encoding="utf-8")
     [program] = re.findall(r"```python\n(.*?)```", text, re.S)
     names = {"__name__": "powered"}
     exec(program, names)

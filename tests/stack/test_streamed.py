@@ -289,9 +289,9 @@ def test_the_door_streams_memory_maps_that_would_not_fit(tmp_path, monkeypatch):
     K = kernels_of()
     stored = saved(K, tmp_path)
     assert isinstance(as_stack([K[0], saved(K[1], tmp_path, "1")]), DenseStack)
-    monkeypatch.setattr("mkclust.stack.available_bytes", lambda: 4 * N * N * 8)
+    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: 4 * N * N * 8)
     assert isinstance(as_stack(stored), DenseStack)
-    monkeypatch.setattr("mkclust.stack.available_bytes", lambda: 4 * N * N * 8 - 1)
+    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: 4 * N * N * 8 - 1)
     assert isinstance(as_stack(stored), StreamedStack)
     assert isinstance(as_stack(list(stored)), StreamedStack)
     assert isinstance(as_stack(stored, streamed=False), DenseStack)
@@ -305,16 +305,16 @@ def test_the_door_loads_datasets_that_fit_and_streams_the_others(dtype, hdf5, mo
     # All kernels in a type that can be computed with, and one combination of them.
     held = 8 if dtype == np.int32 else K.itemsize
     fits = 4 * (M * held + K.itemsize) * N * N
-    monkeypatch.setattr("mkclust.stack.available_bytes", lambda: fits)
+    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: fits)
     for given in (whole, several):
         stack = as_stack(given, validate=False)
         assert isinstance(stack, DenseStack)
         np.testing.assert_array_equal(np.stack(stack.given), K)
-    monkeypatch.setattr("mkclust.stack.available_bytes", lambda: fits - 1)
+    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: fits - 1)
     for given in (whole, several, [K[0], *several[1:], several[0]]):
         assert isinstance(as_stack(given, validate=False), StreamedStack)
         assert isinstance(as_stack(given, validate=False, streamed=False), DenseStack)
-    monkeypatch.setattr("mkclust.stack.available_bytes", lambda: None)
+    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: None)
     assert isinstance(as_stack(whole, validate=False), StreamedStack)
 
 
@@ -484,7 +484,7 @@ def test_solving_takes_as_many_passes_as_it_says():
 
 
 def test_estimators_take_datasets_that_are_not_loaded(hdf5, monkeypatch):
-    monkeypatch.setattr("mkclust.stack.available_bytes", lambda: 300**2)
+    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: 300**2)
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=300, k=4)
     model = SimpleMKKM(4, random_state=0)
     expected = model.fit(kernels).labels_

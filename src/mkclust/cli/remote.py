@@ -9,7 +9,8 @@ import numpy as np
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import input_path
 from mkclust.cli.progress import Progress
-from mkclust.samples import opening as blocks
+from mkclust.samples import as_dask, connect
+from mkclust.samples.checks import is_dask
 
 # Formats of which workers can read some rows.
 SUFFIXES = (".npy", ".h5", ".hdf5", ".parquet")
@@ -33,19 +34,19 @@ def connected(address: str | None, progress: Progress) -> Iterator[None]:
         yield
         return
     progress.phase(f"connecting to {address}")
-    with blocks.connect(address):
+    with connect(address):
         yield
 
 
 def fit_on_workers(model: Any, views: Mapping[str, Any]) -> None:
     """Fit a model where the workers are; its labels come here, its embedding stays there."""
     try:
-        model.fit(blocks.as_dask(views))
+        model.fit(as_dask(views))
     except FileNotFoundError as error:
         raise CommandError(
             f"a worker cannot open a file that was read here ({error}); workers need the inputs "
             "under the same paths, such as on a shared disk"
         ) from error
     for name, value in list(vars(model).items()):
-        if blocks.is_dask(value) and name != "embedding_":
+        if is_dask(value) and name != "embedding_":
             setattr(model, name, np.asarray(value))

@@ -135,8 +135,8 @@ def search(
     matrix alone, or by their residuals where the kernels are not in memory and a combination is no
     matrix either. Alignments measured in V belong to vectors of full length, so the surfaces they
     make stay valid however V changes: the lower bound is exact. The upper bound is the eigenvalue
-    sum found plus what may be missing from it, which is proved or searched for (`mkclust.engine.proof`)
-    before it is believed.
+    sum found plus what may be missing from it, which is proved or searched for
+    (`mkclust.engine.proof`) before it is believed.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ def write_benchmark_report(source: str | Path, out: str | Path | None = None) ->
     """Write the report of a benchmark's rows: tables, pictures, and a page that shows them.
 
     Every table is written as Markdown, LaTeX and CSV, every picture as PNG and PDF; ``README.md``
-    shows all of them in reading order. The same rows always give the same bytes. Files appear only after all of them are made: a failure
-    leaves the folder as it was.
+    shows all of them in reading order. The same rows always give the same bytes. Files appear only
+    after all of them are made: a failure leaves the folder as it was.
 
     Parameters
     ----------
