@@ -703,7 +703,7 @@ def test_a_partition_left_by_a_kill_is_used_for_its_own_data_only(folder):
     plan = read_plan(path)
     prepared = Prepared.read(plan.datasets[0], plan.folder)
     own = METHODS["lf-mvc"](3, kernels="precomputed").fit(prepared.kernels)
-    record = dict.fromkeys(("n_iter", "converged", "gap", "alignments"), 0) | {"solve_seconds": 99}
+    record = {"n_iter": 0, "converged": False, "gap": 0, "alignments": 0, "solve_seconds": 99}
     for fingerprint, used in ((prepared.fingerprint, True), ("another", False)):
         out = folder / fingerprint
         (out / "partitions").mkdir(parents=True)
