@@ -47,7 +47,7 @@ def small_device(monkeypatch):
     def free_bytes(like):
         return FEW_BYTES if is_foreign(like) else None
 
-    for room in ("blocks.base", "stack.low_rank", "discretize"):
+    for room in ("samples.blocks", "stack.low_rank", "stack.discretize"):
         monkeypatch.setattr(f"mkclust.{room}.free_bytes", free_bytes)
 
 

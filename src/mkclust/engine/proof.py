@@ -42,8 +42,9 @@ N_PROBES, MAX_STEPS = 8, 32
 PROBABILITY = 1e-9
 # The highest at which a search still counts as one.
 HIGHEST_PROBABILITY = 1e-3
-# The same between two steps of a method, where the last step is looked at more closely.
-PASSING_PROBABILITY = 1e-3
+# The same between two steps of a method, where the last step is looked at more closely; and how long
+# it is searched for there.
+PASSING_PROBABILITY, PASSING_STEPS = 1e-3, 8
 # Rows of a matrix that are changed at a time.
 ROWS = 512
 # Of the room for error, the part that follows the residuals, and those for all directions alike.
@@ -110,7 +111,12 @@ def relax_from(operator: Any, n_clusters: int, *, tol: float, start: Array | Non
     for seed in range(1, relaxation.vectors.shape[0]):
         room = max(tol * relaxation.value, 2 * relaxation.error)
         missed = find_missed_eigenvectors(
-            operator, relaxation, room, seed=seed, probability=PASSING_PROBABILITY
+            operator,
+            relaxation,
+            room,
+            seed=seed,
+            probability=PASSING_PROBABILITY,
+            max_steps=PASSING_STEPS,
         )
         if missed.vectors is None:
             break
