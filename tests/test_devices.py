@@ -929,7 +929,7 @@ def test_without_torch_the_way_to_get_it_is_told(monkeypatch):
         ({"a": np.array([["x", "y"], ["z", "w"]])}, "'a' has the type <U1"),
         ([], "X is an empty list"),
         (np.arange(4.0), r"X has the shape \(4,\)"),
-        (np.ma.masked_less(np.eye(3), 0.5), "X has masked entries"),
+        (np.ma.masked_less(np.eye(3), 0.5), "X has 6 masked entries"),
     ],
 )
 def test_what_cannot_go_to_a_device_is_refused(X, message):

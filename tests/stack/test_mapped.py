@@ -270,7 +270,7 @@ def test_only_the_samples_drawn_leave_a_device(views, monkeypatch):
         lengths.append(array.shape[0] if is_foreign(array) and len(array.shape) > 1 else 0)
         return to_host(array, dtype)
 
-    for room in ("kernels.features", "stack.low_rank"):
+    for room in ("kernels.maps", "stack.low_rank"):
         monkeypatch.setattr(f"mkclust.{room}.to_host", noted)
     monkeypatch.setattr("mkclust.stack.mapped.FIT_SAMPLES", 60)
     monkeypatch.setattr("mkclust.stack.mapped.SAMPLES_A_LANDMARK", 1)
@@ -389,7 +389,7 @@ def test_no_rows_leave_an_accelerator(rows, all_rows, accelerator, monkeypatch):
         shapes.append(tuple(array.shape))
         return to_host(array, dtype)
 
-    for room in ("discretize", "discretize.lloyd"):
+    for room in ("stack.discretize", "stack.lloyd"):
         monkeypatch.setattr(f"mkclust.{room}.to_host", noted)
     monkeypatch.setattr(discretize, "ALL_ROWS", all_rows)
     monkeypatch.setattr(discretize, "SAMPLE_ROWS", 50)

@@ -42,8 +42,8 @@ N_PROBES, MAX_STEPS = 8, 32
 PROBABILITY = 1e-9
 # The highest at which a search still counts as one.
 HIGHEST_PROBABILITY = 1e-3
-# The same between two steps of a method, where the last step is looked at more closely; and how long
-# it is searched for there.
+# The same between two steps of a method, where the last step is looked at more closely, and how
+# many steps a search takes there.
 PASSING_PROBABILITY, PASSING_STEPS = 1e-3, 8
 # Rows of a matrix that are changed at a time.
 ROWS = 512

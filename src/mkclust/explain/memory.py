@@ -1,8 +1,8 @@
 """How much memory each road to the clusters takes, in formulas, before any of it is taken.
 
 The terms of exact kernels are in `mkclust.linalg.memory_terms`, those of features here. They count
-what is held at the same time at the worst moment of a fit, and were compared with the peak of the resident
-memory of fits in processes of their own (``benchmarks/memory.py``).
+what is held at the same time at the worst moment of a fit, and were compared with the peak of the
+resident memory of fits in processes of their own (``benchmarks/memory.py``).
 """
 
 from dataclasses import dataclass, field

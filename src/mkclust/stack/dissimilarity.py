@@ -33,9 +33,13 @@ def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
     if n < 3:
         return
     rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
+    # Most kernels have a diagonal, which two rows tell: more of them need not come to the host.
+    largest, xp = float(np.abs(_rows(matrix, rows[:2])).max()), namespace(diagonal)
+    if float(xp.max(xp.abs(diagonal))) > 2 * SELF_DISTANCE * largest:
+        return
     D = _among(matrix, rows)
     apart = D[~np.eye(len(D), dtype=bool)]
-    typical, xp = float(np.median(apart)), namespace(diagonal)
+    typical = float(np.median(apart))
     rounding = SELF_DISTANCE * typical
     if typical <= 0 or apart.min() < -rounding or float(xp.max(xp.abs(diagonal))) > rounding:
         return
@@ -52,6 +56,12 @@ def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
         f"pass a kernel, such as np.exp(-D{power} / (2 * {width})), or with center=True, for "
         f"Euclidean distances, -D{power} / 2; or validate=False to skip this check"
     )
+
+
+def _rows(matrix: Any, samples: np.ndarray) -> Float:
+    """Return some rows, on the host."""
+    part = pick(matrix, samples)
+    return to_host(part.toarray() if scipy.sparse.issparse(part) else part)
 
 
 def _among(matrix: Any, samples: np.ndarray) -> Float:
