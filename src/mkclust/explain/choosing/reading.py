@@ -109,7 +109,7 @@ class NumberOfClusters:
         """How much higher silhouettes are than without clusters, which decides, (s,)."""
         return self.silhouettes - self.expected_silhouettes
 
-    def report(self) -> str:
+    def summary(self) -> str:
         """Return the table of all numbers of clusters, and the reading in sentences.
 
         Returns
@@ -119,7 +119,7 @@ class NumberOfClusters:
         return "\n".join([self._title(), "", *self._table(), "", *self._sentences()])
 
     def __str__(self) -> str:
-        return self.report()
+        return self.summary()
 
     def _title(self) -> str:
         """Return the suggestion in one line."""
