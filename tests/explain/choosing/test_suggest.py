@@ -329,13 +329,13 @@ def test_the_unit_of_a_view_does_not_matter():
     np.testing.assert_allclose(one.expected_silhouettes, other.expected_silhouettes, atol=1e-6)
 
 
-def test_an_end_of_the_range_is_pointed_out():
+def test_an_end_of_the_k_values_is_pointed_out():
     found = suggest_n_clusters(blobs(k=6, n=150, strengths=(2, 2))[0], [2, 3, 4], **QUICK)
     assert found.n_clusters == 4
     assert "largest number that was tried" in found.summary()
 
 
-def test_the_range_may_be_anything_that_holds_numbers():
+def test_the_k_values_may_be_anything_that_holds_numbers():
     views, _ = blobs(n=60, k=3)
     found = suggest_n_clusters(views, iter([np.int64(5), 3, 3]), **QUICK)
     assert found.k_values.tolist() == [3, 5]
@@ -378,12 +378,12 @@ def test_a_suggestion_can_be_drawn():
 @pytest.mark.parametrize(
     ("candidates", "message"),
     [
-        ([], "range is empty"),
-        ([1, 2], "range holds 1: pass numbers of at least 2"),
-        ([2, 40], "range holds 40, with 40 samples to look at: pass numbers up to 39"),
-        ([2.5], "range holds 2.5, which is no integer"),
-        ([True], "range holds True, which is no integer"),
-        (5, "range=5: pass numbers of clusters"),
+        ([], "k_values is empty"),
+        ([1, 2], "k_values holds 1: pass numbers of at least 2"),
+        ([2, 40], "k_values holds 40, with 40 samples to look at: pass numbers up to 39"),
+        ([2.5], "k_values holds 2.5, which is no integer"),
+        ([True], "k_values holds True, which is no integer"),
+        (5, "k_values=5: pass numbers of clusters"),
     ],
 )
 def test_numbers_that_cannot_be_are_refused(candidates, message):
@@ -399,7 +399,7 @@ def test_numbers_that_cannot_be_are_refused(candidates, message):
         ({"n_resamples": 0}, "n_resamples=0"),
         ({"coefficients": [1, -1]}, "pass one number a kernel"),
         ({"coefficients": [1, 1, 1]}, "3 coefficients for 2 kernels"),
-        ({"most_samples": 30, "range": [30]}, "with 30 samples .* or raise most_samples"),
+        ({"most_samples": 30, "k_values": [30]}, "with 30 samples .* or raise most_samples"),
         ({"most_samples": 5}, "most_samples=5: too few"),
         ({"kernels": "linear"}, "kernels='linear'"),
     ],

@@ -167,7 +167,7 @@ class NumberOfClusters:
         if self.n_clusters > 2 and self.n_clusters in (self.k_values[0], self.k_values[-1]):
             end = "largest" if self.n_clusters == self.k_values[-1] else "smallest"
             said.append(
-                f"It is the {end} number that was tried: pass a wider range to see what lies "
+                f"It is the {end} number that was tried: pass more k_values to see what lies "
                 "beyond."
             )
         if self.n_used < self.n_samples:
