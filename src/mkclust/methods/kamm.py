@@ -97,6 +97,7 @@ class KAMMR(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     tol : float, default=1e-4
         Kernels whose slopes differ by less than this share count as alike: the ascent rests.
     max_iter : int, default=200
@@ -115,6 +116,7 @@ class KAMMR(InductiveClusterer):
     history_ : ndarray of shape (n_iter_ + 1,), or (1,) where no step leads up
         The objective before the first and after every step, rising.
     {notes}
+    {approximation_error}
 
     References
     ----------
@@ -253,6 +255,7 @@ class KAMMA(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     iterate : {"best", "last"}, default="best"
         "last" returns where the cap stops the alternation, for reproduction only.
     tol : float, default=1e-4
@@ -274,6 +277,7 @@ class KAMMA(InductiveClusterer):
         The objective of the uniform weights and of each iterate, neither falling nor rising, closed
         by that of the returned one where it is not the last.
     {notes}
+    {approximation_error}
 
     References
     ----------

@@ -235,6 +235,7 @@ class LFMVC(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     reg : float, default=2.0
         The paper's :math:`\lambda`, at least zero: how much the average kernel's partition counts.
         Its authors search powers of two from 2^-15 to 2^15 (``GRID``). Small values may need
@@ -266,6 +267,7 @@ class LFMVC(InductiveClusterer):
         The objective after each update of the weights, rising; the last is that of the final
         partition, rotations and weights.
     {notes}
+    {approximation_error}
 
     References
     ----------

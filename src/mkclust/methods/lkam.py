@@ -222,7 +222,6 @@ class LKAM(MultipleKernelClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
-        approximation: Any = None,
         reg: float = 1.0,
         neighbors: float = 0.5,
         weight_power: int = 2,
@@ -238,7 +237,6 @@ class LKAM(MultipleKernelClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
-            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )

@@ -116,6 +116,7 @@ class MKKMMiR(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     reg : float, default=0.5
         The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10 (``GRID``).
     weight_power : {2, 1}, default=2
@@ -138,6 +139,7 @@ class MKKMMiR(InductiveClusterer):
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective of each weights with their partition, falling.
     {notes}
+    {approximation_error}
 
     References
     ----------

@@ -173,6 +173,7 @@ class MKKMMM(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     solver : {"alternate", "saddle"}, default="alternate"
         The authors' alternation, or the weights of the saddle point.
     iterate : {"best", "last"}, default="best"
@@ -205,6 +206,7 @@ class MKKMMM(InductiveClusterer):
         Only for the saddle point: how it is known that no eigenvector was missed, as SimpleMKKM
         tells it.
     {notes}
+    {approximation_error}
 
     References
     ----------
