@@ -245,12 +245,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Say why the solver stopped before its rule was met, and what to do about it."""
         if solution.cycle:
             cap = getattr(self, "max_iter", solution.n_iter)
-            returned = "last" if getattr(self, "iterate", "best") == "last" else "best"
             how = "all but repeat themselves" if solution.n_iter >= cap else "repeat themselves"
             return (
                 f"after {solution.n_iter} iterations the weights {how} in a cycle of "
-                f"{solution.cycle}; a higher max_iter tells whether they settle. The {returned} of "
-                "them is returned"
+                f"{solution.cycle}; a higher max_iter tells whether they settle. The best of them "
+                "is returned"
             )
         return f"{solution.n_iter} iterations were not enough: raise max_iter or tol"
 
