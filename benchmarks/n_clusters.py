@@ -155,7 +155,7 @@ def awkward(name, seed):
     if name == "a shared uniform factor":
         return gradual(rng, rng.uniform(-1.7, 1.7, size=300)), 1, {}
     if name == "seven clusters, up to five tried":
-        return blobs(rng, 350, 7, [1.0] * 3)[0], 7, {"range": [2, 3, 4, 5]}
+        return blobs(rng, 350, 7, [1.0] * 3)[0], 7, {"k_values": [2, 3, 4, 5]}
     raise ValueError(name)
 
 

@@ -95,3 +95,13 @@ def unexplained(kernels, H):
 def leading(K, k):
     """Return the k leading eigenvectors by a dense eigensolver."""
     return np.linalg.eigh(K)[1][:, -k:]
+
+
+def golden_kernels(golden, kind):
+    """Return the golden kernels as they are, or centered and of unit trace."""
+    if kind == "cn":
+        return golden["K"]
+    K = golden["K_raw"]
+    K = K - K.mean(axis=1, keepdims=True) - K.mean(axis=2, keepdims=True)
+    K = K + golden["K_raw"].mean(axis=(1, 2), keepdims=True)
+    return K / np.trace(K, axis1=1, axis2=2)[:, None, None]

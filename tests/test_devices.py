@@ -60,9 +60,6 @@ K_CLUSTERS, N_KERNELS = 3, 3
 VARIANTS = [
     ("simplemkkm", {"solver": "reduced-gradient", "tol": 1e-10}),
     ("mkkm-mm", {"solver": "saddle"}),
-    ("mkkm-mir", {"weight_power": 1}),
-    ("lf-mvc", {"init": "signs"}),
-    ("lf-mvc", {"accumulate": True, "max_iter": 20}),
     ("lkam", {"neighbors": 0.1}),
     ("lkam", {"neighbors": 1.0}),
     ("onkc", {"proximity": 0.05}),

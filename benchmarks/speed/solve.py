@@ -1,8 +1,8 @@
 """What learning the weights costs, beside one eigendecomposition of the average kernel.
 
-Run ``python benchmarks/speed/solve.py``; it prints a table and writes ``solve.json`` beside itself.
-All times of a row are taken in one process, in turns, so that their ratios are comparable; the
-seconds themselves depend on the machine and on its mood.
+Run ``PYTHONPATH=benchmarks python benchmarks/speed/solve.py``; it prints a table and writes
+``solve.json`` beside itself. All times of a row are taken in one process, in turns, so that their
+ratios are comparable; the seconds themselves depend on the machine and on its mood.
 
 base           ``kernels.mean(0)`` and SciPy's ``eigsh`` for k vectors on prepared kernels, the unit
 loose          the same with ``eigsh(tol=1e-4)``, residuals about as large as the solver's
@@ -33,6 +33,7 @@ from mkclust.datasets import load
 from mkclust.engine.relaxation import Relaxation
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.stack import as_stack
+from released.reduced_gradient import descend_as_released
 
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 RAW = {"center": False, "normalize": False}
@@ -138,9 +139,7 @@ def measure(name, kernels, k, repetitions):
         "relative_gap": float(solution.gap),
     }
     if name.startswith("a:"):
-        released, _ = seconds(
-            solve_reduced_gradient, prepared, k, released=True, eigensolver=cold_eigsh
-        )
+        released, _ = seconds(descend_as_released, prepared, k, eigensolver=cold_eigsh)
         tuned, _ = seconds(solve_reduced_gradient, prepared, k)
         ours = typical["prepared"]
         row |= {"released_times_slower": released / ours, "tuned_times_slower": tuned / ours}

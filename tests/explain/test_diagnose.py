@@ -161,8 +161,8 @@ def test_refits_can_be_left_out():
     model = AverageKKM(4, random_state=0).fit(X)
     quick, full = diagnose(model, X, leave_one_out=False), diagnose(model, X)
     assert np.isnan(quick.leave_one_out).all()
-    assert "without it" in full.report()
-    assert "without it" not in quick.report()
+    assert "without it" in full.summary()
+    assert "without it" not in quick.summary()
     for field in fields(full):
         if field.name != "leave_one_out":
             first, second = getattr(quick, field.name), getattr(full, field.name)
@@ -222,7 +222,7 @@ def test_a_ruined_consensus_does_not_mislead():
     assert np.argmax(model.weights_) >= 2
     found = diagnose(model, X, leave_one_out=False)
     assert found.noise == ("kernel 2", "kernel 3", "kernel 4")
-    assert "Weights are not importance" in found.report()
+    assert "Weights are not importance" in found.summary()
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_strong_structure_that_no_other_kernel_shares_stands_alone():
         found = diagnosed([*shared, own[0][rng.permutation(240)]])
         assert found.alone == ("view 3",)
         assert found.noise == ("view 2",)
-        assert "'view 3' stands alone" in found.report()
+        assert "'view 3' stands alone" in found.summary()
 
 
 def test_a_few_outliers_are_no_clusters():
@@ -304,7 +304,7 @@ def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not(seed):
     found = diagnosed({"good": good, "copy": good - 1, "n": noise})
     assert found.noise == ("n",)
     assert found.duplicates == (("good", "copy"),)
-    assert "'good' and 'copy' are nearly the same" in found.report()
+    assert "'good' and 'copy' are nearly the same" in found.summary()
 
 
 def test_copies_alone_cannot_be_called_noise():
@@ -344,7 +344,7 @@ def test_a_kernel_that_is_constant_can_be_diagnosed():
     found = diagnosed(X, center=False)
     assert found.noise == ("kernel 2",)
     assert np.isnan(found.top_share[2])
-    assert "-" in found.report()
+    assert "-" in found.summary()
 
 
 # Determinism and order -------------------------------------------------------------------------
@@ -442,8 +442,8 @@ def test_one_cluster_has_no_gap_and_full_agreement():
     np.testing.assert_array_equal(found.agreement, 1)
     np.testing.assert_array_equal(found.leave_one_out, 1)
     assert found.noise == ("kernel 2",)
-    assert "1 cluster," in found.report()
-    assert "cluster gap" not in found.report()
+    assert "1 cluster," in found.summary()
+    assert "cluster gap" not in found.summary()
 
 
 def test_a_data_frame_is_a_table():
@@ -464,7 +464,7 @@ def test_the_report_shows_every_kernel_and_weights_beside_alignments():
     model = AverageKKM(4, kernels="precomputed", random_state=0).fit(X)
     found = diagnose(model, X)
     text = str(found)
-    assert text == found.report()
+    assert text == found.summary()
     lines = text.splitlines()
     assert lines[0] == "AverageKKM, 4 clusters, 3 kernels"
     assert lines[2].split()[:3] == ["kernel", "weight", "alignment"]
@@ -480,8 +480,8 @@ def test_the_report_shows_every_kernel_and_weights_beside_alignments():
 
 
 def test_the_report_says_when_there_is_no_noise_and_when_there_is_nothing_else():
-    assert "No kernel looks like noise." in diagnosed(kernels_of(0, strengths=(2, 2))).report()
-    assert "All kernels look like noise" in diagnosed(kernels_of(0, strengths=(0, 0))).report()
+    assert "No kernel looks like noise." in diagnosed(kernels_of(0, strengths=(2, 2))).summary()
+    assert "All kernels look like noise" in diagnosed(kernels_of(0, strengths=(0, 0))).summary()
 
 
 def test_a_diagnosis_can_be_stored_but_not_changed():

@@ -49,7 +49,7 @@ def test_a_cloud_without_clusters_is_cut_elsewhere_each_time(overlapping):
     model = AverageKKM(4, random_state=0).fit(overlapping)
     stability = resample(model, overlapping, n_resamples=5)
     assert stability.mean < 0.6
-    assert "Low" in str(stability)
+    assert "Low" in stability.summary()
 
 
 def test_one_resample_is_one_refit_compared_with_the_model(overlapping):

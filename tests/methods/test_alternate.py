@@ -51,9 +51,6 @@ def test_the_best_iterate_is_returned_and_closes_the_history_and_the_start_is_no
     found = run(walk, [1.0, 4.0, 2.0, 3.0])
     np.testing.assert_array_equal(found.weights, walk[2])
     np.testing.assert_array_equal(found.history, [1, 4, 2, 3, 2])
-    last = run(walk, [1.0, 4.0, 2.0, 3.0], iterate="last")
-    np.testing.assert_array_equal(last.weights, walk[3])
-    np.testing.assert_array_equal(last.history, [1, 4, 2, 3])
 
 
 def test_no_iteration_at_all_leaves_the_start():

@@ -77,13 +77,6 @@ def test_the_order_of_kernels_does_not_decide_the_corner():
 
 
 @pytest.mark.data
-def test_the_golden_iterates_are_reproduced(golden):
-    solution = solve_kamm_a(raw(golden["K"]), 4, iterate="last", max_iter=60)
-    np.testing.assert_allclose(solution.history[:60], golden["kamma_J_60iters"], rtol=1e-10)
-    np.testing.assert_allclose(solution.weights, golden["kamma_gamma_after60"], atol=1e-9)
-
-
-@pytest.mark.data
 def test_a_cycle_is_noticed_and_the_result_does_not_hang_on_the_cap(golden):
     found = [solve_kamm_a(raw(golden["K"]), 4, max_iter=cap) for cap in (20, 21, 50)]
     for solution in found:
@@ -122,8 +115,3 @@ def test_one_kernel_gets_all_the_weight(estimator):
     assert model.converged_
     np.testing.assert_array_equal(model.weights_, [1.0])
     assert model.n_iter_ >= 1
-
-
-def test_unknown_choices_are_refused_by_name():
-    with pytest.raises(ValueError, match="iterate='first': choose one of 'best', 'last'"):
-        KAMMA(3, iterate="first").fit(random_kernels(30, 2))

@@ -177,19 +177,6 @@ def test_centering_and_scaling_on_the_fly_solve_the_golden_problem_too(golden):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("eta", "name"), [(1e-3, "smkkm1"), (1e-1, "smkkm2")])
-def test_the_released_routine_is_reproduced_step_by_step(golden, eta, name):
-    stack = as_stack(golden["K"], **RAW)
-    solution = solve_reduced_gradient(stack, int(golden["k"]), released=True, eta=eta)
-    np.testing.assert_allclose(solution.history, golden[f"{name}_obj"], atol=1e-9)
-    np.testing.assert_allclose(solution.weights, golden[f"{name}_gamma"], atol=1e-9)
-    n_eigenproblems = solution.n_passes - len(solution.lower_bounds)
-    assert n_eigenproblems == golden[f"{name}_neig"]
-    H, expected = solution.partition, golden[f"{name}_H"]
-    np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=1e-9)
-
-
-@pytest.mark.data
 def test_the_papers_scores_on_uci_digit_are_reproduced(uci_digit):
     views, y = uci_digit
     with warnings.catch_warnings():

@@ -84,9 +84,18 @@ def test_at_a_tight_tolerance_objectives_agree_to_1e_10_and_solutions_to_1e_6(vi
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_methods_that_need_entries_refuse_features(views, name):
+def test_methods_that_need_entries_have_no_approximation(views, name):
+    assert "approximation" not in METHODS[name]().get_params()
+    assert METHODS[name](3).approximation is None
+    with pytest.raises(TypeError, match="approximation"):
+        METHODS[name](3, approximation=Nystroem(20))
+
+
+def test_a_class_without_predict_cannot_be_given_features(views):
+    model = METHODS[OTHERS[0]](3)
+    model.approximation = Nystroem(20)
     with pytest.raises(ValueError, match="needs the entries of the kernels"):
-        METHODS[name](3, approximation=Nystroem(20)).fit(views)
+        model.fit(views)
 
 
 def test_an_approximation_is_for_views_only(views):

@@ -66,7 +66,7 @@ class Diagnosis:
     alone: tuple[str, ...]
     duplicates: tuple[tuple[str, str], ...]
 
-    def report(self) -> str:
+    def summary(self) -> str:
         """Return the reading in words: a table of all kernels, and what stands out.
 
         Returns
@@ -78,7 +78,7 @@ class Diagnosis:
         return "\n".join([title, "", *self._table(), "", *self._sentences()])
 
     def __str__(self) -> str:
-        return self.report()
+        return self.summary()
 
     def _table(self) -> list[str]:
         """Return the table of all kernels, a line each."""

@@ -60,7 +60,7 @@ class LandmarkStability:
         """Agreement of the two draws that agree least."""
         return float(self._pairs().min())
 
-    def report(self) -> str:
+    def summary(self) -> str:
         """Return the reading in words.
 
         Returns
@@ -97,7 +97,7 @@ class LandmarkStability:
         return "\n".join(said)
 
     def __str__(self) -> str:
-        return self.report()
+        return self.summary()
 
     def _pairs(self) -> Float:
         """Return the agreement of every two draws once."""

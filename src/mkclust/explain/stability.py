@@ -56,7 +56,7 @@ class Stability:
         """Mean agreement of a resample with the model."""
         return float(self.agreements.mean())
 
-    def report(self) -> str:
+    def summary(self) -> str:
         """Return the reading in words.
 
         Returns
@@ -85,7 +85,7 @@ class Stability:
         return "\n".join(said)
 
     def __str__(self) -> str:
-        return self.report()
+        return self.summary()
 
 
 class Samples:

@@ -100,7 +100,6 @@ def alternate(
     tol: float,
     max_iter: int,
     order: float = np.inf,
-    iterate: Literal["best", "last"] = "best",
 ) -> Alternation:
     """Answer each side's move in turns where their interests differ.
 
@@ -123,8 +122,6 @@ def alternate(
         Most answers.
     order : float, default=inf
         Which norm of a change is meant.
-    iterate : {"best", "last"}, default="best"
-        What to return; "last" also runs on through repetitions.
 
     Returns
     -------
@@ -142,9 +139,9 @@ def alternate(
         history.append(value)
         step = float(np.linalg.norm(weights - trail[-1], order))
         converged = step < tol
-        if converged or iterate == "last" or len(trail) == 1 or value < best[0]:
+        if converged or len(trail) == 1 or value < best[0]:
             best = (value, weights, relaxation)
-        if iterate == "best" and not converged:
+        if not converged:
             cycle = _cycle(trail, weights, REPEATED)
         trail.append(weights)
     if not converged and not cycle:

@@ -43,6 +43,7 @@ class AverageKKM(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     {seeds}
 
     Attributes
@@ -57,6 +58,7 @@ class AverageKKM(InductiveClusterer):
     history_ : ndarray of shape (1,)
         The objective.
     {notes}
+    {approximation_error}
 
     Examples
     --------

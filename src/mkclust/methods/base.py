@@ -78,6 +78,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     SLOWNESS: ClassVar[int] = 1
     # The name of the method by whose formulas it takes memory, in `mkclust.linalg.memory_terms`.
     FOOTPRINT: ClassVar[str] = "simplemkkm"
+    # Features that stand for the kernels: a parameter of the methods that can do with these.
+    approximation: Any = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -92,7 +94,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
-        approximation: Any = None,
         n_init: int = 10,
         random_state: Any = None,
     ):
@@ -102,7 +103,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.normalize = normalize
         self.psd = psd
         self.validate = validate
-        self.approximation = approximation
         self.n_init = n_init
         self.random_state = random_state
 
@@ -245,12 +245,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Say why the solver stopped before its rule was met, and what to do about it."""
         if solution.cycle:
             cap = getattr(self, "max_iter", solution.n_iter)
-            returned = "last" if getattr(self, "iterate", "best") == "last" else "best"
             how = "all but repeat themselves" if solution.n_iter >= cap else "repeat themselves"
             return (
                 f"after {solution.n_iter} iterations the weights {how} in a cycle of "
-                f"{solution.cycle}; a higher max_iter tells whether they settle. The {returned} of "
-                "them is returned"
+                f"{solution.cycle}; a higher max_iter tells whether they settle. The best of them "
+                "is returned"
             )
         return f"{solution.n_iter} iterations were not enough: raise max_iter or tol"
 

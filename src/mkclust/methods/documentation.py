@@ -23,12 +23,13 @@ psd : {"error", "clip", "shift"}, default="error"
     directions that a kernel lost are left out; a shift is added to those with themselves only.
 validate : bool, default=True
     Look for asymmetry, distances and negative eigenvalues in precomputed kernels (a check with
-    the diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.
+    the diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
+    "approximation": """\
 approximation : transformer or None, default=None
     A feature map in scikit-learn's manner, such as ``mkclust.kernels.Nystroem(200)``, cloned for
     each view: the kernels are those of its features, and nothing as large as the samples squared
     is ever made. Views are then read some rows at a time, from memory maps, HDF5 and parquet files
-    or dask arrays. Not for LMKKM, ONKC and LKAM, which need the entries of the kernels.""",
+    or dask arrays.""",
     "seeds": """\
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
@@ -55,11 +56,6 @@ alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
     methods without ``coefficients_`` or ``predict``, nor with an approximation.
-approximation_error_ : ndarray of shape (n_kernels,)
-    With an approximation: the share of each kernel's trace, before any centering, that its
-    features miss, on some of the samples; NaN where the feature map does not tell. Random waves
-    miss nothing on average however few they are; ``mkclust.landmark_stability`` tells more.
-    Certificates and objectives are those of the approximated problem.
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 sample_ids_ : ndarray of shape (n_samples,)
@@ -68,6 +64,12 @@ n_features_in_ : int
     Columns of the table, or of all views together, or the number of samples for kernels.
 kernel_seconds_, check_seconds_, solve_seconds_ : float
     Time spent on making the kernels, on checking them, and on solving.""",
+    "approximation_error": """\
+approximation_error_ : ndarray of shape (n_kernels,)
+    With an approximation: the share of each kernel's trace, before any centering, that its
+    features miss, on some of the samples; NaN where the feature map does not tell. Random waves
+    miss nothing on average however few they are; ``mkclust.landmark_stability`` tells more.
+    Certificates and objectives are those of the approximated problem.""",
 }
 
 

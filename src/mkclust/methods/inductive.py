@@ -1,7 +1,7 @@
 """Methods that can tell the cluster of samples they have not seen."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -42,6 +42,31 @@ class InductiveClusterer(
 
     The solution says which: by ``projections``, or by ``coefficients`` and ``relaxation``.
     """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernels: Any = "auto",
+        center: bool = True,
+        normalize: bool = True,
+        psd: Literal["error", "clip", "shift"] = "error",
+        validate: bool = True,
+        approximation: Any = None,
+        n_init: int = 10,
+        random_state: Any = None,
+    ):
+        super().__init__(
+            n_clusters,
+            kernels=kernels,
+            center=center,
+            normalize=normalize,
+            psd=psd,
+            validate=validate,
+            n_init=n_init,
+            random_state=random_state,
+        )
+        self.approximation = approximation
 
     def predict(self, X: Any, self_similarity: Array | None = None) -> Array:
         """Give new samples the cluster whose center is nearest.

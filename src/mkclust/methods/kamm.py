@@ -1,17 +1,17 @@
 """KAMM-R and KAMM-A: SimpleMKKM's two ablations, one for its min-max, one for its optimization."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.simplex import best_response, longest_step, reduced_direction
-from mkclust.methods.alternate import alternate
+from mkclust.methods.alternate import Alternation, alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.simple_mkkm import SimpleMKKM
 from mkclust.methods.solution import Solution
-from mkclust.parameters import Allowed, Choice
 from mkclust.stack import KernelStack
 from mkclust.types import Float
 
@@ -97,6 +97,7 @@ class KAMMR(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     tol : float, default=1e-4
         Kernels whose slopes differ by less than this share count as alike: the ascent rests.
     max_iter : int, default=200
@@ -115,6 +116,7 @@ class KAMMR(InductiveClusterer):
     history_ : ndarray of shape (n_iter_ + 1,), or (1,) where no step leads up
         The objective before the first and after every step, rising.
     {notes}
+    {approximation_error}
 
     References
     ----------
@@ -176,7 +178,6 @@ def solve_kamm_a(
     stack: KernelStack,
     n_clusters: int,
     *,
-    iterate: Literal["best", "last"] = "best",
     tol: float = 1e-4,
     max_iter: int = 50,
 ) -> Solution:
@@ -197,8 +198,6 @@ def solve_kamm_a(
         The kernels.
     n_clusters : int
         Number of clusters, k.
-    iterate : {"best", "last"}, default="best"
-        "last" returns where the cap stops the alternation: for reproduction only.
     tol : float, default=1e-4
         Largest change of a weight at which to stop.
     max_iter : int, default=50
@@ -215,18 +214,29 @@ def solve_kamm_a(
     .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
        Kernel K-means. ICML 2020. Ablation.
     """
+    return alternate_with_best_weights(stack, n_clusters, alternate, tol=tol, max_iter=max_iter)
+
+
+def alternate_with_best_weights(
+    stack: KernelStack,
+    n_clusters: int,
+    take_turns: Callable[..., Alternation],
+    *,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """Answer a partition by the weights that are best for it."""
     mixture = Mixture(stack, n_clusters)
 
     def respond(relaxation: Relaxation) -> tuple[Float, float]:
         return best_response(mixture.alignments(relaxation))[0], relaxation.value
 
-    found = alternate(
+    found = take_turns(
         mixture.uniform,
         lambda gamma: mixture.relax(gamma**2),
         respond,
         tol=tol,
         max_iter=max_iter,
-        iterate=iterate,
     )
     return mixture.solution(
         found.relaxation,
@@ -253,8 +263,7 @@ class KAMMA(InductiveClusterer):
     Parameters
     ----------
     {inputs}
-    iterate : {"best", "last"}, default="best"
-        "last" returns where the cap stops the alternation, for reproduction only.
+    {approximation}
     tol : float, default=1e-4
         Largest change of a weight at which to stop.
     max_iter : int, default=50
@@ -274,6 +283,7 @@ class KAMMA(InductiveClusterer):
         The objective of the uniform weights and of each iterate, neither falling nor rising, closed
         by that of the returned one where it is not the last.
     {notes}
+    {approximation_error}
 
     References
     ----------
@@ -295,7 +305,6 @@ class KAMMA(InductiveClusterer):
         "an ablation of SimpleMKKM that alternates between the partition and the weights"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
-    ALLOWED: ClassVar[dict[str, Allowed]] = {"iterate": Choice(("best", "last"))}
     FOOTPRINT: ClassVar[str] = "kamm-a"
 
     def __init__(
@@ -308,7 +317,6 @@ class KAMMA(InductiveClusterer):
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
         approximation: Any = None,
-        iterate: Literal["best", "last"] = "best",
         tol: float = 1e-4,
         max_iter: int = 50,
         n_init: int = 10,
@@ -325,12 +333,9 @@ class KAMMA(InductiveClusterer):
             n_init=n_init,
             random_state=random_state,
         )
-        self.iterate = iterate
         self.tol = tol
         self.max_iter = max_iter
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve by alternation."""
-        return solve_kamm_a(
-            stack, self.n_clusters, iterate=self.iterate, tol=self.tol, max_iter=self.max_iter
-        )
+        return solve_kamm_a(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

@@ -11,7 +11,7 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE, Mixture
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
-from mkclust.parameters import Allowed, Choice, Number
+from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 
@@ -36,8 +36,6 @@ def solve_lf_mvc(
     n_clusters: int,
     *,
     reg: float = 2.0,
-    init: Literal["procrustes", "signs"] = "procrustes",
-    accumulate: bool = False,
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Solution:
@@ -50,7 +48,9 @@ def solve_lf_mvc(
     :math:`H_p` are the k leading eigenvectors of the single kernels and :math:`H_0` those of their
     average. F, the rotations :math:`W_p` and the weights b are each the exact maximizer for the
     others fixed, so the objective rises, to a stationary point. It is at most
-    :math:`k (\sqrt m + \lambda)`. After the m + 1 eigenproblems no kernel is read any more.
+    :math:`k (\sqrt m + \lambda)`. The rotations start by turning every partition towards
+    :math:`H_0`, so that nothing hangs on the basis in which eigenvectors come. After the m + 1
+    eigenproblems no kernel is read any more.
 
     Parameters
     ----------
@@ -60,14 +60,6 @@ def solve_lf_mvc(
         Number of clusters, k.
     reg : float, default=2.0
         The paper's :math:`\lambda`: how much the average kernel's partition counts.
-    init : {"procrustes", "signs"}, default="procrustes"
-        Where the rotations start. "procrustes" turns every partition towards that of the average
-        kernel, so that nothing hangs on the basis in which eigenvectors come. "signs", for
-        reproduction only, does not turn them, but makes the entry of largest magnitude of every
-        eigenvector positive.
-    accumulate : bool, default=False
-        For reproduction only: add the sum of the turned partitions to that of all iterations
-        before, as the authors' released code does. The objective may then fall.
     tol : float, default=1e-6
         Relative change of the objective at which to stop, from the third iteration on.
     max_iter : int, default=100
@@ -90,17 +82,7 @@ def solve_lf_mvc(
         relax(stack.kernel(p), n_clusters, tol=EIGEN_TOLERANCE) for p in range(stack.n_kernels)
     ]
     H_0, *H = (_determined(found, stack) for found in [average, *single])
-    if init == "signs":
-        H_0, *H = map(_signed, [H_0, *H])
-    fusion = fuse(
-        H,
-        H_0,
-        reg=float(reg),
-        align=init == "procrustes",
-        accumulate=accumulate,
-        tol=tol,
-        max_iter=max_iter,
-    )
+    fusion = fuse(H, H_0, reg=float(reg), tol=tol, max_iter=max_iter)
 
     # H = K H Lambda^-1 for every kernel, and for the average of all.
     def coefficients(eigenvectors: Array, eigenvalues: Float, turn: Float) -> Array:
@@ -133,7 +115,6 @@ def fuse(
     *,
     reg: float,
     align: bool = True,
-    accumulate: bool = False,
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Fusion:
@@ -150,8 +131,6 @@ def fuse(
     align : bool, default=True
         Turn every partition towards ``H_0`` at the start: turning the columns of any partition
         then turns the consensus at most. Otherwise the rotations start at the identity.
-    accumulate : bool, default=False
-        Never reset the sum of the turned partitions.
     tol : float, default=1e-6
         Relative change of the objective at which to stop, from the third iteration on.
     max_iter : int, default=100
@@ -175,11 +154,11 @@ def fuse(
     W = np.stack([np.eye(k)] * m)
     if align:
         W = np.stack(list(map(polar_factor, overlaps(H_0), ties)))
-    b, A = np.full(m, 1 / m), np.zeros((m, k, k))
+    b = np.full(m, 1 / m)
     history: list[float] = []
     converged = False
     while True:
-        A = b[:, None, None] * W + (A if accumulate else 0)
+        A = b[:, None, None] * W
         X = beside @ to_device(A.reshape(m * k, k), beside) + reg * H_0
         F = polar_factor(X)
         M, kept = overlaps(F), reg * float(xp.sum(F * H_0))
@@ -212,13 +191,6 @@ def _determined(found: Relaxation, stack: KernelStack) -> Array:
     return found.vectors[:, :k] * to_device(kept, found.vectors, "float64")
 
 
-def _signed(H: Array) -> Array:
-    """Return H with the entry of largest magnitude in each column positive."""
-    xp = namespace(H)
-    largest = xp.take_along_axis(H, xp.argmax(xp.abs(H), axis=0)[None, :], axis=0)
-    return xp.where(largest < 0, -H, H)
-
-
 class LFMVC(InductiveClusterer):
     r"""Multi-view clustering via late fusion alignment maximization [1]_.
 
@@ -230,24 +202,18 @@ class LFMVC(InductiveClusterer):
     these partitions, each turned by a rotation :math:`W_p`, not the kernels. The consensus F also
     stays near the partition :math:`H_0` of the average kernel. After the eigenproblems of the
     kernels and of their average, one each, an iteration takes time linear in the samples. The
-    problem is not convex; the result is a stationary point.
+    problem is not convex; the result is a stationary point. The rotations start by turning every
+    partition towards that of the average kernel, so that the result does not hang on the signs of
+    eigenvectors, which differ from machine to machine.
 
     Parameters
     ----------
     {inputs}
+    {approximation}
     reg : float, default=2.0
         The paper's :math:`\lambda`, at least zero: how much the average kernel's partition counts.
         Its authors search powers of two from 2^-15 to 2^15 (``GRID``). Small values may need
         more iterations.
-    init : {"procrustes", "signs"}, default="procrustes"
-        Where the rotations start. "procrustes" turns every partition towards that of the average
-        kernel, so that the result does not hang on the signs of eigenvectors, which differ from
-        machine to machine. "signs", for reproduction only, does not turn them, but makes the entry
-        of largest magnitude of every eigenvector positive.
-    accumulate : bool, default=False
-        For reproduction only: add the sum of the turned partitions to that of all iterations
-        before, as the authors' released code does. The objective may then fall, and convergence
-        is slow.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=100
@@ -266,6 +232,7 @@ class LFMVC(InductiveClusterer):
         The objective after each update of the weights, rising; the last is that of the final
         partition, rotations and weights.
     {notes}
+    {approximation_error}
 
     References
     ----------
@@ -292,11 +259,7 @@ class LFMVC(InductiveClusterer):
     )
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 16)]}
     SIMILARITIES: ClassVar[str] = COSINES
-    ALLOWED: ClassVar[dict[str, Allowed]] = {
-        "reg": Number(0),
-        "init": Choice(("procrustes", "signs")),
-        "accumulate": Choice((False, True)),
-    }
+    ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
     FOOTPRINT: ClassVar[str] = "lf-mvc"
 
     def __init__(
@@ -310,8 +273,6 @@ class LFMVC(InductiveClusterer):
         validate: bool = True,
         approximation: Any = None,
         reg: float = 2.0,
-        init: Literal["procrustes", "signs"] = "procrustes",
-        accumulate: bool = False,
         tol: float = 1e-6,
         max_iter: int = 100,
         n_init: int = 10,
@@ -329,8 +290,6 @@ class LFMVC(InductiveClusterer):
             random_state=random_state,
         )
         self.reg = reg
-        self.init = init
-        self.accumulate = accumulate
         self.tol = tol
         self.max_iter = max_iter
 
@@ -340,8 +299,6 @@ class LFMVC(InductiveClusterer):
             stack,
             self.n_clusters,
             reg=self.reg,
-            init=self.init,
-            accumulate=self.accumulate,
             tol=self.tol,
             max_iter=self.max_iter,
         )

@@ -19,7 +19,7 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
 from mkclust.methods.training import mixed_entries, training_stack
-from mkclust.parameters import Allowed, Choice, Number
+from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Array, Float
 
@@ -34,7 +34,6 @@ def solve_lkam(
     *,
     reg: float = 1.0,
     neighbors: float = 0.5,
-    weight_power: int = 2,
     tol: float = 1e-6,
     max_iter: int = 10,
 ) -> Solution:
@@ -61,9 +60,6 @@ def solve_lkam(
         The paper's lambda.
     neighbors : float, default=0.5
         The paper's tau: the size of a neighborhood, as a share of the samples.
-    weight_power : {2, 1}, default=2
-        H belongs to the mix by ``gamma^weight_power``; 1 is an older copy of the released code, for
-        reproduction only.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=10
@@ -79,17 +75,16 @@ def solve_lkam(
     .. [1] M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local
        Kernel Alignment Maximization. IJCAI 2016.
     """
+    local, correlations = localize(stack, neighbors)
+    return descend_regularized(local, n_clusters, reg * correlations, tol=tol, max_iter=max_iter)
+
+
+def localize(stack: KernelStack, neighbors: float) -> tuple[KernelStack, Float]:
+    """Return the kernels that count similarities of neighbors only, and their correlations M."""
     shared = shared_neighborhoods(stack, neighbors)
-    local, correlations = _localize(stack.entries(), shared)
-    del shared  # room for the mixes to come
-    return descend_regularized(
-        as_stack(local, center=False, normalize=False, validate=False, names=stack.names),
-        n_clusters,
-        reg * correlations,
-        weight_power=weight_power,
-        tol=tol,
-        max_iter=max_iter,
-    )
+    entries, correlations = _localize_entries(stack.entries(), shared)
+    local = as_stack(entries, center=False, normalize=False, validate=False, names=stack.names)
+    return local, correlations
 
 
 def shared_neighborhoods(stack: KernelStack, neighbors: float) -> Array:
@@ -127,7 +122,7 @@ def _height(like: Array, width: int) -> int:
     return max(1, BLOCK_ENTRIES_ON_DEVICE // width) if is_foreign(like) else BLOCK_ROWS
 
 
-def _localize(entries: Array, shared: Array) -> tuple[Array, Float]:
+def _localize_entries(entries: Array, shared: Array) -> tuple[Array, Float]:
     """Weigh the entries by shared neighborhoods, in place; return them and their correlations."""
     (m, n, _), xp = entries.shape, namespace(entries)
     total = zeros((m, m), entries)
@@ -155,9 +150,6 @@ class LKAM(MultipleKernelClusterer):
     neighbors : float, default=0.5
         The paper's tau, above 0 and at most 1: the size of a neighborhood, as a share of the
         samples. The authors search 0.05, 0.15, ..., 0.95.
-    weight_power : {2, 1}, default=2
-        2 mixes kernels by squared weights; 1 linearly, as an older copy of the released code does,
-        for reproduction only.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=10
@@ -208,7 +200,6 @@ class LKAM(MultipleKernelClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {
         "reg": Number(0),
         "neighbors": Number(0, 1, open_low=True),
-        "weight_power": Choice((1, 2)),
     }
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
     FOOTPRINT: ClassVar[str] = "lkam"
@@ -222,10 +213,8 @@ class LKAM(MultipleKernelClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
-        approximation: Any = None,
         reg: float = 1.0,
         neighbors: float = 0.5,
-        weight_power: int = 2,
         tol: float = 1e-6,
         max_iter: int = 10,
         n_init: int = 10,
@@ -238,13 +227,11 @@ class LKAM(MultipleKernelClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
-            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )
         self.reg = reg
         self.neighbors = neighbors
-        self.weight_power = weight_power
         self.tol = tol
         self.max_iter = max_iter
 
@@ -255,7 +242,6 @@ class LKAM(MultipleKernelClusterer):
             self.n_clusters,
             reg=self.reg,
             neighbors=self.neighbors,
-            weight_power=self.weight_power,
             tol=self.tol,
             max_iter=self.max_iter,
         )

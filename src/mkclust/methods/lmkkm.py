@@ -376,7 +376,6 @@ class LMKKM(MultipleKernelClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
-        approximation: Any = None,
         tol: float = 0.0,
         max_iter: int = 10,
         n_init: int = 10,
@@ -389,7 +388,6 @@ class LMKKM(MultipleKernelClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
-            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )

@@ -78,6 +78,7 @@ class MKKM(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     tol : float, default=1e-4
         Relative change of the objective at which to stop.
     max_iter : int, default=50
@@ -97,6 +98,7 @@ class MKKM(InductiveClusterer):
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective after each update of the weights, falling; the last is that of the final pair.
     {notes}
+    {approximation_error}
 
     References
     ----------

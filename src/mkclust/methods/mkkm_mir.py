@@ -1,5 +1,6 @@
 """MKKM-MiR: multiple kernel k-means that avoids mixing kernels that say the same."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from mkclust.methods.alternate import descend
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
-from mkclust.parameters import Allowed, Choice, Number
+from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack
 from mkclust.types import Float
 
@@ -22,7 +23,6 @@ def solve_mkkm_mir(
     n_clusters: int,
     *,
     reg: float = 0.5,
-    weight_power: int = 2,
     tol: float = 1e-6,
     max_iter: int = 100,
 ) -> Solution:
@@ -40,10 +40,6 @@ def solve_mkkm_mir(
         Number of clusters, k.
     reg : float, default=0.5
         The paper's lambda.
-    weight_power : {2, 1}, default=2
-        H belongs to ``sum_p gamma_p^weight_power K_p``. With 2 each step is the exact minimizer
-        for the other variable fixed, and the objective falls. 1 is what the released code does,
-        whose objective may rise: for reproduction only.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=100
@@ -59,14 +55,7 @@ def solve_mkkm_mir(
     .. [1] X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with
        Matrix-Induced Regularization. AAAI 2016.
     """
-    return descend_regularized(
-        stack,
-        n_clusters,
-        reg * stack.gram(),
-        weight_power=weight_power,
-        tol=tol,
-        max_iter=max_iter,
-    )
+    return descend_regularized(stack, n_clusters, reg * stack.gram(), tol=tol, max_iter=max_iter)
 
 
 def descend_regularized(
@@ -74,11 +63,15 @@ def descend_regularized(
     n_clusters: int,
     overlap: Float,
     *,
-    weight_power: int,
     tol: float,
     max_iter: int,
+    mix: Callable[[Float], Float] = np.square,
 ) -> Solution:
-    """Minimize ``sum_p gamma_p^2 a_p(H) + gamma^T overlap gamma / 2`` by turns."""
+    """Minimize ``sum_p gamma_p^2 a_p(H) + gamma^T overlap gamma / 2`` by turns.
+
+    H belongs to the kernels mixed by ``mix(gamma)``. With squares each step is the exact minimizer
+    for the other variable fixed, and the objective falls.
+    """
     mixture = Mixture(stack, n_clusters)
 
     def hessian(unexplained: Float) -> Float:
@@ -86,7 +79,7 @@ def descend_regularized(
 
     found = descend(
         mixture.uniform,
-        lambda gamma: mixture.relax(gamma**weight_power),
+        lambda gamma: mixture.relax(mix(gamma)),
         mixture.unexplained,
         lambda a: drop_small(minimize_quadratic(hessian(a)), SMALLEST_WEIGHT),
         lambda gamma, a: float(gamma @ hessian(a) @ gamma) / 2,
@@ -96,7 +89,7 @@ def descend_regularized(
     return mixture.solution(
         found.relaxation,
         found.weights,
-        found.weights**weight_power,
+        mix(found.weights),
         found.history,
         found.converged,
         found.n_iter,
@@ -116,10 +109,9 @@ class MKKMMiR(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     reg : float, default=0.5
         The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10 (``GRID``).
-    weight_power : {2, 1}, default=2
-        2 is the paper's mixed kernel; 1 that of the released code, for reproduction only.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=100
@@ -138,6 +130,7 @@ class MKKMMiR(InductiveClusterer):
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective of each weights with their partition, falling.
     {notes}
+    {approximation_error}
 
     References
     ----------
@@ -163,7 +156,7 @@ class MKKMMiR(InductiveClusterer):
         "Matrix-Induced Regularization. AAAI, 2016.",
     )
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 11)]}
-    ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0), "weight_power": Choice((1, 2))}
+    ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
     FOOTPRINT: ClassVar[str] = "mkkm-mir"
 
     def __init__(
@@ -177,7 +170,6 @@ class MKKMMiR(InductiveClusterer):
         validate: bool = True,
         approximation: Any = None,
         reg: float = 0.5,
-        weight_power: int = 2,
         tol: float = 1e-6,
         max_iter: int = 100,
         n_init: int = 10,
@@ -195,7 +187,6 @@ class MKKMMiR(InductiveClusterer):
             random_state=random_state,
         )
         self.reg = reg
-        self.weight_power = weight_power
         self.tol = tol
         self.max_iter = max_iter
 
@@ -205,7 +196,6 @@ class MKKMMiR(InductiveClusterer):
             stack,
             self.n_clusters,
             reg=self.reg,
-            weight_power=self.weight_power,
             tol=self.tol,
             max_iter=self.max_iter,
         )

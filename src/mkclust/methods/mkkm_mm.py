@@ -1,5 +1,6 @@
 """MKKM-MM: the partition that is best for the kernels it explains worst."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
-from mkclust.methods.alternate import alternate
+from mkclust.methods.alternate import Alternation, alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
@@ -21,7 +22,6 @@ def solve_mkkm_mm(
     stack: KernelStack,
     n_clusters: int,
     *,
-    iterate: Literal["best", "last"] = "best",
     tol: float = 1e-4,
     max_iter: int = 10,
 ) -> Solution:
@@ -41,9 +41,6 @@ def solve_mkkm_mm(
         The kernels.
     n_clusters : int
         Number of clusters, k.
-    iterate : {"best", "last"}, default="best"
-        "last" returns where the cap stops the alternation, as the released code does: for
-        reproduction only.
     tol : float, default=1e-4
         Change of the weights (l2 norm) at which to stop.
     max_iter : int, default=10
@@ -60,20 +57,31 @@ def solve_mkkm_mm(
     .. [1] S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max
        Optimization. arXiv:1803.02458, 2018.
     """
+    return alternate_with_worst_weights(stack, n_clusters, alternate, tol=tol, max_iter=max_iter)
+
+
+def alternate_with_worst_weights(
+    stack: KernelStack,
+    n_clusters: int,
+    take_turns: Callable[..., Alternation],
+    *,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """Answer a partition by the weights that are worst for it."""
     mixture = Mixture(stack, n_clusters)
 
     def respond(relaxation: Relaxation) -> tuple[Float, float]:
         unexplained = mixture.unexplained(relaxation)
         return _worst_weights(unexplained), float(np.linalg.norm(unexplained))
 
-    found = alternate(
+    found = take_turns(
         _unit(mixture.uniform),
         mixture.relax,
         respond,
         tol=tol,
         max_iter=max_iter - 1,
         order=2,
-        iterate=iterate,
     )
     return mixture.solution(
         found.relaxation,
@@ -173,10 +181,9 @@ class MKKMMM(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     solver : {"alternate", "saddle"}, default="alternate"
         The authors' alternation, or the weights of the saddle point.
-    iterate : {"best", "last"}, default="best"
-        "last" returns where the cap stops the alternation, for reproduction only.
     tol : float, default=1e-4
         Change of the weights (l2 norm) at which the alternation stops. The saddle point stops at
         a certified relative gap of ``tol**2``: the value moves by the square of a small error in
@@ -205,6 +212,7 @@ class MKKMMM(InductiveClusterer):
         Only for the saddle point: how it is known that no eigenvector was missed, as SimpleMKKM
         tells it.
     {notes}
+    {approximation_error}
 
     References
     ----------
@@ -230,10 +238,7 @@ class MKKMMM(InductiveClusterer):
         "Optimization. arXiv:1803.02458, 2018.",
     )
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
-    ALLOWED: ClassVar[dict[str, Allowed]] = {
-        "solver": Choice(("alternate", "saddle")),
-        "iterate": Choice(("best", "last")),
-    }
+    ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
     FOOTPRINT: ClassVar[str] = "mkkm-mm"
 
     def __init__(
@@ -247,7 +252,6 @@ class MKKMMM(InductiveClusterer):
         validate: bool = True,
         approximation: Any = None,
         solver: Literal["alternate", "saddle"] = "alternate",
-        iterate: Literal["best", "last"] = "best",
         tol: float = 1e-4,
         max_iter: int = 10,
         n_init: int = 10,
@@ -265,7 +269,6 @@ class MKKMMM(InductiveClusterer):
             random_state=random_state,
         )
         self.solver = solver
-        self.iterate = iterate
         self.tol = tol
         self.max_iter = max_iter
 
@@ -275,9 +278,7 @@ class MKKMMM(InductiveClusterer):
             return solve_mkkm_mm_saddle(
                 stack, self.n_clusters, tol=self.tol**2, max_iter=10 * self.max_iter
             )
-        return solve_mkkm_mm(
-            stack, self.n_clusters, iterate=self.iterate, tol=self.tol, max_iter=self.max_iter
-        )
+        return solve_mkkm_mm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

@@ -287,7 +287,6 @@ class ONKC(MultipleKernelClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
-        approximation: Any = None,
         reg: float = 1.0,
         proximity: float = 1.0,
         tol: float = 1e-3,
@@ -302,7 +301,6 @@ class ONKC(MultipleKernelClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
-            approximation=approximation,
             n_init=n_init,
             random_state=random_state,
         )

@@ -1,6 +1,5 @@
-"""Reduced gradient descent on the weights: the paper's Algorithm 1, and the routine released."""
+"""Reduced gradient descent on the weights: the paper's Algorithm 1."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,9 +14,10 @@ from mkclust.methods.solution import Solution
 from mkclust.types import Float
 
 GOLDEN = (1 + np.sqrt(5)) / 2
-# The largest change of a weight at which the paper stops, and at which the released routine does.
+# The share of its first width at which the bracket of a golden section is narrow enough.
+NARROW = 1e-3
+# The largest change of a weight at which the paper stops.
 PAPER_STEP = 1e-4
-RELEASED_STEP = 1e-5
 
 
 def solve_reduced_gradient(
@@ -29,9 +29,6 @@ def solve_reduced_gradient(
     stopping: Literal["gap", "step"] = "gap",
     prove: bool | Literal["auto"] = "auto",
     line_search: Literal["armijo", "golden"] = "armijo",
-    released: bool = False,
-    eta: float = 1e-3,
-    eigensolver: Callable[[Any, int], Relaxation] | None = None,
 ) -> Solution:
     r"""Minimize J over the simplex by reduced gradient descent (Algorithm 1).
 
@@ -55,15 +52,6 @@ def solve_reduced_gradient(
         where a random search cannot tell; False only searches.
     line_search : {"armijo", "golden"}, default="armijo"
         Backtracking until Armijo's rule holds, as the paper says, or a golden section search.
-    released : bool, default=False
-        Reproduce the authors' released routine to the last step, the H of the last bracket end
-        included, which it returns and takes its next gradient from. It stops at steps below 1e-5
-        and has no iteration cap but ``max_iter``. For reproduction only.
-    eta : float, default=1e-3
-        Relative width at which the golden section stops.
-    eigensolver : callable, default=None
-        ``eigensolver(operator, n_clusters) -> Relaxation``; by default eigenvectors are iterated
-        from those of the previous evaluation.
 
     Returns
     -------
@@ -74,12 +62,10 @@ def solve_reduced_gradient(
     .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
        Kernel K-means. ICML 2020. Theorem 1, Eqs. 6-9, Algorithm 1.
     """
-    evaluate = _Evaluator(stack, n_clusters, eigensolver=eigensolver)
-    start = evaluate.uniform
-    if released:
-        return _descend_as_released(evaluate, start, eta, max_iter)
+    evaluate = Evaluator(stack, n_clusters)
     search = {"armijo": _armijo, "golden": _golden}[line_search]
-    gamma, partition = start, evaluate(start)
+    gamma = evaluate.uniform
+    partition = evaluate(gamma)
     baseline, surfaces = partition, CuttingSurfaces(stack.n_kernels, 2 * stack.precision)
     history, bounds, step, converged = [partition.value], [], None, False
     while True:
@@ -92,7 +78,7 @@ def solve_reduced_gradient(
             break
         gradient = 2 * gamma * alignments  # Theorem 1
         direction = reduced_direction(gamma, gradient)
-        step, reached = search(evaluate, gamma, direction, partition, gradient, step, eta)
+        step, reached = search(evaluate, gamma, direction, partition, gradient, step)
         if step == 0:
             # Stationary: one kernel, or a kink from which no single gradient leads down.
             converged = stopping == "step"
@@ -115,10 +101,11 @@ def solve_reduced_gradient(
     )
 
 
-class _Evaluator(Mixture):
+class Evaluator(Mixture):
     """J and its maximizer as a function of the weights."""
 
     def __call__(self, gamma: Float) -> Relaxation:
+        """Return the leading eigenvectors of the kernels mixed by squared weights."""
         return self.relax(gamma**2)
 
     def descended(
@@ -146,13 +133,12 @@ class _Evaluator(Mixture):
 
 
 def _armijo(
-    evaluate: _Evaluator,
+    evaluate: Evaluator,
     gamma: Float,
     direction: Float,
     partition: Relaxation,
     gradient: Float,
     last_step: float | None,
-    eta: float,
 ) -> tuple[float, Relaxation]:
     """Backtrack until the decrease is a fair share of what the slope promises."""
     slope = float(direction @ gradient)
@@ -172,19 +158,18 @@ def _armijo(
 
 
 def _golden(
-    evaluate: _Evaluator,
+    evaluate: Evaluator,
     gamma: Float,
     direction: Float,
     partition: Relaxation,
     gradient: Float,
     last_step: float | None,
-    eta: float,
 ) -> tuple[float, Relaxation]:
     """Narrow a bracket by the golden section; one new evaluation a round."""
     if direction @ gradient >= 0:
         return 0.0, partition
     low, high = 0.0, longest_step(gamma, direction)
-    width = eta * high
+    width = NARROW * high
     left, right = high - high / GOLDEN, high / GOLDEN
     at_left, at_right = evaluate(gamma + left * direction), evaluate(gamma + right * direction)
     best = min([(0.0, partition), (left, at_left), (right, at_right)], key=lambda p: p[1].value)
@@ -202,74 +187,3 @@ def _golden(
             tried = (right, at_right)
         best = min(best, tried, key=lambda p: p[1].value)
     return best
-
-
-def _descend_as_released(evaluate: _Evaluator, gamma: Float, eta: float, max_iter: int) -> Solution:
-    """Follow the released routine step by step, its quirks included."""
-    partition = baseline = evaluate(gamma)
-    surfaces = CuttingSurfaces(len(gamma))
-    history, bounds, converged = [partition.value], [], False
-    while not converged and len(history) <= max_iter:
-        alignments = evaluate.alignments(partition)
-        surfaces.add(alignments)
-        bounds.append(surfaces.lower_bound)
-        gradient = 2 * gamma * alignments
-        direction = reduced_direction(gamma, gradient / np.linalg.norm(gradient))
-        reached, cost, partition = _released_step(
-            evaluate, gamma, direction, history[-1], partition, eta
-        )
-        converged = bool(np.max(np.abs(reached - gamma)) < RELEASED_STEP)
-        gamma = reached
-        history.append(cost)
-    surfaces.add(evaluate.alignments(partition))
-    bounds.append(surfaces.lower_bound)
-    return evaluate.descended(gamma, partition, baseline, history, bounds, converged)
-
-
-def _released_step(
-    evaluate: _Evaluator,
-    gamma: Float,
-    direction: Float,
-    start_cost: float,
-    partition: Relaxation,
-    eta: float,
-) -> tuple[Float, float, Relaxation]:
-    """Take one outer step: expand while that pays, then narrow by the golden section."""
-    pivot, tiny = int(np.argmax(gamma)), 1e-16
-    point, best = gamma, start_cost
-    width = longest_step(point, direction)
-    low, high = 0.0, min(width, 0.1)
-    at_high = evaluate(point + high * direction)
-    while at_high.value < best:
-        best, partition = at_high.value, at_high
-        point = point + high * direction
-        point = np.where(point < tiny, 0.0, point)
-        point = point / point.sum()
-        direction = np.where((point <= tiny) & (direction < 0), 0.0, direction)
-        direction[pivot] = 0
-        direction[pivot] = -direction.sum()
-        width = high = longest_step(point, direction)
-        if high == 0:
-            break
-        at_high = evaluate(point + high * direction)
-    steps, costs = [low, high], [best, at_high.value]
-    while high - low > eta * abs(width) and high > np.finfo(np.float64).eps:
-        right = low + (high - low) / GOLDEN
-        left = low + (right - low) / GOLDEN
-        at_left, at_right = evaluate(point + left * direction), evaluate(point + right * direction)
-        steps = [low, left, right, high]
-        costs = [costs[0], at_left.value, at_right.value, costs[-1]]
-        chosen = int(np.argmin(costs))
-        best, step = costs[chosen], steps[chosen]
-        # The partition kept is that of the interior point which becomes an end of the bracket,
-        # not that of the best point: the released code's own habit.
-        partition = at_left if chosen in (0, 2) else at_right
-        if chosen <= 1:
-            high = left if chosen == 0 else right
-            costs = [costs[0], partition.value]
-        else:
-            low = left if chosen == 2 else right
-            costs = [partition.value, costs[-1]]
-    if len(steps) == 2:
-        step = 0.0
-    return (point + step * direction if best < start_cost else point), best, partition

@@ -187,6 +187,7 @@ class SimpleMKKM(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {approximation}
     solver : {"subspace", "reduced-gradient"}, default="subspace"
         The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer,
         but where eigenvalues k and k + 1 tie there, the reduced gradient can stall before it.
@@ -250,6 +251,7 @@ class SimpleMKKM(InductiveClusterer):
     n_passes_ : int
         How often every kernel was read while solving.
     {notes}
+    {approximation_error}
 
     References
     ----------

@@ -232,7 +232,7 @@ def test_planted_clusters_are_counted(k):
     assert found.p_cloud == found.p_shuffled == 1 / 50
     assert found.kind == "clusters"
     assert found.p_continuum < 0.02
-    assert "sparser between them" in found.report()
+    assert "sparser between them" in found.summary()
     assert found.stabilities[k - 2] > 0.9
 
 
@@ -258,7 +258,7 @@ def test_a_gradual_change_that_views_share_is_no_cluster():
     views = [np.outer(t, rng.normal(size=8)) + 0.5 * rng.normal(size=(150, 8)) for _ in range(2)]
     found = suggest_n_clusters(views, FEW, **QUICK)
     assert found.n_clusters == 1
-    assert "gradual" in found.report()
+    assert "gradual" in found.summary()
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_clusters_that_views_do_not_share_are_told_apart_from_none():
     found = suggest_n_clusters([*good, *noise(1)], FEW, **QUICK)
     assert found.n_clusters == 1
     assert found.p_cloud == 1 / 20
-    assert "views do not share them" in found.report()
+    assert "views do not share them" in found.summary()
 
 
 def test_kernels_say_the_same_as_the_views_they_are_of():
@@ -329,13 +329,13 @@ def test_the_unit_of_a_view_does_not_matter():
     np.testing.assert_allclose(one.expected_silhouettes, other.expected_silhouettes, atol=1e-6)
 
 
-def test_an_end_of_the_range_is_pointed_out():
+def test_an_end_of_the_k_values_is_pointed_out():
     found = suggest_n_clusters(blobs(k=6, n=150, strengths=(2, 2))[0], [2, 3, 4], **QUICK)
     assert found.n_clusters == 4
-    assert "largest number that was tried" in found.report()
+    assert "largest number that was tried" in found.summary()
 
 
-def test_the_range_may_be_anything_that_holds_numbers():
+def test_the_k_values_may_be_anything_that_holds_numbers():
     views, _ = blobs(n=60, k=3)
     found = suggest_n_clusters(views, iter([np.int64(5), 3, 3]), **QUICK)
     assert found.k_values.tolist() == [3, 5]
@@ -346,7 +346,7 @@ def test_the_range_may_be_anything_that_holds_numbers():
 def test_more_clusters_than_a_resample_has_samples_have_no_stability():
     found = suggest_n_clusters(blobs(n=30, k=3)[0], [3, 28], **QUICK)
     assert np.isnan(found.stabilities).tolist() == [False, True]
-    assert " -" in found.report()
+    assert " -" in found.summary()
 
 
 def test_of_many_samples_some_are_used():
@@ -354,14 +354,14 @@ def test_of_many_samples_some_are_used():
     found = suggest_n_clusters(views, [2, 3, 4], most_samples=200, **QUICK)
     assert (found.n_samples, found.n_used, found.n_tested) == (600, 200, 200)
     assert found.n_clusters == 3
-    assert "200 of 600 samples" in found.report()
+    assert "200 of 600 samples" in found.summary()
 
 
 def test_the_seed_decides():
     one, same, other = (
         suggest_n_clusters(noise(), [2, 3], random_state=s, **QUICK) for s in (1, 1, 2)
     )
-    assert one.report() == same.report()
+    assert one.summary() == same.summary()
     np.testing.assert_array_equal(one.null_silhouettes, same.null_silhouettes)
     assert not np.array_equal(one.null_silhouettes, other.null_silhouettes)
 
@@ -378,12 +378,12 @@ def test_a_suggestion_can_be_drawn():
 @pytest.mark.parametrize(
     ("candidates", "message"),
     [
-        ([], "range is empty"),
-        ([1, 2], "range holds 1: pass numbers of at least 2"),
-        ([2, 40], "range holds 40, with 40 samples to look at: pass numbers up to 39"),
-        ([2.5], "range holds 2.5, which is no integer"),
-        ([True], "range holds True, which is no integer"),
-        (5, "range=5: pass numbers of clusters"),
+        ([], "k_values is empty"),
+        ([1, 2], "k_values holds 1: pass numbers of at least 2"),
+        ([2, 40], "k_values holds 40, with 40 samples to look at: pass numbers up to 39"),
+        ([2.5], "k_values holds 2.5, which is no integer"),
+        ([True], "k_values holds True, which is no integer"),
+        (5, "k_values=5: pass numbers of clusters"),
     ],
 )
 def test_numbers_that_cannot_be_are_refused(candidates, message):
@@ -399,7 +399,7 @@ def test_numbers_that_cannot_be_are_refused(candidates, message):
         ({"n_resamples": 0}, "n_resamples=0"),
         ({"coefficients": [1, -1]}, "pass one number a kernel"),
         ({"coefficients": [1, 1, 1]}, "3 coefficients for 2 kernels"),
-        ({"most_samples": 30, "range": [30]}, "with 30 samples .* or raise most_samples"),
+        ({"most_samples": 30, "k_values": [30]}, "with 30 samples .* or raise most_samples"),
         ({"most_samples": 5}, "most_samples=5: too few"),
         ({"kernels": "linear"}, "kernels='linear'"),
     ],

@@ -11,13 +11,13 @@ from mkclust.types import Float
 
 # With fewer samples than this no test could tell.
 FEWEST_SAMPLES = 20
-# Without a range: up to this number of clusters, of so many samples each at least.
+# Without k_values: up to this number of clusters, of so many samples each at least.
 MOST_CLUSTERS, FEWEST_IN_CLUSTER = 12, 5
-# An example of a range, for messages.
+# An example, for messages.
 SUCH_AS = "pass numbers of clusters to try, such as [2, 3, 4]"
 
 
-def check_range(given: Any, n_samples: int, n_used: int) -> list[int]:
+def check_k_values(given: Any, n_samples: int, n_used: int) -> list[int]:
     """Return the numbers of clusters to try, rising, or say which cannot be.
 
     Parameters
@@ -39,23 +39,23 @@ def check_range(given: Any, n_samples: int, n_used: int) -> list[int]:
     if given is None:
         return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_IN_CLUSTER) + 1))
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ValueError(f"range={given!r}: {SUCH_AS}")
+        raise ValueError(f"k_values={given!r}: {SUCH_AS}")
     found = list(given)
     if not found:
-        raise ValueError(f"range is empty: {SUCH_AS}")
+        raise ValueError(f"k_values is empty: {SUCH_AS}")
     for k in found:
         if not isinstance(k, Integral) or isinstance(k, bool):
-            raise ValueError(f"range holds {k!r}, which is no integer: {SUCH_AS}")
+            raise ValueError(f"k_values holds {k!r}, which is no integer: {SUCH_AS}")
     numbers = sorted({int(k) for k in found})
     if numbers[0] < 2:
         raise ValueError(
-            f"range holds {numbers[0]}: pass numbers of at least 2; one cluster, or none, is what "
-            "all of them are compared with"
+            f"k_values holds {numbers[0]}: pass numbers of at least 2; one cluster, or none, is "
+            "what all of them are compared with"
         )
     if numbers[-1] > n_used - 1:
         advice = "" if n_used == n_samples else ", or raise most_samples"
         raise ValueError(
-            f"range holds {numbers[-1]}, with {n_used} samples to look at: pass numbers up to "
+            f"k_values holds {numbers[-1]}, with {n_used} samples to look at: pass numbers up to "
             f"{n_used - 1}{advice}"
         )
     return numbers

@@ -109,7 +109,7 @@ class NumberOfClusters:
         """How much higher silhouettes are than without clusters, which decides, (s,)."""
         return self.silhouettes - self.expected_silhouettes
 
-    def report(self) -> str:
+    def summary(self) -> str:
         """Return the table of all numbers of clusters, and the reading in sentences.
 
         Returns
@@ -119,7 +119,7 @@ class NumberOfClusters:
         return "\n".join([self._title(), "", *self._table(), "", *self._sentences()])
 
     def __str__(self) -> str:
-        return self.report()
+        return self.summary()
 
     def _title(self) -> str:
         """Return the suggestion in one line."""
@@ -167,7 +167,7 @@ class NumberOfClusters:
         if self.n_clusters > 2 and self.n_clusters in (self.k_values[0], self.k_values[-1]):
             end = "largest" if self.n_clusters == self.k_values[-1] else "smallest"
             said.append(
-                f"It is the {end} number that was tried: pass a wider range to see what lies "
+                f"It is the {end} number that was tried: pass more k_values to see what lies "
                 "beyond."
             )
         if self.n_used < self.n_samples:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.explain.choosing.borders import count_at_borders
-from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_range
+from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
 from mkclust.explain.choosing.cloud import Cloud
 from mkclust.explain.choosing.mixed import Recipe, centered, shuffled
 from mkclust.explain.choosing.path import Path, follow
@@ -32,7 +32,7 @@ BAND = (0.025, 0.975)
 
 def suggest_n_clusters(
     X: Any,
-    range: Iterable[int] | None = None,
+    k_values: Iterable[int] | None = None,
     *,
     kernels: Any = "auto",
     center: bool = True,
@@ -85,7 +85,7 @@ def suggest_n_clusters(
     ----------
     X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
         All that ``fit`` takes.
-    range : iterable of int, default=None
+    k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 12, and less for fewer than
         sixty samples.
     kernels, center, normalize, psd, validate
@@ -135,7 +135,7 @@ def suggest_n_clusters(
     check_draws(n_draws, level)
     source = Samples(X, kernels)
     n_used = min(source.n_samples, most_samples)
-    k_values = check_range(range, source.n_samples, n_used)
+    numbers = check_k_values(k_values, source.n_samples, n_used)
     mix = check_coefficients(coefficients)
     recipe = Recipe(source.kernels, center, normalize, psd, validate, mix)
     rng = seeded(random_state)
@@ -144,33 +144,33 @@ def suggest_n_clusters(
         warnings.simplefilter("ignore")
         part = _on_host(source.take(used))
         K = recipe.mix(part)
-        path = follow(K, k_values)
-        n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * k_values[-1]))
+        path = follow(K, numbers)
+        n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
         tested, own = part, path
         if n_tested < n_used:
             tested = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
-            own = follow(recipe.mix(tested), k_values)
+            own = follow(recipe.mix(tested), numbers)
         cloud = Cloud(tested, recipe)
-        clouds, p_cloud = _test(own, lambda: cloud.draw(rng), k_values, n_draws)
+        clouds, p_cloud = _test(own, lambda: cloud.draw(rng), numbers, n_draws)
         n_views = len(tested) if source.kind != "table" else 1
         p_shuffled, others = float("nan"), clouds
         if n_views > 1:
             mixes = recipe.mixes(tested, n_views)
             # Without a chance to matter, the first draws are enough to show what shuffling does.
             count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
-            others, p_shuffled = _test(own, lambda: shuffled(mixes, rng), k_values, count)
+            others, p_shuffled = _test(own, lambda: shuffled(mixes, rng), numbers, count)
         expected = _silhouettes(clouds).mean(axis=0)
-        stabilities, named = _resample(K, path, k_values, expected, n_resamples, rng)
+        stabilities, named = _resample(K, path, numbers, expected, n_resamples, rng)
     best = int(np.argmax(path.silhouettes - expected))
-    borders = count_at_borders(path.coordinates(k_values[best]), path.labels[best])
+    borders = count_at_borders(path.coordinates(numbers[best]), path.labels[best])
     kind = _kind(p_cloud, p_shuffled, borders.likelihood, level + ROUNDING)
     separate = kind == "clusters"
     share = float(np.mean(named == best))
     return NumberOfClusters(
-        n_clusters=k_values[best] if separate else 1,
+        n_clusters=numbers[best] if separate else 1,
         strength=Strength.of(share) if separate else Strength("none", 0.0),
         kind=kind,
-        k_values=np.array(k_values),
+        k_values=np.array(numbers),
         eigengaps=path.eigengaps,
         silhouettes=path.silhouettes,
         stabilities=stabilities,

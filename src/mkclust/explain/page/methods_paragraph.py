@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.methods import AverageKKM, MultipleKernelClusterer
+from mkclust.methods import AverageKKM, InductiveClusterer
 from mkclust.methods.base import COMMON
 from mkclust.version import __version__
 from mkclust.web.words import counted, listed
@@ -105,7 +105,7 @@ def _standardized(model: Any) -> str:
 def _settings(model: Any) -> str:
     """Return the method's own parameters, in brackets."""
     given = model.get_params(deep=False)
-    shared = {*MultipleKernelClusterer().get_params(deep=False), *COMMON}
+    shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
     if hasattr(model, "anchor_"):  # what was used tells more than what was asked for
         shared.add("anchor")
     own = [

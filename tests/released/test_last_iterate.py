@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from mkclust.stack import as_stack
+from problems import golden_kernels, projector, random_kernels
+from released.last_iterate import (
+    LastIterateMKKMMM,
+    alternate_to_the_cap,
+    solve_kamm_a_last,
+    solve_mkkm_mm_last,
+)
+
+
+def raw(kernels):
+    return as_stack(kernels, center=False, normalize=False)
+
+
+@pytest.mark.data
+def test_the_golden_iterates_of_kamm_a_are_reproduced(golden):
+    solution = solve_kamm_a_last(raw(golden["K"]), 4, max_iter=60)
+    np.testing.assert_allclose(solution.history[:60], golden["kamma_J_60iters"], rtol=1e-10)
+    np.testing.assert_allclose(solution.weights, golden["kamma_gamma_after60"], atol=1e-9)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("max_iter", [10, 200])
+@pytest.mark.parametrize("kind", ["cn", "ct"])
+def test_the_golden_iterates_of_mkkm_mm_are_reproduced(golden, kind, max_iter):
+    stack, name = raw(golden_kernels(golden, kind)), f"mm_{kind}_max{max_iter}"
+    solution = solve_mkkm_mm_last(stack, 4, max_iter=max_iter)
+    assert solution.n_iter == golden[f"{name}_iters"]
+    np.testing.assert_allclose(solution.weights, golden[f"{name}_theta"], atol=1e-9)
+    np.testing.assert_allclose(
+        projector(solution.partition), projector(golden[f"{name}_H"]), atol=1e-8
+    )
+
+
+def test_the_last_iterate_is_returned_though_the_alternation_goes_round():
+    ring = [np.array([0.1, 0.9]), np.array([0.3, 0.7])] * 5
+    answers = iter(zip([*ring, ring[0]], range(11), strict=True))
+    found = alternate_to_the_cap(
+        np.array([0.5, 0.5]), lambda weights: None, lambda _: next(answers), tol=1e-4, max_iter=10
+    )
+    np.testing.assert_array_equal(found.weights, ring[-1])
+    np.testing.assert_array_equal(found.history, range(11))
+    assert found.n_iter == 10
+    assert not found.converged
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_estimator_returns_what_its_solver_does():
+    kernels = random_kernels(40, 3)
+    model = LastIterateMKKMMM(3, max_iter=7, random_state=0).fit(kernels)
+    solution = solve_mkkm_mm_last(as_stack(kernels), 3, max_iter=7)
+    np.testing.assert_array_equal(model.weights_, solution.weights)
