@@ -18,6 +18,7 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
+from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 
 # A sample is a training sample where its similarities differ by no more than this share.
@@ -63,7 +64,9 @@ class Extension:
         return {name: on_host(value) for name, value in vars(self).items()}
 
     @classmethod
-    def of(cls, stack: Any, coefficients: Float, H: Array, eigenvalues: Float) -> "Extension":
+    def of(
+        cls, stack: KernelStack, coefficients: Float, H: Array, eigenvalues: Float
+    ) -> "Extension":
         """Return the extension of a partition H with the given eigenvalues.
 
         Where an eigenvalue is zero (the combined kernel has rank below k) the coordinate is zero.
@@ -72,14 +75,14 @@ class Extension:
         return cls.by(stack, [float(c) * projection for c in coefficients])
 
     @classmethod
-    def by(cls, stack: Any, projections: Sequence[Array]) -> "Extension":
+    def by(cls, stack: KernelStack, projections: Sequence[Array]) -> "Extension":
         """Return the extension of ``sum_p K_p P_p``, the kernels as they are in the stack."""
         extension = cls(stack.standards, stack.names, _for_given(stack, projections))
         if not stack.repaired:
             return extension
         return replace(extension, prints=extension._products(stack.given))
 
-    def toward_centroids(self, stack: Any, labels: np.ndarray) -> "Extension":
+    def toward_centroids(self, stack: KernelStack, labels: np.ndarray) -> "Extension":
         """Return the alignments with the clusters' centroids, as such a function.
 
         Column v is the inner product with the mean of the members of the v-th cluster, in the
@@ -95,20 +98,18 @@ class Extension:
         pairs = zip(coefficients, self.projections, strict=True)
         return replace(self, projections=[float(c) * P for c, P in pairs])
 
-    def embed_training(self, stack: Any) -> Array:
+    def embed_training(self, stack: KernelStack) -> Array:
         """Embed the training samples by the same road as new ones, (n_samples, k).
 
         Their embedding is H itself but for rounding, and for what a tolerance left open.
         """
         diagonals = [standard.diagonal for standard in self.standards]
         own = namespace(*diagonals).stack(diagonals)
-        if not hasattr(stack, "sweep"):
-            return self._embed(stack.given, own, np.arange(stack.n_samples))
-        # Kernels that are read or computed some rows at a time: all in one pass.
         found = empty((stack.n_samples, self.projections[0].shape[1]), stack.like)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            found[rows, :] = self.embed(blocks, own[:, rows])
+            samples = np.arange(rows.start, rows.stop)
+            found[rows, :] = self._embed(blocks, own[:, rows], samples)
 
         stack.sweep(take)
         return found
@@ -197,7 +198,7 @@ class Extension:
         )
 
 
-def _for_given(stack: Any, projections: Sequence[Array]) -> list[Array]:
+def _for_given(stack: KernelStack, projections: Sequence[Array]) -> list[Array]:
     """Return what the kernels as given are multiplied with where those of a stack are with P."""
     return [stack.kernel(p).for_given(P) for p, P in enumerate(projections)]
 

@@ -1,8 +1,8 @@
 """Kernels held as matrices: arrays of any library, memory maps and SciPy sparse matrices."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -24,8 +24,9 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.weighted_sums import combined
-from mkclust.stack.base import Operator, Standard
+from mkclust.linalg.sums import weighted_sum
+from mkclust.stack.base import Operator, Standard, Storage
+from mkclust.stack.mapped import Features
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -207,6 +208,7 @@ class DenseStack:
     standards: Sequence[Standard] = field(repr=False)
     given: Sequence[Any] = field(repr=False)
     whole: Any = field(default=None, repr=False)
+    combining_pays: ClassVar[bool] = True
 
     @property
     def repaired(self) -> bool:
@@ -235,9 +237,24 @@ class DenseStack:
         return self.kernels[0].shape[0]
 
     @property
+    def storage(self) -> Storage:
+        """How the kernels as they came are held."""
+        return "sparse" if all(map(scipy.sparse.issparse, self.given)) else "dense"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an entry of the kernels as they came."""
+        return np.dtype(precision_of(self.given[0])).itemsize
+
+    @property
     def compressed(self) -> bool:
         """Whether ``n_samples`` counts coordinates that stand for many more samples."""
         return False
+
+    @property
+    def approximation_error(self) -> Float | None:
+        """The share of each kernel's trace that features miss: there are no features."""
+        return None
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors as long as ``n_samples``: themselves."""
@@ -246,6 +263,18 @@ class DenseStack:
     def lift_some(self, vectors: Array) -> Array:
         """Return the same for samples that stand for all: here all do."""
         return vectors
+
+    def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
+        """Return what takes the features of samples to rows: there are no features."""
+        return None
+
+    def given_subset(self, indices: Sequence[int]) -> list[Any]:
+        """Return some of the kernels as they came, as something that ``as_stack`` takes."""
+        return [self.given[index] for index in indices]
+
+    def sweep(self, take: Callable[[slice, Sequence[Array]], None]) -> None:
+        """Hand over the kernels as they came: all rows at once, for they are in memory."""
+        take(slice(0, self.n_samples), self.given)
 
     def kernel(self, index: int) -> StandardizedKernel:
         """Return one kernel, as something that supports ``@``."""
@@ -272,7 +301,7 @@ class DenseStack:
             if kernel.shift:
                 shift = c * kernel.diagonal_shift + (0.0 if shift is None else shift)
         return Combination(
-            combined(
+            weighted_sum(
                 coefficients,
                 [kernel.matrix for kernel in self.kernels],
                 [kernel.standard.scale for kernel in self.kernels],
@@ -321,6 +350,15 @@ class DenseStack:
         for p, kernel in enumerate(self.kernels):
             out[p, :, :] = kernel.block(part, part)
         return out
+
+    def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
+        """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""
+        if samples is None:
+            return to_host(self.combine(coefficients).dense())
+        mixed = np.zeros((len(samples), len(samples)))
+        for p in np.flatnonzero(coefficients).tolist():  # one at a time, to spare the memory
+            mixed += coefficients[p] * to_host(self.kernel(p).block(samples, samples))
+        return mixed
 
 
 def _scale_of(kernel: StandardizedKernel) -> Array:

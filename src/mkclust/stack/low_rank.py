@@ -64,7 +64,7 @@ class LowRankStack(DenseStack):
         The samples, or their features where these were kept.
     lifting : ndarray of shape (n_columns, n_coordinates)
         ``T^(-1)``: features times this are the samples' coordinates.
-    approximation_error : ndarray of shape (n_kernels,)
+    trace_errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that its features miss, on a sample; NaN where the
         feature map does not tell what it approximates.
     """
@@ -73,7 +73,7 @@ class LowRankStack(DenseStack):
     training: Features = field(repr=False)
     blocks: Blocks = field(repr=False)
     lifting: Float = field(repr=False)
-    approximation_error: Float
+    trace_errors: Float
 
     @cached_property
     def sample(self) -> dict[str, Array]:
@@ -84,6 +84,15 @@ class LowRankStack(DenseStack):
     def compressed(self) -> bool:
         """Whether ``n_samples`` counts coordinates that stand for many more samples."""
         return True
+
+    @property
+    def approximation_error(self) -> Float:
+        """The share of each kernel's trace that its features miss, (m,)."""
+        return self.trace_errors
+
+    def embedding_map(self, rows: Float) -> tuple[Features, Float]:
+        """Return features, and what takes them to rows: the same for old and new samples."""
+        return self.features, self.lifting @ rows
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors in coordinates; one pass for all."""
@@ -205,7 +214,7 @@ def compress(
         training=training,
         blocks=blocks,
         lifting=lifting,
-        approximation_error=np.array(errors),
+        trace_errors=np.array(errors),
     )
 
 

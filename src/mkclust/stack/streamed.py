@@ -21,8 +21,9 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.row_source import RowSource
-from mkclust.stack.base import Operator, Standard
+from mkclust.stack.base import Operator, Standard, Storage
 from mkclust.stack.dense import StandardizedKernel
+from mkclust.stack.mapped import Features
 from mkclust.stack.rows import like_of, only, row_ranges, sweep
 from mkclust.types import Array, Float
 
@@ -208,6 +209,8 @@ class StreamedStack:
     combining_pays: ClassVar[bool] = False
     compressed: ClassVar[bool] = False
     repaired: ClassVar[bool] = False
+    approximation_error: ClassVar[None] = None
+    storage: ClassVar[Storage] = "streamed"
 
     def __post_init__(self) -> None:
         """Bring what was learned elsewhere to where the rows live."""
@@ -239,6 +242,11 @@ class StreamedStack:
         return rounding_of(self.source)
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an entry of the kernels as they came."""
+        return np.dtype(precision_of(self.source)).itemsize
+
+    @property
     def n_kernels(self) -> int:
         """Number of kernels, m."""
         return self.source.n_kernels
@@ -255,6 +263,14 @@ class StreamedStack:
     def lift_some(self, vectors: Array) -> Array:
         """Return the same for samples that stand for all: here all do."""
         return vectors
+
+    def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
+        """Return what takes the features of samples to rows: there are no features."""
+        return None
+
+    def given_subset(self, indices: Sequence[int]) -> RowSource:
+        """Return some of the kernels as they came, as something that ``as_stack`` takes."""
+        return only(self.source, list(indices))
 
     def sweep(self, take: Callable[[slice, Sequence[Array]], None]) -> None:
         """Hand over the kernels as they came, some rows of all at a time, each read once."""
@@ -343,6 +359,12 @@ class StreamedStack:
         for p in range(m if back is not None else 0):
             found[p, :, :] = pick(found[p, :, :], back)
         return found
+
+    def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
+        """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""
+        if samples is None:
+            return to_host(self.combine(coefficients).dense())
+        return np.tensordot(coefficients, to_host(self.entries(samples)), 1)  # one pass for all
 
 
 def first_look(
