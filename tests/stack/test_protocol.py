@@ -113,7 +113,7 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
     checked = {
         "like": isinstance(stack.like, np.ndarray) or scipy.sparse.issparse(stack.like),
         "names": len(stack.names) == m == len(set(stack.names)),
-        "standards": len(stack.standards) == m,
+        "standardizations": len(stack.standardizations) == m,
         "given": [tuple(matrix.shape) for matrix in stack.given] == [(n, n)] * m,
         "precision": stack.precision == np.finfo(np.float64).eps,
         "n_kernels": m == M,
@@ -130,7 +130,9 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         "kernel": all(
             hasattr(stack.kernel(p), name) for p in range(m) for name in members(KernelOperator)
         ),
-        "given_subset": np.array_equal(subset.standards[0].diagonal, stack.given[2].diagonal()),
+        "given_subset": np.array_equal(
+            subset.standardizations[0].diagonal, stack.given[2].diagonal()
+        ),
         "sweep": [i for rows, _ in swept for i in range(rows.start, rows.stop)] == list(range(n)),
         "apply": np.allclose(stack.apply(V), K @ V),
         "combine": np.allclose(stack.combine(c).dense(), np.tensordot(c, K, 1)),

@@ -215,7 +215,9 @@ class InductiveClusterer(
                 "one row a kernel, one column a new sample"
             )
         # A kernel that was repaired may have had negative ones.
-        sound = np.array([standard.added is None for standard in self._extension.standards])
+        sound = np.array(
+            [standardization.added is None for standardization in self._extension.standardizations]
+        )
         wrong = ~np.isfinite(self_similarity) | (sound[:, None] & (self_similarity < 0))
         if self.normalize and self.validate and self.psd == "error":
             # By a positive semidefinite kernel, what is not similar to itself is so to nothing.

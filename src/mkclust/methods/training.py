@@ -62,7 +62,7 @@ def training_stack(model: Any, X: Any) -> KernelStack:
     KernelStack
     """
     kernels, names = training_kernels(model, X), model.kernel_names_
-    known = model._extension.standards if hasattr(model, "_extension") else None
+    known = model._extension.standardizations if hasattr(model, "_extension") else None
     if known is not None and hasattr(model, "bank_"):
         return StreamedStack(kernels, names, known)  # spares the pass that learns the means
     stack = as_stack(
@@ -74,7 +74,9 @@ def training_stack(model: Any, X: Any) -> KernelStack:
         validate=model.psd != "error" and model.validate and not hasattr(model, "bank_"),
         names=names,
     )
-    for name, new, old in zip(names, stack.standards, known or stack.standards, strict=True):
+    for name, new, old in zip(
+        names, stack.standardizations, known or stack.standardizations, strict=True
+    ):
         apart = [np.abs(to_host(new.diagonal) - to_host(old.diagonal)).max()]
         if new.row_means is not None and old.row_means is not None:
             apart.append(np.abs(to_host(new.row_means) - to_host(old.row_means)).max())

@@ -58,7 +58,7 @@ class KernelStack(Protocol):
         """Names of the kernels."""
 
     @property
-    def standards(self) -> Sequence["Standard"]:
+    def standardizations(self) -> Sequence["Standardization"]:
         """How each kernel is centered and scaled."""
 
     @property
@@ -143,7 +143,7 @@ class KernelStack(Protocol):
 
 
 @dataclass(frozen=True)
-class Standard:
+class Standardization:
     """How one kernel is centered and scaled, as learned from the training samples.
 
     The standardized kernel is ``s_i s_j (K_ij - r_i - r_j + r)``: r_i the row means, r their mean,
@@ -171,14 +171,16 @@ class Standard:
     added: Array | None = None
     shift: float = 0.0
 
-    def beside(self, like: Array) -> "Standard":
+    def to_same_device(self, like: Array) -> "Standardization":
         """Return the same with its arrays where another array lives."""
 
         def moved(array: Array | None) -> Array | None:
             return None if array is None else to_device(array, like)
 
         diagonal, row_means = moved(self.diagonal), moved(self.row_means)
-        return Standard(diagonal, row_means, moved(self.scale), moved(self.added), self.shift)
+        return Standardization(
+            diagonal, row_means, moved(self.scale), moved(self.added), self.shift
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -214,7 +216,7 @@ class Standard:
             part *= pick(self.scale, columns)
         return part
 
-    def thin(self, V: Array) -> Array:
+    def transform_columns(self, V: Array) -> Array:
         """Return what the kernel as it came is multiplied with in place of V, (n, b)."""
         Y = V if self.scale is None else V * self.scale[:, None]
         return Y if self.row_means is None else Y - namespace(Y).mean(Y, axis=0)
@@ -252,7 +254,7 @@ class Standard:
         -------
         array of shape (n_new, b)
         """
-        here, P, xp = self.beside(cross), to_device(P, cross), namespace(cross)
+        here, P, xp = self.to_same_device(cross), to_device(P, cross), namespace(cross)
         if here.scale is not None:
             P = P * here.scale[:, None]
         n_new, scaled = cross.shape[0], P

@@ -25,7 +25,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sums import weighted_sum
-from mkclust.stack.base import Operator, Standard, Storage
+from mkclust.stack.base import Operator, Standardization, Storage
 from mkclust.stack.mapped import Features
 from mkclust.types import Array, Float
 
@@ -63,7 +63,7 @@ class StandardizedKernel:
     ----------
     matrix : array of any library, memmap or sparse matrix of shape (n, n)
         The kernel as given.
-    standard : Standard
+    standardization : Standardization
         How it is centered and scaled.
     shift : float
         Multiple of the identity that is added between centering and scaling.
@@ -72,7 +72,7 @@ class StandardizedKernel:
     """
 
     matrix: Any
-    standard: Standard
+    standardization: Standardization
     shift: float = 0.0
     dropped: Array | None = None
 
@@ -98,8 +98,8 @@ class StandardizedKernel:
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
-        scale, centered = self.standard.scale, self.standard.row_means is not None
-        Y = _product(self.matrix, self.standard.thin(X))
+        scale, centered = self.standardization.scale, self.standardization.row_means is not None
+        Y = _product(self.matrix, self.standardization.transform_columns(X))
         if centered:
             Y = Y - namespace(Y).mean(Y, axis=0)
         if scale is not None:
@@ -124,7 +124,7 @@ class StandardizedKernel:
         """Return the entries of some rows and columns."""
         part = pick(pick(self.matrix, rows), columns, axis=1)
         part = part.toarray() if scipy.sparse.issparse(part) else part
-        part = self.standard.entries(part, rows, columns)
+        part = self.standardization.entries(part, rows, columns)
         if self.shift:
             everyone = to_device(np.arange(self.shape[0]), part)
             same = pick(everyone, rows)[:, None] == pick(everyone, columns)
@@ -133,8 +133,9 @@ class StandardizedKernel:
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,)."""
-        lengths = self.standard.centered_diagonal() + self.shift
-        return lengths if self.standard.scale is None else lengths * self.standard.scale**2
+        scale, lengths = self.standardization.scale, self.standardization.centered_diagonal()
+        lengths = lengths + self.shift
+        return lengths if scale is None else lengths * scale**2
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ class DenseStack:
         The kernels.
     names : tuple of str
         Their names.
-    standards : sequence of Standard
+    standardizations : sequence of Standardization
         How the kernels as given, and those of new samples, are centered and scaled.
     given : sequence of matrices of shape (n, n)
         The kernels as they came, before any repair.
@@ -205,7 +206,7 @@ class DenseStack:
 
     kernels: Sequence[StandardizedKernel]
     names: tuple[str, ...]
-    standards: Sequence[Standard] = field(repr=False)
+    standardizations: Sequence[Standardization] = field(repr=False)
     given: Sequence[Any] = field(repr=False)
     whole: Any = field(default=None, repr=False)
     combining_pays: ClassVar[bool] = True
@@ -293,18 +294,18 @@ class DenseStack:
             return self.kernels[0]  # nothing to add up, so nothing to copy
         left, right, shift = [], [], None
         for c, kernel in zip(map(float, coefficients), self.kernels, strict=True):
-            standard = kernel.standard
-            if standard.row_means is not None:
+            standardization = kernel.standardization
+            if standardization.row_means is not None:
                 scale = _scale_of(kernel)
                 right.append(scale)
-                left.append(c * scale * (standard.row_means - standard.mean / 2))
+                left.append(c * scale * (standardization.row_means - standardization.mean / 2))
             if kernel.shift:
                 shift = c * kernel.diagonal_shift + (0.0 if shift is None else shift)
         return Combination(
             weighted_sum(
                 coefficients,
                 [kernel.matrix for kernel in self.kernels],
-                [kernel.standard.scale for kernel in self.kernels],
+                [kernel.standardization.scale for kernel in self.kernels],
                 whole=self.whole,
                 out=out.matrix if isinstance(out, Combination) else None,
             ),
@@ -363,5 +364,5 @@ class DenseStack:
 
 def _scale_of(kernel: StandardizedKernel) -> Array:
     """Return what the rows and columns of a kernel are multiplied with, ones where nothing."""
-    scale = kernel.standard.scale
+    scale = kernel.standardization.scale
     return zeros((kernel.shape[0],), kernel.like) + 1.0 if scale is None else scale

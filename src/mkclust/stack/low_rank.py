@@ -22,12 +22,11 @@ from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import compressed_bytes
 from mkclust.samples.blocks import Blocks, add, check_finite
 from mkclust.samples.local import LocalBlocks
-from mkclust.stack.base import Standard
+from mkclust.stack.base import Standardization
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.mapped import (
     ERROR_SAMPLES,
     Features,
-    beside,
     cut,
     draw,
     floor_of,
@@ -35,6 +34,7 @@ from mkclust.stack.mapped import (
     missed,
     rows_at_once,
     sum_of_squares,
+    to_same_device,
 )
 from mkclust.types import Array, Float
 
@@ -167,7 +167,7 @@ def compress(
         total = None
         for part, first in cut(block, start, ends[-1]):
             found = transformed(part, first)
-            found = [F - beside(m, F) for F, m in zip(found, near, strict=True)]
+            found = [F - to_same_device(m, F) for F, m in zip(found, near, strict=True)]
             squares = namespace(*found).stack([sum_of_squares(F) for F in found])
             total = add(total, (*map(_column_sums, found), squares))
         return total
@@ -181,7 +181,7 @@ def compress(
             )
     apart = [total / n for total in totals]
     variances = [s / n - float(a @ a) for s, a in zip(squares, apart, strict=True)]
-    means = [to_host(beside(m, F)) + a for m, a, F in zip(near, apart, seen, strict=True)]
+    means = [to_host(to_same_device(m, F)) + a for m, a, F in zip(near, apart, seen, strict=True)]
     floors = [floor_of(*each, center) for each in zip(names, variances, means, strict=True)]
     features = training = Features(maps, means if center else None, floors if normalize else None)
     if kept is not None:
@@ -204,11 +204,11 @@ def compress(
         T = np.pad(T, ((0, 1), (0, 0)))
         lifting = np.pad(lifting, ((0, 0), (0, 1)))
     small = [_square(T[:, a:b]) for a, b in pairwise(ends)]
-    standards = [Standard(np.diag(S).copy()) for S in small]
+    standardizations = [Standardization(np.diag(S).copy()) for S in small]
     return LowRankStack(
-        tuple(StandardizedKernel(S, s) for S, s in zip(small, standards, strict=True)),
+        tuple(StandardizedKernel(S, s) for S, s in zip(small, standardizations, strict=True)),
         names,
-        tuple(standards),
+        tuple(standardizations),
         tuple(small),
         features=features,
         training=training,
