@@ -578,6 +578,16 @@ def test_kernels_made_on_the_fly_are_diagnosed_like_others(method):
         diagnose(model, [views[0], views[1], views[2] + 1])
 
 
+def test_rows_that_a_bank_computes_are_diagnosed_as_the_kernels_they_are():
+    views = views_of(0, n=100, strengths=(2, 0.5, 0))
+    rows = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform(views)
+    found = []
+    for kernels in (rows, rows.entries("the test")):
+        model = AverageKKM(4, kernels="precomputed", n_init=2, random_state=0).fit(kernels)
+        found.append(diagnose(model, kernels))
+    assert_close(*found, tolerance=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["source", "map", "dataset", "datasets"])
 def test_kernels_in_files_are_diagnosed_like_others(kind, tmp_path, monkeypatch):
     h5py = pytest.importorskip("h5py")

@@ -256,7 +256,7 @@ def test_a_streamed_stack_answers_where_the_views_live(
     views = as_library(library, views_of(dtype))
     rows = KernelBank(**settings, on_the_fly=True).fit_transform(views)
     assert len(row_ranges(rows)) > 2
-    stack = StreamedStack(rows, dense.names, dense.standards)
+    stack = StreamedStack(rows, dense.names, dense.standardizations)
     assert place(stack.like) == place(views["a"])
     assert stack.precision == np.finfo(dtype).eps
     rng = np.random.default_rng(2)
@@ -316,7 +316,7 @@ def test_of_no_samples_there_are_no_rows(library):
     nobody = np.zeros(0, dtype=int)
     assert row_ranges(rows.among(nobody)) == []
     assert tuple(rows.among(nobody).rows(0, 0).shape) == (24, 0, 0)
-    stack = StreamedStack(rows, ("kernel",) * 24, as_stack(rows).standards)
+    stack = StreamedStack(rows, ("kernel",) * 24, as_stack(rows).standardizations)
     assert tuple(stack.entries(nobody).shape) == (24, 0, 0)
 
 
@@ -329,7 +329,7 @@ def test_rows_of_one_kernel_come_in_the_order_asked_for(library):
         found = matrix[np.array(wanted) if isinstance(wanted, list) else wanted]
         np.testing.assert_array_equal(to_host(found), K[0][wanted])
     some = np.array([99, 4, 4, 60])
-    stack = StreamedStack(source, ("kernel 0",), as_stack(K).standards)
+    stack = StreamedStack(source, ("kernel 0",), as_stack(K).standardizations)
     np.testing.assert_allclose(
         to_host(stack.entries(some)), as_stack(K).entries(some), rtol=0, atol=1e-12
     )

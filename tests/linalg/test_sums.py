@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from libraries import FOREIGN, as_library
-from mkclust.linalg import empty, scaled_sum, to_host
+from mkclust.linalg import empty, to_host, weighted_sum
 from mkclust.linalg import sums as plain
 
 
@@ -22,7 +22,7 @@ def test_a_sum_is_that_of_the_formula(library, dtype, m, n, fused, monkeypatch):
     matrices = as_library(library, list(K))
     out = empty((n, n), matrices[0], dtype)
     there = [None if s is None else as_library(library, s) for s in scales]
-    scaled_sum(c, matrices, there, out)
+    assert weighted_sum(c, matrices, there, out=out) is out
     expected = np.zeros((n, n))
     for p, scale in enumerate(scales):
         s = np.ones(n) if scale is None else scale

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 
 from conftest import blob_views, gaussian_kernels
 from mkclust import AverageKKM, SimpleMKKM, WeightsWarning
-from mkclust.engine.relaxation import Anchor, Anchored
 from mkclust.engine.simplex import best_mixture, best_response
+from mkclust.linalg.operators import Anchor, AnchoredOperator
 from mkclust.methods import solve_simple_mkkm
 from mkclust.methods.simple_mkkm import structure_kept
 from mkclust.metrics import adjusted_rand_index
@@ -133,7 +133,7 @@ def test_an_anchored_operator_is_the_sum_written_out():
     X = rng.normal(size=(30, 30))
     stack = raw((X @ X.T)[None])
     H = np.linalg.qr(rng.normal(size=(30, 3)))[0]
-    operator = Anchored(stack.kernel(0), Anchor(H, 2.5))
+    operator = AnchoredOperator(stack.kernel(0), Anchor(H, 2.5))
     V = rng.normal(size=(30, 4))
     np.testing.assert_allclose(operator @ V, operator.dense() @ V, atol=1e-10)
     np.testing.assert_allclose(operator.dense(), X @ X.T + 2.5 * projector(H), atol=1e-10)

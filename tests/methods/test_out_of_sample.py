@@ -424,7 +424,7 @@ def test_the_trace_with_the_clusters_bounds_the_error_from_above(labels, rank, s
     phi = rng.normal(size=(2, len(labels), rank))
     K = phi @ phi.transpose(0, 2, 1)
     stack = as_stack(K, center=False, normalize=False)
-    plain = Extension(stack.standards, stack.names, [])
+    plain = Extension(stack.standardizations, stack.names, [])
     alignments = plain.toward_centroids(stack, labels).times(c)
     errors = 1 - alignments.embed(list(K)).max(axis=1)
     Y = normalized_indicator(labels)

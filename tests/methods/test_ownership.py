@@ -38,7 +38,7 @@ def test_nothing_of_the_kernels_stays_in_a_model(library, kernels):
     model = SimpleMKKM(4, random_state=0).fit(as_library(library, kernels))
     extension = model._extension
     held = [model.embedding_, *extension.projections]
-    held += [standard.diagonal for standard in extension.standards]
+    held += [standard.diagonal for standard in extension.standardizations]
     for array in held:
         if library in ("torch", "cuda"):
             assert array.untyped_storage().nbytes() <= 2 * array.nbytes

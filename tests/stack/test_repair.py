@@ -195,4 +195,4 @@ def test_sound_kernels_are_not_looked_up():
     model = SimpleMKKM(3, psd="clip", random_state=0).fit(K)
     assert model._extension.prints is None
     stack = as_stack(K, psd="clip")
-    assert all(standard.added is None and not standard.shift for standard in stack.standards)
+    assert all(standard.added is None and not standard.shift for standard in stack.standardizations)

@@ -122,7 +122,7 @@ def compare(stack, dense, dtype):
         agree(stack.kernel(p).dense(), dense.kernel(p).dense(), dtype)
         assert stack.kernel(p).shape == stack.combine(c).shape == (N, N)
         np.testing.assert_array_equal(stack.given[p][3:300], dense.given[p][3:300])
-        for one, other in zip(stack.standards, dense.standards, strict=True):
+        for one, other in zip(stack.standardizations, dense.standardizations, strict=True):
             agree(one.diagonal, other.diagonal, dtype)
     for answer in (stack.apply(V), stack.combine(c) @ V, stack.kernel(0) @ V, stack.entries()):
         assert answer.dtype == np.float64
@@ -449,8 +449,8 @@ def test_on_one_road_streamed_kernels_give_the_weights_of_dense_ones(pays, ancho
     class Streamed(StreamedStack):
         combining_pays = pays
 
-    dense = Dense(dense.kernels, dense.names, dense.standards, dense.given)
-    streamed = Streamed(streamed.source, streamed.names, streamed.standards)
+    dense = Dense(dense.kernels, dense.names, dense.standardizations, dense.given)
+    streamed = Streamed(streamed.source, streamed.names, streamed.standardizations)
     one, other = (solve_simple_mkkm(stack, 5, anchor=anchor) for stack in (streamed, dense))
     assert one.converged
     # An anchor is a partition known to a tolerance, whose rest differs by rounding.

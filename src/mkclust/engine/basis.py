@@ -5,16 +5,18 @@ from typing import Any
 import numpy as np
 
 from mkclust.engine.cutting import Evaluation
-from mkclust.engine.relaxation import Anchor, Relaxation, judged, sum_of_squares
+from mkclust.engine.relaxation import Relaxation, judged
 from mkclust.linalg import (
     empty,
     namespace,
     orthonormalize,
+    sum_of_squares,
     to_device,
     to_host,
     top_eigenpairs,
     zeros,
 )
+from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
 
 

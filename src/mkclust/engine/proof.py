@@ -33,6 +33,7 @@ from mkclust.linalg import (
     to_host,
     top_eigenpairs,
 )
+from mkclust.linalg.operators import Operator
 from mkclust.types import Array
 
 DOUBLE = float(np.finfo(np.float64).eps)
@@ -85,7 +86,9 @@ class Certificate:
         return self.kind
 
 
-def relax_from(operator: Any, n_clusters: int, *, tol: float, start: Array | None) -> Relaxation:
+def relax_from(
+    operator: Operator, n_clusters: int, *, tol: float, start: Array | None
+) -> Relaxation:
     """Solve the relaxed problem of one kernel, from the vectors of a similar one where known.
 
     Random vectors meet every eigenvector; those of another kernel may have missed some, which are
@@ -135,7 +138,7 @@ def certify(
     relaxation: Relaxation,
     room: float,
     *,
-    operator: Any,
+    operator: Operator,
     entries: Callable[[], Array],
     proof: Literal["first", "last", "never"],
     seed: int = 1,
@@ -209,7 +212,7 @@ class MissedSearch:
 
 
 def find_missed_eigenvectors(
-    operator: Any,
+    operator: Operator,
     relaxation: Relaxation,
     room: float,
     *,

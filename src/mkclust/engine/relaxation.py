@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from mkclust.linalg import (
     to_host,
     top_eigenpairs,
 )
+from mkclust.linalg.operators import Operator
 from mkclust.types import Array, Float
 
 # Iterations without progress after which rounding is taken to have set a limit.
@@ -84,66 +84,8 @@ class Relaxation:
         return float((above - below) / above) if above > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class Anchor:
-    """A partition that a mixed kernel is drawn towards: ``strength H_0 H_0^T`` is added to it.
-
-    Attributes
-    ----------
-    vectors : array of shape (n_samples, k)
-        The orthonormal H_0.
-    strength : float
-        How much of it is added.
-    """
-
-    vectors: Array
-    strength: float
-
-    def overlap(self, vectors: Array) -> Array:
-        """Return ``H_0^T V``, (k, b)."""
-        return self.vectors.T @ vectors
-
-    def products(self, vectors: Array) -> Array:
-        """Return what the anchor adds to the kernel's products with V, (n, b)."""
-        return self.vectors @ (self.strength * self.overlap(vectors))
-
-    def added_to(self, M: Array) -> Array:
-        """Return a matrix with the anchor added, (n, n)."""
-        return M + self.strength * (self.vectors @ self.vectors.T)
-
-    def offset(self, vectors: Array) -> float:
-        """Return what the anchor adds to the alignment with orthonormal vectors."""
-        return self.strength * sum_of_squares(self.overlap(vectors))
-
-
-@dataclass(frozen=True)
-class Anchored:
-    """A kernel with an anchor added, known by its products."""
-
-    operator: Any
-    anchor: Anchor
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.operator.shape
-
-    @property
-    def like(self) -> Array:
-        """An array that says where the vectors live."""
-        return self.anchor.vectors
-
-    def __matmul__(self, X: Array) -> Array:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
-        return self.operator @ X + self.anchor.products(X)
-
-    def dense(self) -> Array:
-        """Write the entries out, (n, n)."""
-        return self.anchor.added_to(self.operator.dense())
-
-
 def relax(
-    operator: Any,
+    operator: Operator,
     n_clusters: int,
     *,
     tol: float,
@@ -199,11 +141,11 @@ def block_width(n: int, n_clusters: int) -> int:
     return n if n <= 200 or 5 * width >= n else width
 
 
-def _complete(operator: Any, start: Array | None, width: int) -> Array:
+def _complete(operator: Operator, start: Array | None, width: int) -> Array:
     """Return orthonormal vectors to start from, as many as wanted."""
     known = 0 if start is None else start.shape[1]
     if known < width:
-        drawn = noise((operator.shape[0], width - known), 0, getattr(operator, "like", operator))
+        drawn = noise((operator.shape[0], width - known), 0, operator.like)
         # Images of random vectors lean towards the leading eigenvectors; where the matrix has too
         # low a rank for that, the random vectors themselves fill up.
         for fresh in (operator @ drawn, drawn):
@@ -221,7 +163,7 @@ def relax_whole(M: Array, n_clusters: int) -> Relaxation:
     return Relaxation(n_clusters, vectors, M @ vectors, values)
 
 
-def ritz(operator: Any, vectors: Array, n_clusters: int) -> Relaxation:
+def ritz(operator: Operator, vectors: Array, n_clusters: int) -> Relaxation:
     """Return what orthonormal vectors know of the leading eigenvectors of a matrix."""
     products = operator @ vectors
     T = to_host(vectors.T @ products)
@@ -231,7 +173,7 @@ def ritz(operator: Any, vectors: Array, n_clusters: int) -> Relaxation:
 
 
 def improve(
-    operator: Any,
+    operator: Operator,
     start: Relaxation,
     tol: float,
     *,
@@ -280,8 +222,3 @@ def judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> R
     distance[distance == 0] = 1
     error = float((lengths**2 / distance).sum())
     return Relaxation(n_clusters, vectors, products, values, error, residuals)
-
-
-def sum_of_squares(array: Array) -> float:
-    """Return the sum of the squares of all entries."""
-    return float(namespace(array).sum(array * array))

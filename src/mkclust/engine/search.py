@@ -5,7 +5,6 @@ found in a subspace of a few dozen to a few hundred dimensions. All this asks of
 products with thin matrices.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -25,8 +24,6 @@ from mkclust.engine.proof import (
 from mkclust.engine.relaxation import (
     KRYLOV_BLOCKS,
     MANY_KRYLOV_BLOCKS,
-    Anchor,
-    Anchored,
     Progress,
     Relaxation,
     block_width,
@@ -46,6 +43,14 @@ from mkclust.linalg import (
     top_eigenpairs,
 )
 from mkclust.linalg.memory import fits
+from mkclust.linalg.operators import (
+    Anchor,
+    AnchoredOperator,
+    CountingOperator,
+    LazyOperator,
+    Operator,
+    ScaledOperator,
+)
 from mkclust.types import Array, Float
 
 # A share of the accuracy asked for goes to the weights, another one to the eigenvectors.
@@ -166,7 +171,7 @@ def search(
     n = stack.n_samples
     if block_width(n, n_clusters) >= n:
         return _search_whole(stack, n_clusters, surfaces, tol, max_iter, anchor, baseline)
-    kind = _CombinedSearch if getattr(stack, "combining_pays", True) else _StreamedSearch
+    kind = _CombinedSearch if stack.combining_pays else _StreamedSearch
     iteration = kind(stack, n_clusters, surfaces, tol, max_iter, prove)
     found = iteration.run(anchor, baseline)
     left = max_iter - len(found.history)
@@ -197,7 +202,7 @@ class _SubspaceSearch:
         self.tol, self.max_iter, self.prove = tol, max_iter, prove
         self.basis = Basis(stack, block_width(stack.n_samples, n_clusters))
         self.combined = np.full(stack.n_kernels, 1 / stack.n_kernels)
-        self.operator = stack.combine(self.combined**2)
+        self.operator: Operator = stack.combine(self.combined**2)
         self.n_passes = self.n_searches = self.n_refinements = 0
         self.anchor: Anchor | None = None
         self.baseline: Relaxation
@@ -244,7 +249,7 @@ class _SubspaceSearch:
         )
 
     @property
-    def target(self) -> Any:
+    def target(self) -> Operator:
         """The combination at hand, anchor included."""
         return _with_anchor(self.operator, self.anchor)
 
@@ -335,7 +340,7 @@ class _CombinedSearch(_SubspaceSearch):
         self.count(counting)
         return orthonormalize(better.vectors, self.basis.vectors)
 
-    def count(self, counting: "CountingOperator") -> None:
+    def count(self, counting: CountingOperator) -> None:
         """Take note of products with the combination."""
         self.n_columns += counting.n_columns * self.operator.n_entries / self.stack.n_samples**2
 
@@ -350,7 +355,7 @@ class _CombinedSearch(_SubspaceSearch):
         certificate, missed = certify(
             self.current,
             self.room,
-            operator=_Lazily(self.enlarged),
+            operator=LazyOperator(self.enlarged),
             entries=self.entries,
             proof=proof,
             seed=self.n_searches,
@@ -367,7 +372,7 @@ class _CombinedSearch(_SubspaceSearch):
                 certificate = Certificate("open", self.current.error)
         return certificate, None
 
-    def enlarged(self) -> Any:
+    def enlarged(self) -> Operator:
         """Return the combination at hand, or a multiple, that is above that of the weights.
 
         Enlarged a little it is above that of weights that have moved a little since, kernels being
@@ -377,7 +382,7 @@ class _CombinedSearch(_SubspaceSearch):
         if excess > LITTLE_MOVED:
             self.combine()
             excess = 0.0
-        return Scaled(self.target, 1 + excess) if excess else self.target
+        return ScaledOperator(self.target, 1 + excess) if excess else self.target
 
     def search_missed(self) -> Array | None:
         """Search for missed eigenvectors by products with the combination at hand."""
@@ -465,7 +470,7 @@ class _StreamedSearch(_SubspaceSearch):
         return missed.vectors
 
 
-def entries_of_combination(stack: Any, coefficients: Float, operator: Any) -> Array:
+def entries_of_combination(stack: Any, coefficients: Float, operator: Operator) -> Array:
     """Write a combination out in double precision, even of kernels in single precision."""
     if stack.precision <= DOUBLE:
         return operator.dense()
@@ -479,41 +484,6 @@ def _excess(weights: Float, combined: Float) -> float:
     """Return by which share combined coefficients must grow to reach those of the weights."""
     ratios = np.divide(weights, combined, out=np.full(len(weights), np.inf), where=combined > 0)
     return float(np.max(np.where(weights > 0, ratios, 0)) ** 2 - 1)
-
-
-class Scaled:
-    """A matrix times a number."""
-
-    def __init__(self, operator: Any, factor: float):
-        self._operator, self._factor, self.shape = operator, factor, operator.shape
-        self.like = operator.like
-
-    def __matmul__(self, X: Array) -> Array:
-        return self._factor * (self._operator @ X)
-
-
-class _Lazily:
-    """A matrix that is made when it is first multiplied with."""
-
-    def __init__(self, make: Callable[[], Any]):
-        self._make, self._operator = make, None
-
-    def __matmul__(self, X: Array) -> Array:
-        if self._operator is None:
-            self._operator = self._make()
-        return self._operator @ X
-
-
-class CountingOperator:
-    """A matrix that counts the columns it is multiplied with."""
-
-    def __init__(self, operator: Any):
-        self._operator, self.shape, self.n_columns = operator, operator.shape, 0
-        self.like = operator.like
-
-    def __matmul__(self, X: Array) -> Array:
-        self.n_columns += X.shape[1]
-        return self._operator @ X
 
 
 def _start(
@@ -543,9 +513,9 @@ def _anchor(baseline: Relaxation, anchor: float) -> Anchor | None:
     return Anchor(baseline.vectors[:, :k], strength) if anchor else None
 
 
-def _with_anchor(operator: Any, anchor: Anchor | None) -> Any:
+def _with_anchor(operator: Operator, anchor: Anchor | None) -> Operator:
     """Return a combination with the anchor added, where there is one."""
-    return operator if anchor is None else Anchored(operator, anchor)
+    return operator if anchor is None else AnchoredOperator(operator, anchor)
 
 
 def _solve_small(

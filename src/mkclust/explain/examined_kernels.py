@@ -1,6 +1,6 @@
 """The kernels of a fitted model, known by their entries or by products: what they answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,19 +9,17 @@ from sklearn.base import clone
 from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.explain.noise import (
     EIGEN_TOLERANCE,
-    Centered,
     centered_products,
     has_clusters,
     most_clusters,
 )
-from mkclust.kernels.rows import KernelRows
 from mkclust.linalg import captured, to_device, to_host
+from mkclust.linalg.operators import CenteredOperator
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.training import training_kernels
-from mkclust.stack import DenseStack, StreamedStack, as_stack
+from mkclust.stack import KernelOperator, KernelStack, as_stack
 from mkclust.stack.discretize import discretize
-from mkclust.stack.rows import only
 from mkclust.types import Float
 
 
@@ -56,8 +54,8 @@ class ExaminedKernels:
         self.n_samples = self._stack.n_samples
         self.gram, self.diagonals = centered_products(self._stack)
         k = model.n_clusters
-        self.own = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in self._stack.kernels]
-        self._plain: DenseStack | StreamedStack | None = None
+        self.own = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in _each(self._stack)]
+        self._plain: KernelStack | None = None
 
     def captured(self) -> Float:
         """Return what the model's partition captures of each kernel, ``Tr(H^T K_p H)``."""
@@ -68,8 +66,8 @@ class ExaminedKernels:
         """Return what each kernel shows, centered in any case, and the traces."""
         if self._model.center:
             return self.own, self._stack.traces()
-        k, kernels = self._model.n_clusters, self._stack.kernels
-        found = [relax(Centered(kernel), k, tol=EIGEN_TOLERANCE) for kernel in kernels]
+        k, kernels = self._model.n_clusters, _each(self._stack)
+        found = [relax(CenteredOperator(kernel), k, tol=EIGEN_TOLERANCE) for kernel in kernels]
         return found, self.diagonals.totals()
 
     def labels(self, p: int) -> np.ndarray:
@@ -83,15 +81,12 @@ class ExaminedKernels:
     def labels_without(self, p: int) -> np.ndarray | None:
         """Return the clusters of the model fitted without one kernel, None where it finds none."""
         rest = [q for q in range(len(self.own)) if q != p]
-        others: Any = [self._stack.given[q] for q in rest]
-        if isinstance(self._stack, StreamedStack):
-            others = only(self._stack.source, rest)
         refitted = clone(self._model)
         refitted.set_params(kernels="precomputed", validate=self._repaired, random_state=self._seed)
         if len(rest) == 1 and "anchor" in refitted.get_params():
             refitted.set_params(anchor=0)  # one kernel has no weights, and so nothing to anchor
         try:
-            return refitted.fit(others).labels_
+            return refitted.fit(self._stack.given_subset(rest)).labels_
         except ValueError:  # the other kernels may tell too few samples apart
             return None
 
@@ -101,12 +96,12 @@ class ExaminedKernels:
             # Scaling to unit length would push the samples of few dimensions apart.
             self._plain = self._standardized(False)
         most = most_clusters(self._model.n_clusters, self.n_samples)
-        found = relax(Centered(self._plain.kernel(p)), most, tol=EIGEN_TOLERANCE)
+        found = relax(CenteredOperator(self._plain.kernel(p)), most, tol=EIGEN_TOLERANCE)
         return has_clusters(found.eigenvalues[:most], to_host(found.vectors))
 
-    def _standardized(self, normalize: bool) -> DenseStack | StreamedStack:
+    def _standardized(self, normalize: bool) -> KernelStack:
         """Return the kernels, centered as the model does, scaled or not."""
-        stack = as_stack(
+        return as_stack(
             self._kernels,
             center=self._model.center,
             normalize=normalize,
@@ -114,14 +109,17 @@ class ExaminedKernels:
             validate=self._repaired,
             names=self._model.kernel_names_,
         )
-        assert isinstance(stack, DenseStack | StreamedStack)
-        return stack
+
+
+def _each(stack: KernelStack) -> Iterator[KernelOperator]:
+    """Return the kernels of a stack, one after another."""
+    return map(stack.kernel, range(stack.n_kernels))
 
 
 def _rebuilt(model: MultipleKernelClusterer, X: Any) -> Any:
     """Return the kernels that the model was fitted on, neither centered nor scaled, as in fit."""
     kernels = training_kernels(model, X)
-    if isinstance(kernels, KernelRows):
+    if hasattr(model, "bank_"):
         on_the_fly = model.bank_.on_the_fly and hasattr(model, "predict")
         return kernels if on_the_fly else kernels.entries(type(model).__name__)
     return kernels

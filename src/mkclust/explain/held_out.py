@@ -202,13 +202,15 @@ def _check_mixes(model: Any) -> None:
 
 def _check_unit_kernels(model: Any) -> None:
     """Refuse a model whose mixed kernel is not known to stay within one."""
-    for standard, name in zip(model._extension.standards, model.kernel_names_, strict=True):
-        if standard.row_means is None or standard.scale is None:
+    for standardization, name in zip(
+        model._extension.standardizations, model.kernel_names_, strict=True
+    ):
+        if standardization.row_means is None or standardization.scale is None:
             raise ValueError(
                 "the bound is for kernels centered and scaled to a unit diagonal; fit with "
                 "center=True and normalize=True"
             )
-        if standard.added is not None:
+        if standardization.added is not None:
             raise ValueError(
                 f"{name} was indefinite and has been repaired, so its entries for new samples are "
                 "not known to stay within one, as the bound needs; pass positive semidefinite "

@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import gammaincc, ndtr
 from sklearn.cluster import KMeans
 
-from mkclust.linalg import namespace, to_device, to_host
+from mkclust.linalg import to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.stack import DenseStack, Operator, StreamedStack
-from mkclust.types import Array, Float
+from mkclust.stack import KernelStack
+from mkclust.types import Float
 
 # Two kernels with a redundancy above this are one kernel, given twice.
 SAME = 0.99
@@ -27,26 +27,6 @@ FEW_BETWEEN = 0.08
 MORE_CLUSTERS = 2
 # Relative error of the eigenvalue sums; the gaps between single eigenvalues are read off.
 EIGEN_TOLERANCE = 1e-10
-
-
-class Centered:
-    """A kernel centered on the fly, however it was scaled before."""
-
-    def __init__(self, kernel: Operator):
-        self.kernel, self.shape, self.like = kernel, kernel.shape, kernel.like
-
-    def __matmul__(self, X: Array) -> Array:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
-        mean = namespace(X).mean
-        Y = self.kernel @ (X - mean(X, axis=0))
-        return Y - mean(Y, axis=0)
-
-    def dense(self) -> Array:
-        """Write the entries out, (n, n)."""
-        K = self.kernel.dense()
-        mean = namespace(K).mean
-        K = K - mean(K, axis=0)
-        return K - mean(K, axis=1)[:, None]
 
 
 class Moments(NamedTuple):
@@ -119,14 +99,15 @@ class SummedDiagonals:
         return np.diag(self.products)
 
 
-def centered_products(stack: DenseStack | StreamedStack) -> tuple[Float, WholeDiagonals]:
+def centered_products(stack: KernelStack) -> tuple[Float, WholeDiagonals]:
     """Return ``<K_p, K_q>``, (m, m), and the diagonals of kernels exactly centered."""
     n = stack.n_samples
     # Scaling comes after centering and moves the center, so it takes both once more.
     sums = to_host(stack.apply(to_device(np.ones((n, 1)), stack.like)))[:, :, 0]
     totals = sums.sum(axis=1)
     gram = stack.gram() - 2 / n * sums @ sums.T + np.outer(totals, totals) / n**2
-    diagonals = np.array([to_host(kernel.diagonal()) for kernel in stack.kernels])
+    kernels = map(stack.kernel, range(stack.n_kernels))
+    diagonals = np.array([to_host(kernel.diagonal()) for kernel in kernels])
     return gram, WholeDiagonals(diagonals - 2 / n * sums + totals[:, None] / n**2)
 
 

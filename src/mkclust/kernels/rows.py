@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,7 +52,11 @@ class CrossRows:
         Number of kernels, of samples and of training samples.
     dtype : dtype
         Number type of the kernels, that of the training views, as their library names it.
+    of_training_samples : bool
+        Whether the samples are the training samples: then the kernels are square and symmetric.
     """
+
+    of_training_samples: ClassVar[bool] = False
 
     def __init__(self, bank: Any, views: dict[str, Array]):
         known = bank.views_
@@ -179,6 +183,8 @@ class KernelRows(CrossRows):
     views : dict of str to array of shape (n_samples, n_features)
         The training views.
     """
+
+    of_training_samples: ClassVar[bool] = True
 
     def __init__(self, bank: Any, views: dict[str, Array]):
         super().__init__(bank, views)

@@ -11,6 +11,7 @@ from mkclust.linalg.algebra import (
     polar_factor,
     psd_part,
     side_by_side,
+    sum_of_squares,
     top_eigenpairs,
 )
 from mkclust.linalg.arrays import (
@@ -38,7 +39,7 @@ from mkclust.linalg.arrays import (
     to_host,
     zeros,
 )
-from mkclust.linalg.sums import scaled_sum
+from mkclust.linalg.sums import weighted_sum
 
 __all__ = [
     "as_floats",
@@ -63,12 +64,13 @@ __all__ = [
     "psd_part",
     "ranges",
     "rounding_of",
-    "scaled_sum",
     "set_diagonal",
     "side_by_side",
     "smallest_normal",
+    "sum_of_squares",
     "to_device",
     "to_host",
     "top_eigenpairs",
+    "weighted_sum",
     "zeros",
 ]

@@ -194,3 +194,8 @@ def _eigenpairs_on_host(M: Float, count: int, likely_rank: int | None) -> tuple[
     # SciPy's solver works in place, where NumPy's takes three matrices more; the transpose is
     # the same matrix in the order of memory that it asks for.
     return scipy.linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)
+
+
+def sum_of_squares(array: Array) -> float:
+    """Return the sum of the squares of all entries."""
+    return float(namespace(array).sum(array * array))

@@ -1,14 +1,19 @@
-"""Sums of scaled matrices on a device."""
+"""Sums of scaled matrices, ``sum_p c_p D_p K_p D_p``, each matrix read once: on host or device."""
 
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import numpy as np
+import scipy.sparse
 from array_api_compat import is_torch_array
 
 from mkclust.linalg.arrays import (
     astype,
+    empty,
+    is_foreign,
     is_on_accelerator,
     namespace,
     precision_of,
@@ -18,11 +23,118 @@ from mkclust.linalg.arrays import (
 )
 from mkclust.types import Array, Float
 
-# Entries that are written at a time where what is in between is written, too.
+# Entries combined at a time on a host: few enough to stay in a core's own cache, many enough that
+# threads seldom wait for each other.
+BLOCK_ENTRIES = 2**17
+# Entries written at a time on a device where what is in between is written, too.
 SUM_ENTRIES = 2**24
 
 
-def scaled_sum(
+def weighted_sum(
+    coefficients: Float,
+    matrices: Sequence[Any],
+    scales: Sequence[Array | None],
+    *,
+    whole: Any = None,
+    out: Array | None = None,
+) -> Array:
+    """Return the sum of matrices by their coefficients, rows and columns scaled.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (m,)
+        One a matrix.
+    matrices : sequence of m matrices of shape (n, n)
+        Dense or sparse; of one library, on one device.
+    scales : sequence of m arrays of shape (n,) or None
+        What the rows and columns of each are multiplied with; None leaves them.
+    whole : ndarray of shape (m, n, n), default=None
+        The one contiguous array that the matrices are slices of, where there is one.
+    out : array of shape (n, n), default=None
+        Memory to write to.
+
+    Returns
+    -------
+    array of shape (n, n)
+        Sparse where all matrices are.
+    """
+    if all(scipy.sparse.issparse(matrix) for matrix in matrices):
+        parts = zip(coefficients, matrices, scales, strict=True)
+        return sum(_scaled(matrix, c, scale) for c, matrix, scale in parts).tocsr()
+    n = matrices[0].shape[0]
+    if is_foreign(matrices[0]):
+        if out is None:
+            widest = max(map(precision_of, matrices))
+            out = empty((n, n), matrices[0], widest)
+        _sum_on_device(coefficients, matrices, scales, out)
+        return out
+    if out is None:
+        out = np.empty((n, n), np.result_type(*(matrix.dtype for matrix in matrices)))
+    if whole is not None and all(scale is None for scale in scales):
+        flat = whole.reshape(len(matrices), -1)
+        np.dot(coefficients.astype(flat.dtype), flat, out=out.reshape(-1))
+        return out
+    _sum_on_host(coefficients, matrices, scales, whole, out)
+    return out
+
+
+def _sum_on_host(
+    coefficients: Float,
+    matrices: Sequence[Any],
+    scales: Sequence[Float | None],
+    whole: Any,
+    out: np.ndarray,
+) -> None:
+    """Add matrices up on the host, block by block on all its threads."""
+    n = len(out)
+    columns = np.array([np.ones(n) if scale is None else scale for scale in scales], out.dtype)
+    rows = (coefficients[:, None] * columns).astype(out.dtype)
+    height = max(1, BLOCK_ENTRIES // n)
+
+    def fill(start: int) -> None:
+        block = slice(start, start + height)
+        if whole is not None:
+            np.einsum("pi,pj,pij->ij", rows[:, block], columns, whole[:, block], out=out[block])
+            return
+        out[block] = 0
+        scratch = np.empty_like(out[block])
+        for row, column, matrix in zip(rows, columns, matrices, strict=True):
+            part = matrix[block]
+            np.multiply.outer(row[block], column, out=scratch)
+            scratch *= part.toarray() if scipy.sparse.issparse(part) else part
+            out[block] += scratch
+
+    # NumPy lets go of the interpreter lock inside these loops, and every block is computed
+    # alike on whichever thread, so the result does not depend on their number.
+    starts = range(0, n, height)
+    with ThreadPoolExecutor(_n_threads() if len(starts) > 1 else 1) as pool:
+        list(pool.map(fill, starts))
+
+
+def _scaled(matrix: Array, c: float, scale: Float | None) -> Array:
+    """Return a sparse matrix times a number, and times the scale of its rows and columns."""
+    one = matrix.dtype.type
+    if scale is None:
+        return matrix * one(c)
+    diagonal = scipy.sparse.diags_array(scale.astype(matrix.dtype))
+    return diagonal @ matrix @ (diagonal * one(c))
+
+
+@cache
+def _thread_pools() -> Any:
+    """Return the handles of the linear algebra's threads; finding them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _n_threads() -> int:
+    """Return how many threads the user lets the linear algebra have."""
+    limits = [pool["num_threads"] for pool in _thread_pools().info()]
+    return min(limits, default=1)
+
+
+def _sum_on_device(
     coefficients: Float, matrices: Sequence[Array], scales: Sequence[Array | None], out: Array
 ) -> None:
     """Write ``sum_p c_p D_p K_p D_p`` to ``out``, arrays of one library that is not NumPy.

@@ -20,7 +20,6 @@ from mkclust.methods.solution import Solution
 from mkclust.methods.training import (
     check_samples,
     embedding_cosines,
-    mixed_entries,
     training_stack,
 )
 from mkclust.parameters import Allowed, Count, Flag, Number, check_parameter
@@ -229,7 +228,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Return the similarities among samples that exist, symmetric but for rounding."""
         if not hasattr(self, "coefficients_"):
             return embedding_cosines(self, X, samples)
-        return mixed_entries(training_stack(self, X), self.coefficients_, samples)
+        return training_stack(self, X).mixed_entries(self.coefficients_, samples)
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve the method's relaxed problem."""

@@ -30,7 +30,7 @@ from mkclust.samples.kinds import kind_of_input, looks_like_kernel
 from mkclust.samples.opening import as_blocks
 from mkclust.stack import KernelStack, RowSource, as_numbers, row_sums
 from mkclust.stack.discretize import assign
-from mkclust.stack.low_rank import LowRankStack, compress, require_products
+from mkclust.stack.low_rank import compress, require_products
 from mkclust.stack.mapped import n_components
 from mkclust.types import Array, Float
 
@@ -240,7 +240,9 @@ class InductiveClusterer(
                 "one row a kernel, one column a new sample"
             )
         # A kernel that was repaired may have had negative ones.
-        sound = np.array([standard.added is None for standard in self._extension.standards])
+        sound = np.array(
+            [standardization.added is None for standardization in self._extension.standardizations]
+        )
         wrong = ~np.isfinite(self_similarity) | (sound[:, None] & (self_similarity < 0))
         if self.normalize and self.validate and self.psd == "error":
             # By a positive semidefinite kernel, what is not similar to itself is so to nothing.
@@ -273,11 +275,11 @@ class InductiveClusterer(
         extension = self._extend(stack, solution)
         rows = extension.embed_training(stack)
         learned: dict[str, Any] = {"_n_features_out": self.n_clusters}
-        if isinstance(stack, LowRankStack):
-            # In coordinates; the same matrix takes the features of old and new samples to rows.
-            learned["_features"] = (stack.features, stack.lifting @ rows)
-        else:
+        feature_map = stack.embedding_map(rows)
+        if feature_map is None:
             learned["_extension"] = extension
+        else:
+            learned["_features"] = feature_map
         return rows, learned
 
     def _extend(self, stack: KernelStack, solution: Solution) -> Extension:

@@ -1,7 +1,6 @@
 """LMKKM: every sample mixes the kernels by its own weights."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import exact_terms, total
+from mkclust.linalg.operators import MatrixOperator
 from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
@@ -119,31 +119,6 @@ def _converged(history: Float, stopped: bool, tol: float, minimum: RowMinimum) -
     return bool(known and (stopped or now == 0 or before - now < tol * before))
 
 
-@dataclass(frozen=True)
-class _Matrix:
-    """A symmetric matrix, as something to relax."""
-
-    entries: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.entries.shape[0], self.entries.shape[1]
-
-    @property
-    def like(self) -> Array:
-        """An array that says where the vectors live."""
-        return self.entries
-
-    def __matmul__(self, X: Array) -> Array:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
-        return (X.T @ self.entries).T  # the order BLAS does faster
-
-    def dense(self) -> Array:
-        """Return the entries, (n, n)."""
-        return self.entries
-
-
 class _Localized(ABC):
     """The kernels, mixed by the weights of each sample, and what a partition leaves of them."""
 
@@ -171,7 +146,7 @@ class _Localized(ABC):
         """Return the leading eigenvectors of the mix."""
         self.theta = theta
         found = relax_from(
-            _Matrix(self.mix(theta)), self.n_clusters, tol=EIGEN_TOLERANCE, start=self.start
+            MatrixOperator(self.mix(theta)), self.n_clusters, tol=EIGEN_TOLERANCE, start=self.start
         )
         self.start = found.vectors
         return found

@@ -93,7 +93,7 @@ class Mixture:
             return Certificate("proved", 0.0)  # by a dense eigendecomposition
         self.n_passes += 1
         self._operator = self.stack.combine(coefficients, out=self._operator)
-        in_memory = getattr(self.stack, "combining_pays", True)
+        in_memory = self.stack.combining_pays
         certificate, missed = certify(
             relaxation,
             room,

@@ -18,6 +18,7 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
+from mkclust.stack import KernelStack, Standardization
 from mkclust.types import Array, Float
 
 # A sample is a training sample where its similarities differ by no more than this share.
@@ -41,7 +42,7 @@ class Extension:
 
     Attributes
     ----------
-    standards : sequence of Standard
+    standardizations : sequence of Standardization
         How each kernel was centered and scaled.
     names : sequence of str
         Names of the kernels.
@@ -53,7 +54,7 @@ class Extension:
         where no kernel was repaired.
     """
 
-    standards: Sequence[Any]
+    standardizations: Sequence[Standardization]
     names: Sequence[str]
     projections: Sequence[Array]
     prints: Float | None = None
@@ -63,7 +64,9 @@ class Extension:
         return {name: on_host(value) for name, value in vars(self).items()}
 
     @classmethod
-    def of(cls, stack: Any, coefficients: Float, H: Array, eigenvalues: Float) -> "Extension":
+    def of(
+        cls, stack: KernelStack, coefficients: Float, H: Array, eigenvalues: Float
+    ) -> "Extension":
         """Return the extension of a partition H with the given eigenvalues.
 
         Where an eigenvalue is zero (the combined kernel has rank below k) the coordinate is zero.
@@ -72,14 +75,14 @@ class Extension:
         return cls.by(stack, [float(c) * projection for c in coefficients])
 
     @classmethod
-    def by(cls, stack: Any, projections: Sequence[Array]) -> "Extension":
+    def by(cls, stack: KernelStack, projections: Sequence[Array]) -> "Extension":
         """Return the extension of ``sum_p K_p P_p``, the kernels as they are in the stack."""
-        extension = cls(stack.standards, stack.names, _for_given(stack, projections))
+        extension = cls(stack.standardizations, stack.names, _for_given(stack, projections))
         if not stack.repaired:
             return extension
         return replace(extension, prints=extension._products(stack.given))
 
-    def toward_centroids(self, stack: Any, labels: np.ndarray) -> "Extension":
+    def toward_centroids(self, stack: KernelStack, labels: np.ndarray) -> "Extension":
         """Return the alignments with the clusters' centroids, as such a function.
 
         Column v is the inner product with the mean of the members of the v-th cluster, in the
@@ -87,28 +90,26 @@ class Extension:
         """
         members = (labels[:, None] == np.unique(labels)).astype(np.float64)
         # Where the kernels live, or it would have to get there for every block of samples.
-        means = to_device(members / members.sum(axis=0), self.standards[0].diagonal)
-        return replace(self, projections=_for_given(stack, [means] * len(self.standards)))
+        means = to_device(members / members.sum(axis=0), self.standardizations[0].diagonal)
+        return replace(self, projections=_for_given(stack, [means] * len(self.standardizations)))
 
     def times(self, coefficients: Float) -> "Extension":
         """Return the same of ``sum_p coefficients_p K_p``."""
         pairs = zip(coefficients, self.projections, strict=True)
         return replace(self, projections=[float(c) * P for c, P in pairs])
 
-    def embed_training(self, stack: Any) -> Array:
+    def embed_training(self, stack: KernelStack) -> Array:
         """Embed the training samples by the same road as new ones, (n_samples, k).
 
         Their embedding is H itself but for rounding, and for what a tolerance left open.
         """
-        diagonals = [standard.diagonal for standard in self.standards]
+        diagonals = [standardization.diagonal for standardization in self.standardizations]
         own = namespace(*diagonals).stack(diagonals)
-        if not hasattr(stack, "sweep"):
-            return self._embed(stack.given, own, np.arange(stack.n_samples))
-        # Kernels that are read or computed some rows at a time: all in one pass.
         found = empty((stack.n_samples, self.projections[0].shape[1]), stack.like)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            found[rows, :] = self.embed(blocks, own[:, rows])
+            samples = np.arange(rows.start, rows.stop)
+            found[rows, :] = self._embed(blocks, own[:, rows], samples)
 
         stack.sweep(take)
         return found
@@ -145,11 +146,13 @@ class Extension:
         """Embed samples of which it is known which are training samples, by their numbers."""
         first = _nth(cross, 0)
         rows = zeros((first.shape[0], self.projections[0].shape[1]), first)
-        for p, (P, standard) in enumerate(zip(self.projections, self.standards, strict=True)):
+        for p, (P, standardization) in enumerate(
+            zip(self.projections, self.standardizations, strict=True)
+        ):
             given = None if self_similarity is None else self_similarity[p, :]
-            if standard.scale is not None and given is None:
+            if standardization.scale is not None and given is None:
                 given = self._known_self_similarity(p, _nth(cross, p))
-            rows += standard.project(_nth(cross, p), P, given, samples)
+            rows += standardization.project(_nth(cross, p), P, given, samples)
         return rows
 
     def _recognized(self, cross: Sequence[Array], prints: Float) -> np.ndarray:
@@ -168,9 +171,9 @@ class Extension:
     def _products(self, cross: Sequence[Array]) -> Float:
         """Return the products of samples' similarities, all kernels together, with random ones."""
         total = np.zeros((_nth(cross, 0).shape[0], 3))
-        for p, standard in enumerate(self.standards):
-            plain = replace(standard, scale=None, added=None, shift=0.0)
-            lengths = standard.repaired_diagonal()
+        for p, standardization in enumerate(self.standardizations):
+            plain = replace(standardization, scale=None, added=None, shift=0.0)
+            lengths = standardization.repaired_diagonal()
             probe = noise((lengths.shape[0], 3), p, lengths)
             found = plain.project(_nth(cross, p), probe, None)
             total += to_host(found) / float(namespace(lengths).mean(lengths))
@@ -178,26 +181,26 @@ class Extension:
 
     def _known_self_similarity(self, index: int, cross: Array) -> Array:
         """Return the self-similarities of new samples where they follow from what is there."""
-        standard = self.standards[index]
+        standardization = self.standardizations[index]
         n_new, n = cross.shape
         if n_new == n:
-            xp, known = namespace(cross), to_device(standard.diagonal, cross)
+            xp, known = namespace(cross), to_device(standardization.diagonal, cross)
             diagonal = cross.diagonal() if not is_foreign(cross) else xp.linalg.diagonal(cross)
             diagonal = xp.astype(diagonal, xp.float64)
             same = bool(xp.all(xp.abs(diagonal - known) <= 1e-6 * xp.abs(known)))
             if same and _symmetric(cross):
                 return diagonal
-        constant = standard.constant_self_similarity()
+        constant = standardization.constant_self_similarity()
         if constant is not None:
             return zeros((n_new,), cross) + constant
         raise ValueError(
             f"{self.names[index]}: scaling new samples needs their similarity to themselves, and "
             "it is not constant for this kernel; pass self_similarity, an array of shape "
-            f"({len(self.standards)}, {cross.shape[0]}) of k(x, x), or fit with normalize=False"
+            f"({len(self.standardizations)}, {n_new}) of k(x, x), or fit with normalize=False"
         )
 
 
-def _for_given(stack: Any, projections: Sequence[Array]) -> list[Array]:
+def _for_given(stack: KernelStack, projections: Sequence[Array]) -> list[Array]:
     """Return what the kernels as given are multiplied with where those of a stack are with P."""
     return [stack.kernel(p).for_given(P) for p, P in enumerate(projections)]
 

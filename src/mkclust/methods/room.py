@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import numpy as np
-import scipy.sparse
-
 from mkclust.kernels import KernelBank
-from mkclust.linalg import free_bytes, precision_of
+from mkclust.linalg import free_bytes
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import exact_terms, total
 from mkclust.samples.forms import named_views
-from mkclust.stack import KernelStack, StreamedStack
+from mkclust.stack import KernelStack
 
 OTHER_METHOD = "use fewer samples, or a method that needs products only, such as SimpleMKKM"
 
@@ -80,13 +77,8 @@ def require_room_beside_kernels(
         Bytes there are; None asks the device of the kernels, or the host.
     """
     n, m, k = stack.n_samples, stack.n_kernels, model.n_clusters
-    road, entries = "precomputed", stack.given[0]
-    if isinstance(stack, StreamedStack):
-        road, entries = "streamed", stack.source
-    elif all(map(scipy.sparse.issparse, stack.given)):
-        road, entries = "sparse", stack.given[0].data
-    itemsize = np.dtype(precision_of(entries)).itemsize
-    needed = exact_terms(road, n, m, min(k, n), itemsize=itemsize, method=model.FOOTPRINT)
+    road = "precomputed" if stack.storage == "dense" else stack.storage
+    needed = exact_terms(road, n, m, min(k, n), itemsize=stack.itemsize, method=model.FOOTPRINT)
     require_memory(
         total(needed),
         f"finding {k} clusters by {m} kernels of {n} samples, beside the kernels themselves,",

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.relaxation import Relaxation, relax, sum_of_squares
+from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.engine.search import ANCHOR_TOLERANCE, Search, search
-from mkclust.linalg import to_device
+from mkclust.linalg import sum_of_squares, to_device
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.reduced_gradient import solve_reduced_gradient

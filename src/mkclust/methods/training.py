@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.rows import KernelRows
 from mkclust.linalg import on_host, pick, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.ids import aligned
 from mkclust.samples.kinds import kind_of_input
 from mkclust.samples.opening import as_blocks
-from mkclust.stack import DenseStack, KernelStack, RowSource, StreamedStack, as_stack
+from mkclust.stack import KernelStack, RowSource, StreamedStack, as_stack
 from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.types import Float
 
@@ -63,7 +62,7 @@ def training_stack(model: Any, X: Any) -> KernelStack:
     KernelStack
     """
     kernels, names = training_kernels(model, X), model.kernel_names_
-    known = model._extension.standards if hasattr(model, "_extension") else None
+    known = model._extension.standardizations if hasattr(model, "_extension") else None
     if known is not None and hasattr(model, "bank_"):
         return StreamedStack(kernels, names, known)  # spares the pass that learns the means
     stack = as_stack(
@@ -75,7 +74,9 @@ def training_stack(model: Any, X: Any) -> KernelStack:
         validate=model.psd != "error" and model.validate and not hasattr(model, "bank_"),
         names=names,
     )
-    for name, new, old in zip(names, stack.standards, known or stack.standards, strict=True):
+    for name, new, old in zip(
+        names, stack.standardizations, known or stack.standardizations, strict=True
+    ):
         apart = [np.abs(to_host(new.diagonal) - to_host(old.diagonal)).max()]
         if new.row_means is not None and old.row_means is not None:
             apart.append(np.abs(to_host(new.row_means) - to_host(old.row_means)).max())
@@ -110,7 +111,7 @@ def training_kernels(model: Any, X: Any) -> Any:
         kernels = bank.transform(model._views(X, model, reset=False))
         if kernels.shape[1] != n:
             raise ValueError(f"X has {kernels.shape[1]} samples, the model was fitted on {n}")
-        if not isinstance(kernels, KernelRows):
+        if not kernels.of_training_samples:
             raise ValueError("X holds other samples than the model was fitted on: pass the same")
         return kernels
     kind_of_input(X, "precomputed")  # refuses all that is not several matrices
@@ -183,32 +184,6 @@ def training_features(model: Any, X: Any, samples: np.ndarray) -> list[Float]:
         if np.mean(moved != np.asarray(model.labels_[rising])) > MOST_MOVED:
             raise ValueError("X holds other samples than the model was fitted on: pass the same")
     return [to_host(F)[places] for F in features.of(block)]
-
-
-def mixed_entries(stack: KernelStack, coefficients: Float, samples: np.ndarray | None) -> Float:
-    """Return ``sum_p c_p K_p`` among some samples.
-
-    Parameters
-    ----------
-    stack : KernelStack
-        The kernels.
-    coefficients : ndarray of shape (m,)
-        What each of them is multiplied with.
-    samples : ndarray of int of shape (s,) or None
-        Their numbers; None for all.
-
-    Returns
-    -------
-    ndarray of shape (s, s)
-    """
-    if samples is None:
-        return to_host(stack.combine(coefficients).dense())
-    if not isinstance(stack, DenseStack):  # one pass for all kernels
-        return np.tensordot(coefficients, to_host(stack.entries(samples)), 1)
-    found = np.zeros((len(samples), len(samples)))
-    for p in np.flatnonzero(coefficients).tolist():
-        found += coefficients[p] * to_host(stack.kernel(p).block(samples, samples))
-    return found
 
 
 def embedding_cosines(model: Any, X: Any, samples: np.ndarray | None) -> Float:

@@ -1,7 +1,7 @@
 """Stacks of kernels: the one border between the methods and the data."""
 
 from mkclust.samples.row_source import RowSource
-from mkclust.stack.base import KernelStack, Operator, Standard
+from mkclust.stack.base import KernelOperator, KernelStack, Operator, Standardization
 from mkclust.stack.checks import as_numbers, row_sums
 from mkclust.stack.dense import DenseStack
 from mkclust.stack.door import as_stack
@@ -10,11 +10,12 @@ from mkclust.stack.streamed import StreamedStack
 
 __all__ = [
     "DenseStack",
+    "KernelOperator",
     "KernelStack",
     "MatrixRows",
     "Operator",
     "RowSource",
-    "Standard",
+    "Standardization",
     "StreamedStack",
     "as_numbers",
     "as_stack",

@@ -1,9 +1,9 @@
 """What every stack of kernels answers, and how one kernel is centered and scaled."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -19,32 +19,27 @@ from mkclust.linalg import (
     to_device,
     zeros,
 )
+from mkclust.linalg.operators import Operator
+from mkclust.stack.mapped import Features
 from mkclust.types import Array, Float
+
+Storage = Literal["dense", "sparse", "streamed"]
 
 # Rows of similarities that are projected at a time, on a host and on a device.
 PROJECTED_ROWS, PROJECTED_ROWS_ON_DEVICE = 256, 4096
 
 
-class Operator(Protocol):
-    """A symmetric matrix known by its products."""
+class KernelOperator(Operator, Protocol):
+    """One kernel of a stack, centered and scaled."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
+    def block(self, rows: Array | slice, columns: Array | slice) -> Array:
+        """Return the entries of some rows and columns."""
 
-    @property
-    def like(self) -> Array:
-        """An array that says where the vectors live that this can be multiplied with."""
+    def diagonal(self) -> Array:
+        """Return the diagonal, (n,)."""
 
-    @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads."""
-
-    def __matmul__(self, X: Array) -> Array:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
-
-    def dense(self) -> Array:
-        """Write the entries out, (n, n)."""
+    def for_given(self, P: Array) -> Array:
+        """Return what the kernel as given is multiplied with where this one is with P, (n, b)."""
 
 
 class KernelStack(Protocol):
@@ -63,7 +58,7 @@ class KernelStack(Protocol):
         """Names of the kernels."""
 
     @property
-    def standards(self) -> Sequence["Standard"]:
+    def standardizations(self) -> Sequence["Standardization"]:
         """How each kernel is centered and scaled."""
 
     @property
@@ -83,8 +78,28 @@ class KernelStack(Protocol):
         """Number of samples, n."""
 
     @property
+    def storage(self) -> Storage:
+        """How the kernels as they came are held."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one of their entries."""
+
+    @property
+    def combining_pays(self) -> bool:
+        """Whether a combination is a matrix, cheaper to multiply with than all kernels are."""
+
+    @property
+    def repaired(self) -> bool:
+        """Whether an indefinite kernel was clipped or shifted."""
+
+    @property
     def compressed(self) -> bool:
         """Whether ``n_samples`` counts coordinates that stand for many more samples."""
+
+    @property
+    def approximation_error(self) -> Float | None:
+        """The share of each kernel's trace that features miss, (m,); None where there are none."""
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors as long as ``n_samples``."""
@@ -92,8 +107,21 @@ class KernelStack(Protocol):
     def lift_some(self, vectors: Array) -> Array:
         """Return the same for samples that stand for all, where clusters are only compared."""
 
-    def kernel(self, index: int) -> Operator:
+    def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
+        """Return what takes samples, old or new, to rows where ``lift`` takes `rows` to them.
+
+        That is features, and a matrix to multiply them with; None where there are no features, and
+        a sample is known by its similarities only.
+        """
+
+    def kernel(self, index: int) -> KernelOperator:
         """Return one kernel, as something that supports ``@``."""
+
+    def given_subset(self, indices: Sequence[int]) -> Any:
+        """Return some of the kernels as they came, as something that ``as_stack`` takes."""
+
+    def sweep(self, take: Callable[[slice, Sequence[Array]], None]) -> None:
+        """Hand over the kernels as they came, some rows of all at a time, each read once."""
 
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
@@ -110,9 +138,12 @@ class KernelStack(Protocol):
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
 
+    def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
+        """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""
+
 
 @dataclass(frozen=True)
-class Standard:
+class Standardization:
     """How one kernel is centered and scaled, as learned from the training samples.
 
     The standardized kernel is ``s_i s_j (K_ij - r_i - r_j + r)``: r_i the row means, r their mean,
@@ -140,14 +171,16 @@ class Standard:
     added: Array | None = None
     shift: float = 0.0
 
-    def beside(self, like: Array) -> "Standard":
+    def to_same_device(self, like: Array) -> "Standardization":
         """Return the same with its arrays where another array lives."""
 
         def moved(array: Array | None) -> Array | None:
             return None if array is None else to_device(array, like)
 
         diagonal, row_means = moved(self.diagonal), moved(self.row_means)
-        return Standard(diagonal, row_means, moved(self.scale), moved(self.added), self.shift)
+        return Standardization(
+            diagonal, row_means, moved(self.scale), moved(self.added), self.shift
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -183,7 +216,7 @@ class Standard:
             part *= pick(self.scale, columns)
         return part
 
-    def thin(self, V: Array) -> Array:
+    def transform_columns(self, V: Array) -> Array:
         """Return what the kernel as it came is multiplied with in place of V, (n, b)."""
         Y = V if self.scale is None else V * self.scale[:, None]
         return Y if self.row_means is None else Y - namespace(Y).mean(Y, axis=0)
@@ -221,7 +254,7 @@ class Standard:
         -------
         array of shape (n_new, b)
         """
-        here, P, xp = self.beside(cross), to_device(P, cross), namespace(cross)
+        here, P, xp = self.to_same_device(cross), to_device(P, cross), namespace(cross)
         if here.scale is not None:
             P = P * here.scale[:, None]
         n_new, scaled = cross.shape[0], P

@@ -24,7 +24,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.samples.forms import check_form
-from mkclust.stack.base import Operator, Standard
+from mkclust.stack.base import Operator, Standardization
 from mkclust.types import Array, Float
 
 # Lanczos steps spent on each kernel in search of negative eigenvalues.
@@ -144,11 +144,11 @@ def diagonal_of(matrix: Array) -> Array:
     return copied(astype(found if is_foreign(found) else np.asarray(found), "float64"))
 
 
-def learn_centering(matrix: Array, who: str, center: bool) -> Standard:
+def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:
     """Learn how to center one kernel, having made sure that something is left of it."""
     row_means = row_sums(matrix, who) / matrix.shape[0]
     diagonal = diagonal_of(matrix)
-    standard = Standard(diagonal, row_means if center else None)
+    standardization = Standardization(diagonal, row_means if center else None)
     xp, rounding = namespace(diagonal), 1e3 * rounding_of(matrix)
 
     def mean_size(vector: Array) -> float:
@@ -160,7 +160,7 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standard:
             f"{who} has entries so small that digits are lost, self-similarities of "
             f"{mean_size(diagonal):.3g} on average: multiply it with a constant"
         )
-    if mean_size(standard.centered_diagonal()) <= rounding * mean_size(diagonal):
+    if mean_size(standardization.centered_diagonal()) <= rounding * mean_size(diagonal):
         # An indefinite kernel may have a zero diagonal and something beside it.
         probe = np.random.default_rng(0).standard_normal((matrix.shape[0], 1))
         thin = to_device(probe - probe.mean() if center else probe, diagonal)
@@ -170,7 +170,7 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standard:
             constant = center and bool(xp.any(diagonal != 0))
             state = "constant: nothing is left of it after centering" if constant else "zero"
             raise ValueError(f"{who} is {state}; leave it out")
-    return standard
+    return standardization
 
 
 def learn_scale(lengths: Array, matrix: Array, who: str) -> Array:

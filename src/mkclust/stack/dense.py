@@ -1,8 +1,8 @@
 """Kernels held as matrices: arrays of any library, memory maps and SciPy sparse matrices."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -24,8 +24,9 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.weighted_sums import combined
-from mkclust.stack.base import Operator, Standard
+from mkclust.linalg.sums import weighted_sum
+from mkclust.stack.base import Operator, Standardization, Storage
+from mkclust.stack.mapped import Features
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -62,7 +63,7 @@ class StandardizedKernel:
     ----------
     matrix : array of any library, memmap or sparse matrix of shape (n, n)
         The kernel as given.
-    standard : Standard
+    standardization : Standardization
         How it is centered and scaled.
     shift : float
         Multiple of the identity that is added between centering and scaling.
@@ -71,7 +72,7 @@ class StandardizedKernel:
     """
 
     matrix: Any
-    standard: Standard
+    standardization: Standardization
     shift: float = 0.0
     dropped: Array | None = None
 
@@ -97,8 +98,8 @@ class StandardizedKernel:
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
-        scale, centered = self.standard.scale, self.standard.row_means is not None
-        Y = _product(self.matrix, self.standard.thin(X))
+        scale, centered = self.standardization.scale, self.standardization.row_means is not None
+        Y = _product(self.matrix, self.standardization.transform_columns(X))
         if centered:
             Y = Y - namespace(Y).mean(Y, axis=0)
         if scale is not None:
@@ -123,7 +124,7 @@ class StandardizedKernel:
         """Return the entries of some rows and columns."""
         part = pick(pick(self.matrix, rows), columns, axis=1)
         part = part.toarray() if scipy.sparse.issparse(part) else part
-        part = self.standard.entries(part, rows, columns)
+        part = self.standardization.entries(part, rows, columns)
         if self.shift:
             everyone = to_device(np.arange(self.shape[0]), part)
             same = pick(everyone, rows)[:, None] == pick(everyone, columns)
@@ -132,8 +133,9 @@ class StandardizedKernel:
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,)."""
-        lengths = self.standard.centered_diagonal() + self.shift
-        return lengths if self.standard.scale is None else lengths * self.standard.scale**2
+        scale, lengths = self.standardization.scale, self.standardization.centered_diagonal()
+        lengths = lengths + self.shift
+        return lengths if scale is None else lengths * scale**2
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ class DenseStack:
         The kernels.
     names : tuple of str
         Their names.
-    standards : sequence of Standard
+    standardizations : sequence of Standardization
         How the kernels as given, and those of new samples, are centered and scaled.
     given : sequence of matrices of shape (n, n)
         The kernels as they came, before any repair.
@@ -204,9 +206,10 @@ class DenseStack:
 
     kernels: Sequence[StandardizedKernel]
     names: tuple[str, ...]
-    standards: Sequence[Standard] = field(repr=False)
+    standardizations: Sequence[Standardization] = field(repr=False)
     given: Sequence[Any] = field(repr=False)
     whole: Any = field(default=None, repr=False)
+    combining_pays: ClassVar[bool] = True
 
     @property
     def repaired(self) -> bool:
@@ -235,9 +238,24 @@ class DenseStack:
         return self.kernels[0].shape[0]
 
     @property
+    def storage(self) -> Storage:
+        """How the kernels as they came are held."""
+        return "sparse" if all(map(scipy.sparse.issparse, self.given)) else "dense"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an entry of the kernels as they came."""
+        return np.dtype(precision_of(self.given[0])).itemsize
+
+    @property
     def compressed(self) -> bool:
         """Whether ``n_samples`` counts coordinates that stand for many more samples."""
         return False
+
+    @property
+    def approximation_error(self) -> Float | None:
+        """The share of each kernel's trace that features miss: there are no features."""
+        return None
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors as long as ``n_samples``: themselves."""
@@ -246,6 +264,18 @@ class DenseStack:
     def lift_some(self, vectors: Array) -> Array:
         """Return the same for samples that stand for all: here all do."""
         return vectors
+
+    def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
+        """Return what takes the features of samples to rows: there are no features."""
+        return None
+
+    def given_subset(self, indices: Sequence[int]) -> list[Any]:
+        """Return some of the kernels as they came, as something that ``as_stack`` takes."""
+        return [self.given[index] for index in indices]
+
+    def sweep(self, take: Callable[[slice, Sequence[Array]], None]) -> None:
+        """Hand over the kernels as they came: all rows at once, for they are in memory."""
+        take(slice(0, self.n_samples), self.given)
 
     def kernel(self, index: int) -> StandardizedKernel:
         """Return one kernel, as something that supports ``@``."""
@@ -264,18 +294,18 @@ class DenseStack:
             return self.kernels[0]  # nothing to add up, so nothing to copy
         left, right, shift = [], [], None
         for c, kernel in zip(map(float, coefficients), self.kernels, strict=True):
-            standard = kernel.standard
-            if standard.row_means is not None:
+            standardization = kernel.standardization
+            if standardization.row_means is not None:
                 scale = _scale_of(kernel)
                 right.append(scale)
-                left.append(c * scale * (standard.row_means - standard.mean / 2))
+                left.append(c * scale * (standardization.row_means - standardization.mean / 2))
             if kernel.shift:
                 shift = c * kernel.diagonal_shift + (0.0 if shift is None else shift)
         return Combination(
-            combined(
+            weighted_sum(
                 coefficients,
                 [kernel.matrix for kernel in self.kernels],
-                [kernel.standard.scale for kernel in self.kernels],
+                [kernel.standardization.scale for kernel in self.kernels],
                 whole=self.whole,
                 out=out.matrix if isinstance(out, Combination) else None,
             ),
@@ -322,8 +352,17 @@ class DenseStack:
             out[p, :, :] = kernel.block(part, part)
         return out
 
+    def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
+        """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""
+        if samples is None:
+            return to_host(self.combine(coefficients).dense())
+        mixed = np.zeros((len(samples), len(samples)))
+        for p in np.flatnonzero(coefficients).tolist():  # one at a time, to spare the memory
+            mixed += coefficients[p] * to_host(self.kernel(p).block(samples, samples))
+        return mixed
+
 
 def _scale_of(kernel: StandardizedKernel) -> Array:
     """Return what the rows and columns of a kernel are multiplied with, ones where nothing."""
-    scale = kernel.standard.scale
+    scale = kernel.standardization.scale
     return zeros((kernel.shape[0],), kernel.like) + 1.0 if scale is None else scale

@@ -25,7 +25,7 @@ from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.samples.forms import check_masks
 from mkclust.samples.ids import aligned
 from mkclust.samples.row_source import RowSource
-from mkclust.stack.base import KernelStack, Standard
+from mkclust.stack.base import KernelStack, Standardization
 from mkclust.stack.checks import (
     as_numbers,
     check_square,
@@ -132,21 +132,25 @@ def as_stack(
     matrices = [as_numbers(matrix, label) for matrix, label in zip(slices, who, strict=True)]
     _check_sizes(matrices, who)
     check_one_place(matrices, who)
-    stacked, standards = [], []
+    stacked, standardizations = [], []
     for matrix, label in zip(matrices, who, strict=True):
         kernel = given = StandardizedKernel(matrix, learn_centering(matrix, label, center))
         if validate:
             check_symmetry(matrix, label)
-            refuse_distances(matrix, given.standard.diagonal, label)
+            refuse_distances(matrix, given.standardization.diagonal, label)
             kernel = _positive(kernel, label, psd)
         scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
         added = None if kernel is given else kernel.diagonal() - given.diagonal()
-        stacked.append(replace(kernel, standard=replace(kernel.standard, scale=scale)))
-        standards.append(replace(given.standard, scale=scale, added=added, shift=kernel.shift))
+        stacked.append(
+            replace(kernel, standardization=replace(kernel.standardization, scale=scale))
+        )
+        standardizations.append(
+            replace(given.standardization, scale=scale, added=added, shift=kernel.shift)
+        )
     if any(kernel.matrix is not part for kernel, part in zip(stacked, slices, strict=True)):
         whole = None  # converted or clipped: no longer slices of one array
     _require_room_for_mix(matrices)
-    return DenseStack(tuple(stacked), tuple(names), tuple(standards), tuple(matrices), whole)
+    return DenseStack(tuple(stacked), tuple(names), tuple(standardizations), tuple(matrices), whole)
 
 
 def _require_room_for_mix(matrices: Sequence[Any]) -> None:
@@ -229,17 +233,17 @@ def _stream(
         for matrix, label in zip(matrices, who, strict=True):
             as_numbers(matrix[:0], label)  # refuses types that are no numbers
         source = MatrixRows(matrices, whole)
-    standards = []
+    standardizations = []
     looked, largest = first_look(source, who, symmetry=validate)
     for matrix, label, entry in zip(looked, who, largest, strict=True):
-        standard = learn_centering(matrix, label, center)
-        lengths = standard.centered_diagonal()
+        standardization = learn_centering(matrix, label, center)
+        lengths = standardization.centered_diagonal()
         if validate:
             rounding, xp = np.sqrt(rounding_of(matrix)) * entry, namespace(lengths)
             least, most = float(xp.min(lengths)), float(xp.max(lengths))
             # No entry of a positive semidefinite matrix exceeds its diagonal.
             if least < -rounding or (not center and entry > most + rounding):
-                refuse_distances(matrix, standard.diagonal, label)
+                refuse_distances(matrix, standardization.diagonal, label)
                 raise ValueError(
                     f"{label} is indefinite: its self-similarities{' after centering' * center} "
                     f"are {least:.3g} to {most:.3g}, its largest entry is "
@@ -247,8 +251,8 @@ def _stream(
                     "this check"
                 )
         scale = learn_scale(lengths, matrix, label) if normalize else None
-        standards.append(replace(standard, scale=scale))
-    return StreamedStack(source, tuple(names), tuple(standards))
+        standardizations.append(replace(standardization, scale=scale))
+    return StreamedStack(source, tuple(names), tuple(standardizations))
 
 
 def _check_sizes(matrices: Sequence[Any], who: Sequence[str]) -> None:
@@ -353,4 +357,6 @@ def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKer
     spectrum = to_host(values)
     negative = spectrum < -n * np.finfo(np.float64).eps * np.abs(spectrum).max()
     dropped = copied(vectors[:, : int(negative.sum())])  # eigenvalues rise
-    return StandardizedKernel(clipped, Standard(xp.linalg.diagonal(clipped) + 0.0), dropped=dropped)
+    return StandardizedKernel(
+        clipped, Standardization(xp.linalg.diagonal(clipped) + 0.0), dropped=dropped
+    )

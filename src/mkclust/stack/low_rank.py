@@ -22,12 +22,11 @@ from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import compressed_bytes
 from mkclust.samples.blocks import Blocks, add, check_finite
 from mkclust.samples.local import LocalBlocks
-from mkclust.stack.base import Standard
+from mkclust.stack.base import Standardization
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.mapped import (
     ERROR_SAMPLES,
     Features,
-    beside,
     cut,
     draw,
     floor_of,
@@ -35,6 +34,7 @@ from mkclust.stack.mapped import (
     missed,
     rows_at_once,
     sum_of_squares,
+    to_same_device,
 )
 from mkclust.types import Array, Float
 
@@ -64,7 +64,7 @@ class LowRankStack(DenseStack):
         The samples, or their features where these were kept.
     lifting : ndarray of shape (n_columns, n_coordinates)
         ``T^(-1)``: features times this are the samples' coordinates.
-    approximation_error : ndarray of shape (n_kernels,)
+    trace_errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that its features miss, on a sample; NaN where the
         feature map does not tell what it approximates.
     """
@@ -73,7 +73,7 @@ class LowRankStack(DenseStack):
     training: Features = field(repr=False)
     blocks: Blocks = field(repr=False)
     lifting: Float = field(repr=False)
-    approximation_error: Float
+    trace_errors: Float
 
     @cached_property
     def sample(self) -> dict[str, Array]:
@@ -84,6 +84,15 @@ class LowRankStack(DenseStack):
     def compressed(self) -> bool:
         """Whether ``n_samples`` counts coordinates that stand for many more samples."""
         return True
+
+    @property
+    def approximation_error(self) -> Float:
+        """The share of each kernel's trace that its features miss, (m,)."""
+        return self.trace_errors
+
+    def embedding_map(self, rows: Float) -> tuple[Features, Float]:
+        """Return features, and what takes them to rows: the same for old and new samples."""
+        return self.features, self.lifting @ rows
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors in coordinates; one pass for all."""
@@ -158,7 +167,7 @@ def compress(
         total = None
         for part, first in cut(block, start, ends[-1]):
             found = transformed(part, first)
-            found = [F - beside(m, F) for F, m in zip(found, near, strict=True)]
+            found = [F - to_same_device(m, F) for F, m in zip(found, near, strict=True)]
             squares = namespace(*found).stack([sum_of_squares(F) for F in found])
             total = add(total, (*map(_column_sums, found), squares))
         return total
@@ -172,7 +181,7 @@ def compress(
             )
     apart = [total / n for total in totals]
     variances = [s / n - float(a @ a) for s, a in zip(squares, apart, strict=True)]
-    means = [to_host(beside(m, F)) + a for m, a, F in zip(near, apart, seen, strict=True)]
+    means = [to_host(to_same_device(m, F)) + a for m, a, F in zip(near, apart, seen, strict=True)]
     floors = [floor_of(*each, center) for each in zip(names, variances, means, strict=True)]
     features = training = Features(maps, means if center else None, floors if normalize else None)
     if kept is not None:
@@ -195,17 +204,17 @@ def compress(
         T = np.pad(T, ((0, 1), (0, 0)))
         lifting = np.pad(lifting, ((0, 0), (0, 1)))
     small = [_square(T[:, a:b]) for a, b in pairwise(ends)]
-    standards = [Standard(np.diag(S).copy()) for S in small]
+    standardizations = [Standardization(np.diag(S).copy()) for S in small]
     return LowRankStack(
-        tuple(StandardizedKernel(S, s) for S, s in zip(small, standards, strict=True)),
+        tuple(StandardizedKernel(S, s) for S, s in zip(small, standardizations, strict=True)),
         names,
-        tuple(standards),
+        tuple(standardizations),
         tuple(small),
         features=features,
         training=training,
         blocks=blocks,
         lifting=lifting,
-        approximation_error=np.array(errors),
+        trace_errors=np.array(errors),
     )
 
 

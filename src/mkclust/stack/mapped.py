@@ -52,7 +52,7 @@ class Features:
         """Return the standardized features of some samples, view by view, where these live."""
         found = [_transform(*each) for each in zip(self.maps, block.values(), strict=True)]
         if self.means is not None:
-            found = [F - beside(mean, F) for F, mean in zip(found, self.means, strict=True)]
+            found = [F - to_same_device(mean, F) for F, mean in zip(found, self.means, strict=True)]
         if self.floors is not None:
             found = [_unit_rows(F, floor) for F, floor in zip(found, self.floors, strict=True)]
         return found
@@ -154,7 +154,7 @@ def rows_at_once(n_columns: int, like: Any) -> int:
     return max(FEWEST_ROWS, (WORK_BYTES if size is None else size) // (8 * n_columns))
 
 
-def beside(learned: Float, F: Array) -> Array:
+def to_same_device(learned: Float, F: Array) -> Array:
     """Return what was learned where features live, in their precision."""
     return namespace(F).astype(to_device(learned, F), F.dtype, copy=False)
 
@@ -213,7 +213,7 @@ def _multiply(features: Sequence[Array], matrix: Float) -> Array:
     """Multiply features, side by side, with a matrix, in their precision."""
     ends = np.cumsum([0, *(F.shape[1] for F in features)])
     parts = zip(features, pairwise(ends), strict=True)
-    return sum(F @ beside(matrix[a:b], F) for F, (a, b) in parts)
+    return sum(F @ to_same_device(matrix[a:b], F) for F, (a, b) in parts)
 
 
 def _unit_rows(F: Array, floor: float) -> Array:

@@ -21,8 +21,9 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.row_source import RowSource
-from mkclust.stack.base import Operator, Standard
+from mkclust.stack.base import Operator, Standardization, Storage
 from mkclust.stack.dense import StandardizedKernel
+from mkclust.stack.mapped import Features
 from mkclust.stack.rows import like_of, only, row_ranges, sweep
 from mkclust.types import Array, Float
 
@@ -129,7 +130,7 @@ class StreamedCombination:
     """``sum_p c_p K_p``, never written down: every product is a pass over these kernels."""
 
     source: RowSource
-    standards: Sequence[Standard] = field(repr=False)
+    standardizations: Sequence[Standardization] = field(repr=False)
     coefficients: Float
 
     @property
@@ -145,14 +146,14 @@ class StreamedCombination:
     @property
     def n_entries(self) -> int:
         """Number of entries that a product reads: those of all kernels."""
-        return len(self.standards) * self.source.n_samples**2
+        return len(self.standardizations) * self.source.n_samples**2
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         xp, n = namespace(X), self.shape[0]
-        thin = [standard.thin(X) for standard in self.standards]
+        thin = [standardization.transform_columns(X) for standardization in self.standardizations]
         ones = zeros((n,), X) + 1.0
-        scales = xp.stack([ones if s.scale is None else s.scale for s in self.standards])
+        scales = xp.stack([ones if s.scale is None else s.scale for s in self.standardizations])
         outer = to_device(self.coefficients[:, None], X) * scales
         found, sums = zeros(tuple(X.shape), X), zeros((len(thin), X.shape[1]), X)
 
@@ -163,7 +164,7 @@ class StreamedCombination:
 
         sweep(self.source, take)
         # What centering takes away is known at the end only: the means over all rows.
-        centered = np.flatnonzero([s.row_means is not None for s in self.standards])
+        centered = np.flatnonzero([s.row_means is not None for s in self.standardizations])
         return found - pick(outer, centered).T @ (pick(sums, centered) / n)
 
     def dense(self) -> Array:
@@ -178,8 +179,10 @@ class StreamedCombination:
         found, coefficients = zeros((n, n), self.like), self.coefficients.tolist()
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            for c, block, standard in zip(coefficients, blocks, self.standards, strict=True):
-                found[rows, :] += c * standard.entries(block, rows, slice(None))
+            for c, block, standardization in zip(
+                coefficients, blocks, self.standardizations, strict=True
+            ):
+                found[rows, :] += c * standardization.entries(block, rows, slice(None))
 
         sweep(self.source, take)
         return found
@@ -197,22 +200,26 @@ class StreamedStack:
         Where the rows come from.
     names : tuple of str
         Names of the kernels.
-    standards : sequence of Standard
+    standardizations : sequence of Standardization
         How the kernels, and those of new samples, are centered and scaled.
     """
 
     source: RowSource
     names: tuple[str, ...]
-    standards: Sequence[Standard] = field(repr=False)
+    standardizations: Sequence[Standardization] = field(repr=False)
     # A combination is no matrix: its products cost as much as those of all kernels.
     combining_pays: ClassVar[bool] = False
     compressed: ClassVar[bool] = False
     repaired: ClassVar[bool] = False
+    approximation_error: ClassVar[None] = None
+    storage: ClassVar[Storage] = "streamed"
 
     def __post_init__(self) -> None:
         """Bring what was learned elsewhere to where the rows live."""
-        beside = tuple(standard.beside(self.like) for standard in self.standards)
-        object.__setattr__(self, "standards", beside)
+        moved = tuple(
+            standardization.to_same_device(self.like) for standardization in self.standardizations
+        )
+        object.__setattr__(self, "standardizations", moved)
 
     @property
     def like(self) -> Array:
@@ -223,20 +230,25 @@ class StreamedStack:
     def given(self) -> Sequence[RowMatrix]:
         """The kernels as they came, read when asked for."""
         return [
-            RowMatrix(only(self.source, [p]), standard.diagonal)
-            for p, standard in enumerate(self.standards)
+            RowMatrix(only(self.source, [p]), standardization.diagonal)
+            for p, standardization in enumerate(self.standardizations)
         ]
 
     @property
     def kernels(self) -> Sequence[StandardizedKernel]:
         """The kernels, each of which takes a pass of its own for every product."""
-        pairs = zip(self.given, self.standards, strict=True)
-        return [StandardizedKernel(matrix, standard) for matrix, standard in pairs]
+        pairs = zip(self.given, self.standardizations, strict=True)
+        return [StandardizedKernel(matrix, standardization) for matrix, standardization in pairs]
 
     @property
     def precision(self) -> float:
         """Relative rounding of the entries."""
         return rounding_of(self.source)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an entry of the kernels as they came."""
+        return np.dtype(precision_of(self.source)).itemsize
 
     @property
     def n_kernels(self) -> int:
@@ -256,6 +268,14 @@ class StreamedStack:
         """Return the same for samples that stand for all: here all do."""
         return vectors
 
+    def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
+        """Return what takes the features of samples to rows: there are no features."""
+        return None
+
+    def given_subset(self, indices: Sequence[int]) -> RowSource:
+        """Return some of the kernels as they came, as something that ``as_stack`` takes."""
+        return only(self.source, list(indices))
+
     def sweep(self, take: Callable[[slice, Sequence[Array]], None]) -> None:
         """Hand over the kernels as they came, some rows of all at a time, each read once."""
         sweep(self.source, take)
@@ -267,7 +287,7 @@ class StreamedStack:
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         xp = namespace(V)
-        thin = [standard.thin(V) for standard in self.standards]
+        thin = [standardization.transform_columns(V) for standardization in self.standardizations]
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
@@ -275,18 +295,18 @@ class StreamedStack:
                 products[p, :, rows] = part.T
 
         sweep(self.source, take)
-        for p, standard in enumerate(self.standards):
-            if standard.row_means is not None:
+        for p, standardization in enumerate(self.standardizations):
+            if standardization.row_means is not None:
                 products[p, :, :] -= xp.mean(products[p, :, :], axis=1)[:, None]
-            if standard.scale is not None:
-                products[p, :, :] *= standard.scale
+            if standardization.scale is not None:
+                products[p, :, :] *= standardization.scale
         return xp.permute_dims(products, (0, 2, 1))
 
     def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
         """Return ``sum_p c_p K_p``; it takes no memory, so none of an earlier one is used."""
         used = np.flatnonzero(coefficients).tolist() or [0]  # of nothing at all, still the size
-        standards = [self.standards[p] for p in used]
-        return StreamedCombination(only(self.source, used), standards, coefficients[used])
+        standardizations = [self.standardizations[p] for p in used]
+        return StreamedCombination(only(self.source, used), standardizations, coefficients[used])
 
     def traces(self) -> Float:
         """Return the m traces."""
@@ -298,7 +318,7 @@ class StreamedStack:
         total = np.zeros((self.n_kernels, self.n_kernels))
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            xp, pairs = namespace(blocks[0]), zip(blocks, self.standards, strict=True)
+            xp, pairs = namespace(blocks[0]), zip(blocks, self.standardizations, strict=True)
             wide = [s.entries(block, rows, slice(None)) for block, s in pairs]
             parts = [xp.reshape(part, (-1,)) for part in wide]
             if is_foreign(parts[0]):  # one number at a time would wait for the device each time
@@ -326,14 +346,18 @@ class StreamedStack:
         rising, back = _in_order(wanted)
 
         def place(rows: slice, blocks: Sequence[Array]) -> None:
-            for p, (block, standard) in enumerate(zip(blocks, self.standards, strict=True)):
-                found[p, rows, :] = standard.entries(block, wanted[rows], wanted)
+            for p, (block, standardization) in enumerate(
+                zip(blocks, self.standardizations, strict=True)
+            ):
+                found[p, rows, :] = standardization.entries(block, wanted[rows], wanted)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
             here = slice(*np.searchsorted(rising, [rows.start, rows.stop]).tolist())
-            for p, (block, standard) in enumerate(zip(blocks, self.standards, strict=True)):
+            for p, (block, standardization) in enumerate(
+                zip(blocks, self.standardizations, strict=True)
+            ):
                 part = pick(pick(block, rising[here] - rows.start), wanted, axis=1)
-                found[p, here, :] = standard.entries(part, rising[here], wanted)
+                found[p, here, :] = standardization.entries(part, rising[here], wanted)
 
         source: Any = self.source
         if samples is None or hasattr(source, "among"):
@@ -343,6 +367,12 @@ class StreamedStack:
         for p in range(m if back is not None else 0):
             found[p, :, :] = pick(found[p, :, :], back)
         return found
+
+    def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
+        """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""
+        if samples is None:
+            return to_host(self.combine(coefficients).dense())
+        return np.tensordot(coefficients, to_host(self.entries(samples)), 1)  # one pass for all
 
 
 def first_look(

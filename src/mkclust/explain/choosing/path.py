@@ -9,6 +9,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from mkclust.engine.relaxation import Relaxation, block_width, relax, relax_whole
 from mkclust.linalg import orthonormalize
+from mkclust.linalg.operators import MatrixOperator
 from mkclust.types import Float
 
 # Relative error of the eigenvalue sum.
@@ -90,7 +91,7 @@ def spectrum(K: Float, count: int, start: Float | None = None) -> Relaxation:
     if block_width(len(K), count) >= len(K):
         return relax_whole(K, count)
     known = None if start is None else orthonormalize(start)
-    return relax(K, count, tol=EIGEN_TOLERANCE, start=known)
+    return relax(MatrixOperator(K), count, tol=EIGEN_TOLERANCE, start=known)
 
 
 def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
