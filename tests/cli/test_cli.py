@@ -176,10 +176,41 @@ def test_the_command_gives_the_labels_of_the_estimator_with_its_defaults(method,
     assert record["weights"] == model.weights_.tolist()
     # All that the command decides by itself is printed.
     assert (record["kernel_choice"] or "") in result.stdout
-    parameters = {"kernels": record["parameters"]["kernels"]}
-    expected = {key: outputs._plain(value) for key, value in estimator.get_params().items()}
-    assert record["parameters"] == expected | parameters
     assert (record["kernel_choice"] is not None) == (kind == "table")
+    expected = json.loads(outputs.strict_json(estimator.get_params()))
+    if kind == "kernels":
+        expected["kernels"] = "precomputed"
+    assert record["parameters"] == expected
+
+
+def test_the_defaults_of_an_own_method_stay_as_they_are(data, monkeypatch):
+    bank = mkclust.KernelBank(widths=(), polynomials=(), linear="linear")
+
+    class Linear(mkclust.AverageKKM):
+        def __init__(
+            self,
+            n_clusters=8,
+            *,
+            kernels=bank,
+            center=False,
+            n_init=3,
+            random_state=None,
+        ):
+            super().__init__(
+                n_clusters, kernels=kernels, center=center, n_init=n_init, random_state=random_state
+            )
+
+    monkeypatch.setitem(mkclust.METHODS, "linear", Linear)
+    save_npz("d.npz", data)
+    succeed("cluster", "d.npz", "-k", 3, "--method", "linear")
+    model = Linear(3, random_state=0).fit(data["views"])
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    parameters = read_run()["parameters"]
+    assert (parameters["n_init"], parameters["center"]) == (3, False)
+    assert parameters["kernels"] == repr(model.kernels)
+    succeed("cluster", "d.npz", "-k", 3, "--method", "linear", "--center", "--n-init", 2)
+    parameters = read_run()["parameters"]
+    assert (parameters["n_init"], parameters["center"]) == (2, True)
 
 
 def test_the_kernels_of_a_known_data_set_are_said_and_recorded(data, monkeypatch):
@@ -973,7 +1004,8 @@ def test_numbers_that_are_not_finite_become_null():
 
 def test_long_tables_are_cut_and_many_cluster_sizes_are_summed_up():
     names, shares = [f"kernel {i}" for i in range(100)], np.full(100, 0.01)
-    fit = SimpleNamespace(kernel_names_=names, weights_=shares, alignments_=shares)
+    learned = {"kernel_names_": names, "weights_": shares, "alignments_": shares}
+    fit = SimpleNamespace(**learned, WEIGHT_MEANING="Read them together.")
     table = printing.kernel_table(fit)
     assert "kernel 59" in table
     assert "kernel 60" not in table

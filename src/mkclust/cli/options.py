@@ -127,11 +127,12 @@ Settings = Annotated[
         "several times.",
     ),
 ]
-Center = Annotated[bool | None, typer.Option(" /--no-center", help="Do not center the kernels.")]
+Center = Annotated[bool | None, typer.Option("--center/--no-center", help="Center the kernels.")]
 Normalize = Annotated[
     bool | None,
-    typer.Option(" /--no-normalize", help="Do not scale the kernels to a unit diagonal."),
+    typer.Option("--normalize/--no-normalize", help="Scale the kernels to a unit diagonal."),
 ]
 Validate = Annotated[
-    bool | None, typer.Option(" /--no-validate", help="Do not check that the kernels are sound.")
+    bool | None,
+    typer.Option("--validate/--no-validate", help="Check that the kernels are sound."),
 ]
