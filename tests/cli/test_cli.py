@@ -282,6 +282,17 @@ def test_one_table_becomes_a_bank_of_kernels(data):
     assert read_run()["kernel_names"] == list(model.kernel_names_)
 
 
+def test_kernels_on_the_fly_give_the_labels_of_the_estimator(data):
+    save_npz("d.npz", data)
+    succeed("cluster", "d.npz", "-k", 3, "--kernels", "on-the-fly")
+    model = mkclust.SimpleMKKM(3, kernels="on-the-fly", random_state=0).fit(data["views"])
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    assert read_run()["parameters"]["kernels"] == "on-the-fly"
+    np.save("K.npy", data["kernels"])
+    message = fail("cluster", "K.npy", "-k", 3, "--kernels", "on-the-fly")
+    assert "--kernels on-the-fly needs views" in message
+
+
 def test_square_matrices_are_kernels_where_the_user_says_so(data):
     first, second, _ = data["kernels"]
     np.savez("K.npz", first=first, second=second)
@@ -612,6 +623,8 @@ def test_one_view_is_approximated_by_one_kernel(data):
         (["--cluster", "tcp://x:1", "--method", "onkc"], ["--cluster: onkc needs"]),
         (["--cluster", "tcp://x:1"], ["missing.npz", ".parquet"]),
         (["--set", "approximation=1"], ["its own option, --approximation"]),
+        (["--landmarks", 9, "--kernels", "on-the-fly"], ["--landmarks 9 asks", "on-the-fly"]),
+        (["--cluster", "tcp://x:1", "--kernels", "on-the-fly"], ["--cluster asks", "on-the-fly"]),
     ],
 )
 def test_an_approximation_that_cannot_be_is_refused_before_anything_is_read(args, words):

@@ -53,6 +53,11 @@ def check_approximation(
     options: LandmarkOptions, method: str, method_class: type, *, kernels: str
 ) -> None:
     """Refuse what no data could make possible, before any is read."""
+    if kernels == "on-the-fly" and options.option:
+        raise CommandError(
+            f"{options.option} asks for landmarks, --kernels on-the-fly for exact kernels; "
+            "leave one of them out"
+        )
     if options.on_workers and options.choice == "none":
         raise CommandError(
             "--cluster needs an approximation, for exact kernels are computed on one machine; "
@@ -73,11 +78,6 @@ def check_approximation(
         )
     if kernels == "precomputed":
         raise CommandError(f"{options.option} {NEEDS_VIEWS}")
-    if kernels == "on-the-fly":
-        raise CommandError(
-            f"{options.option} stands for exact kernels, which --kernels on-the-fly asks for; "
-            "leave one of them out"
-        )
 
 
 def choose_kernels(

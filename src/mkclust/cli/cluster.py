@@ -1,8 +1,8 @@
 """The command ``mkclust cluster``: check what was asked for, read, fit, write, print.
 
 The labels are those that the estimator gives in Python for the same data with its own defaults;
-where the command decides otherwise (kernels of a known data set, landmarks for many samples), it
-prints so and records it.
+where the command decides otherwise (one view alone is a table, a known data set brings its
+kernels, landmarks stand for kernels of many samples), it prints so and records it.
 """
 
 import time
@@ -173,6 +173,7 @@ def run(
     validate: Validate = None,
 ) -> None:
     """Cluster samples from several views or kernels of them."""
+    # At this point the local variables are the options, which a request has by the same names.
     _execute(Request(**locals()))
 
 
