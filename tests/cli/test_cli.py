@@ -23,7 +23,7 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from mkclust import cli, metrics, plots
-from mkclust.cli import approximation, inputs, outputs, printing, remote
+from mkclust.cli import approximation, cluster, inputs, outputs, printing
 from mkclust.samples import mapped
 
 PYTHON = [sys.executable, "-m", "mkclust.cli"]
@@ -145,6 +145,87 @@ def test_every_method_is_run_drawn_and_recorded_by_its_name(method, data):
     assert metrics.clustering_accuracy(data["y"], read_labels()) > 0.9
 
 
+def noisy_views():
+    """Return two views of four clusters beside two of noise: defaults that differ would show."""
+    rng, y = np.random.default_rng(1), np.arange(80) % 4
+    views = {f"v{i}": 1.5 * rng.normal(size=(4, 5))[y] + rng.normal(size=(80, 5)) for i in (0, 1)}
+    return views | {f"v{i}": rng.normal(size=(80, 5)) for i in (2, 3)}
+
+
+@pytest.mark.parametrize("kind", ["kernels", "views", "table"])
+@pytest.mark.parametrize("method", mkclust.METHODS)
+def test_the_command_gives_the_labels_of_the_estimator_with_its_defaults(method, kind):
+    views = noisy_views()
+    if kind == "kernels":
+        np.save("d.npy", np.array([gaussian(view) for view in views.values()]))
+        X = mkclust.datasets.load("d.npy").kernels
+    elif kind == "views":
+        np.savez("d.npz", **views)
+        X = list(mkclust.datasets.load("d.npz").views.values())
+    else:
+        np.save("d.npy", np.hstack(list(views.values())))
+        (X,) = mkclust.datasets.load("d.npy").views.values()
+    name = "d.npz" if kind == "views" else "d.npy"
+    result = succeed("cluster", name, "-k", 4, "--method", method, "--seed", 2)
+    estimator = mkclust.METHODS[method](n_clusters=4, random_state=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = estimator.fit(X)
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    record = read_run()
+    assert record["weights"] == model.weights_.tolist()
+    # All that the command decides by itself is printed.
+    assert (record["kernel_choice"] or "") in result.stdout
+    assert (record["kernel_choice"] is not None) == (kind == "table")
+    expected = json.loads(outputs.strict_json(estimator.get_params()))
+    if kind == "kernels":
+        expected["kernels"] = "precomputed"
+    assert record["parameters"] == expected
+
+
+def test_the_defaults_of_an_own_method_stay_as_they_are(data, monkeypatch):
+    bank = mkclust.KernelBank(widths=(), polynomials=(), linear="linear")
+
+    class Linear(mkclust.AverageKKM):
+        def __init__(
+            self,
+            n_clusters=8,
+            *,
+            kernels=bank,
+            center=False,
+            n_init=3,
+            random_state=None,
+        ):
+            super().__init__(
+                n_clusters, kernels=kernels, center=center, n_init=n_init, random_state=random_state
+            )
+
+    monkeypatch.setitem(mkclust.METHODS, "linear", Linear)
+    save_npz("d.npz", data)
+    succeed("cluster", "d.npz", "-k", 3, "--method", "linear")
+    model = Linear(3, random_state=0).fit(data["views"])
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    parameters = read_run()["parameters"]
+    assert (parameters["n_init"], parameters["center"]) == (3, False)
+    assert parameters["kernels"] == repr(model.kernels)
+    succeed("cluster", "d.npz", "-k", 3, "--method", "linear", "--center", "--n-init", 2)
+    parameters = read_run()["parameters"]
+    assert (parameters["n_init"], parameters["center"]) == (2, True)
+
+
+def test_the_kernels_of_a_known_data_set_are_said_and_recorded(data, monkeypatch):
+    bank = {"widths": (0.5, 1.0), "polynomials": (), "linear": None}
+    small = mkclust.datasets.Dataset(
+        "digits", data["views"], None, data["y"], tuple(data["views"]), bank=bank
+    )
+    monkeypatch.setattr(mkclust.datasets, "load", lambda *_, **__: small)
+    result = succeed("cluster", "digits", "-k", 3)
+    model = mkclust.SimpleMKKM(3, kernels=mkclust.KernelBank(**bank), random_state=0)
+    np.testing.assert_array_equal(read_labels(), model.fit(data["views"]).labels_)
+    assert read_run()["kernel_choice"] in result.stdout
+    assert "Kernels: as the data set digits has them, KernelBank(" in result.stdout
+
+
 def test_parameters_of_a_method_can_be_set(data):
     np.savez("views.npz", **data["views"])
     settings = ("--set", "reg=0.25", "--set", "neighbors=0.4", "--set", "max_iter=7")
@@ -193,6 +274,17 @@ def test_one_table_becomes_a_bank_of_kernels(data):
     assert len(model.weights_) > 1
     np.testing.assert_array_equal(read_labels(), model.labels_)
     assert read_run()["kernel_names"] == list(model.kernel_names_)
+
+
+def test_kernels_on_the_fly_give_the_labels_of_the_estimator(data):
+    save_npz("d.npz", data)
+    succeed("cluster", "d.npz", "-k", 3, "--kernels", "on-the-fly")
+    model = mkclust.SimpleMKKM(3, kernels="on-the-fly", random_state=0).fit(data["views"])
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    assert read_run()["parameters"]["kernels"] == "on-the-fly"
+    np.save("K.npy", data["kernels"])
+    message = fail("cluster", "K.npy", "-k", 3, "--kernels", "on-the-fly")
+    assert "--kernels on-the-fly needs views" in message
 
 
 def test_square_matrices_are_kernels_where_the_user_says_so(data):
@@ -303,6 +395,49 @@ def test_outputs_go_where_they_are_told(data, folder):
     assert Path("out/p.svg").read_text().rstrip().endswith("</svg>")
 
 
+@pytest.mark.parametrize(
+    ("labels", "record"),
+    [
+        ("out/labels.csv", "out/run.json"),
+        ("out/clusters.csv", "out/clusters.run.json"),
+        ("out/two.dots.csv", "out/two.dots.run.json"),
+        ("out/plain", "out/plain.run.json"),
+        ("run.json", "run.run.json"),
+        ("./labels.csv", "run.json"),
+    ],
+)
+def test_the_record_of_a_run_stands_beside_the_labels_and_nothing_else_is_written(
+    labels, record, data, folder
+):
+    save_npz("d.npz", data)
+    (folder / "out").mkdir()
+    result = succeed("cluster", "d.npz", "-k", 3, "--labels", labels)
+    files = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    assert files == {Path("d.npz"), Path(labels), Path(record)}
+    assert result.stdout.endswith(f"Wrote {Path(labels)}\nWrote {Path(record)}\n")
+    assert len(read_labels(labels)) == read_run(record)["n_samples"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--labels", "a.csv", "--report", "a.html", "--run", "a.csv"),
+        ("--labels", "fit.run.json", "--run", "./fit.run.json"),
+        ("--plot", "fit.svg", "--run", "fit.svg"),
+    ],
+)
+def test_outputs_that_clash_are_refused(options, data):
+    save_npz("d.npz", data)
+    assert "another output" in fail("cluster", "d.npz", "-k", 3, *options)
+
+
+def test_a_record_beside_the_labels_does_not_replace_an_input(data):
+    save_npz("d.npz", data)
+    os.symlink("d.npz", "a.run.json")
+    message = fail("cluster", "d.npz", "-k", 3, "--labels", "a.csv")
+    assert "a.run.json: is an input" in message
+
+
 def test_an_output_behind_a_link_is_written_through_it(data, folder):
     save_npz("d.npz", data)
     (folder / "real").mkdir()
@@ -374,9 +509,8 @@ def test_landmarks_stand_for_the_kernels_where_they_are_asked_for(data):
     save_npz("d.npz", data)
     options = ("--approximation", "nystroem", "--landmarks", 20)
     result = succeed("cluster", "d.npz", "-k", 3, *options, "--plot", "fit.png")
-    model = mkclust.SimpleMKKM(
-        3, approximation=mkclust.kernels.Nystroem(20), anchor="auto", random_state=0
-    ).fit(data["views"])
+    model = mkclust.SimpleMKKM(3, approximation=mkclust.kernels.Nystroem(20), random_state=0)
+    model.fit(data["views"])
     np.testing.assert_array_equal(read_labels(), model.labels_)
     record = read_run()
     assert record["weights"] == model.weights_.tolist()
@@ -413,6 +547,8 @@ def test_many_samples_are_approximated_and_none_asks_for_exact_kernels(data, mon
     monkeypatch.setattr(approximation, "MOST_EXACT_SAMPLES", 59)
     result = succeed("cluster", "d.npz", "-k", 3)
     assert "more than 59, whose exact kernels would take " in result.stdout
+    assert read_run()["kernel_choice"] in result.stdout
+    assert "60 landmarks stand for" in read_run()["kernel_choice"]
     # There are fewer samples than landmarks by default.
     assert read_run()["landmarks"] == 60
     assert max(read_run()["approximation_error"]) < 1e-6
@@ -481,6 +617,8 @@ def test_one_view_is_approximated_by_one_kernel(data):
         (["--cluster", "tcp://x:1", "--method", "onkc"], ["--cluster: onkc needs"]),
         (["--cluster", "tcp://x:1"], ["missing.npz", ".parquet"]),
         (["--set", "approximation=1"], ["its own option, --approximation"]),
+        (["--landmarks", 9, "--kernels", "on-the-fly"], ["--landmarks 9 asks", "on-the-fly"]),
+        (["--cluster", "tcp://x:1", "--kernels", "on-the-fly"], ["--cluster asks", "on-the-fly"]),
     ],
 )
 def test_an_approximation_that_cannot_be_is_refused_before_anything_is_read(args, words):
@@ -599,10 +737,10 @@ def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
         "cluster", *files, *options, "--cluster", scheduler, "--plot", "fit.png", "--run", "r.json"
     )
     np.testing.assert_array_equal(read_labels(), labels)
-    found = read_run("r.json")
-    assert found["weights"] == pytest.approx(record["weights"], abs=1e-6)
-    assert found["cluster_sizes"] == record["cluster_sizes"]
-    assert found["scores"] == record["scores"]
+    remote = read_run("r.json")
+    assert remote["weights"] == pytest.approx(record["weights"], abs=1e-6)
+    assert remote["cluster_sizes"] == record["cluster_sizes"]
+    assert remote["scores"] == record["scores"]
     assert "asked for by --cluster" in result.stdout
     assert os.path.exists("fit.png")
 
@@ -616,8 +754,8 @@ def test_a_cluster_that_does_not_answer_is_named_before_anything_is_read(data, m
     def never(*_, **__):
         raise AssertionError("something was read")
 
-    monkeypatch.setattr(remote, "connect", refuse)
-    monkeypatch.setattr(cli, "read_inputs", never)
+    monkeypatch.setattr(cluster, "connect", refuse)
+    monkeypatch.setattr(cluster, "read_inputs", never)
     message = fail("cluster", "missing.parquet", "-k", 3, "--cluster", "tcp://nowhere:1")
     assert "tcp://nowhere:1: nobody answers" in message
 
@@ -635,7 +773,7 @@ def test_a_file_that_workers_do_not_have_is_named(data, scheduler, monkeypatch):
             view.path = f"/elsewhere/{os.path.basename(view.path)}"
         return as_dask(views)
 
-    monkeypatch.setattr(remote, "as_dask", elsewhere)
+    monkeypatch.setattr(cluster, "as_dask", elsewhere)
     files = save_parquet(data)
     message = fail("cluster", *files, "-k", 3, "--cluster", scheduler)
     assert "a worker cannot open a file" in message
@@ -841,7 +979,7 @@ def test_no_output_is_written_when_one_of_labels_and_record_fails(data, monkeypa
     def full(record):
         raise OSError(28, "No space left on device", "disk")
 
-    monkeypatch.setattr(cli, "strict_json", full)
+    monkeypatch.setattr(cluster, "strict_json", full)
     save_npz("d.npz", data)
     assert "No space left" in fail("cluster", "d.npz", "-k", 3)
 
@@ -873,7 +1011,8 @@ def test_numbers_that_are_not_finite_become_null():
 
 def test_long_tables_are_cut_and_many_cluster_sizes_are_summed_up():
     names, shares = [f"kernel {i}" for i in range(100)], np.full(100, 0.01)
-    fit = SimpleNamespace(kernel_names_=names, weights_=shares, alignments_=shares)
+    learned = {"kernel_names_": names, "weights_": shares, "alignments_": shares}
+    fit = SimpleNamespace(**learned, WEIGHT_MEANING="Read them together.")
     table = printing.kernel_table(fit)
     assert "kernel 59" in table
     assert "kernel 60" not in table

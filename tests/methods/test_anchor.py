@@ -258,16 +258,18 @@ def record():
     return json.loads(Path("run.json").read_text())
 
 
-def test_the_command_line_chooses_the_anchor_and_says_so(run):
-    result = run()
+@pytest.mark.parametrize("options", [["--anchor", "auto"], ["--set", "anchor=auto"]])
+def test_the_command_line_chooses_the_anchor_where_asked_and_says_so(run, options):
+    result = run(*options)
     assert result.exit_code == 0, result.stderr
     assert "--anchor 0 is the paper's method" in result.stdout
     assert record()["parameters"]["anchor"] == "auto"
     assert record()["scores"]["ari"] > 0.9
 
 
-def test_the_papers_method_is_at_hand_and_warns(run):
-    result = run("--anchor", "0")
+@pytest.mark.parametrize("options", [[], ["--anchor", "0"]])
+def test_the_papers_method_is_the_default_and_warns(run, options):
+    result = run(*options)
     assert "Anchor: 0, the paper's method." in result.stdout
     assert "suppress structure" in result.stderr
     assert record()["parameters"]["anchor"] == 0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mkclust.cli.failures import CommandError
+from mkclust.cli.failures import CommandError, one_line
 from mkclust.cli.inputs import Data
 from mkclust.kernels import KernelBank, Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
@@ -24,78 +24,86 @@ NEEDS_VIEWS = (
 
 
 @dataclass(frozen=True)
-class Approximation:
-    """What stands for the kernels, and why."""
+class LandmarkOptions:
+    """The options that decide whether landmarks stand for the kernels."""
 
-    landmarks: int
-    reason: str
+    choice: str
+    landmarks: int | None
+    on_workers: bool
 
-    def describe(self, n_samples: int) -> str:
-        """Return both in a sentence."""
-        return (
-            f"Approximation: {self.landmarks} landmarks stand for the Gaussian kernel, one a view, "
-            f"of {n_samples} samples ({self.reason})."
-        )
+    @property
+    def option(self) -> str:
+        """The option that asks for an approximation, or would set one; empty without."""
+        if self.on_workers:
+            return "--cluster"
+        if self.choice == "nystroem":
+            return "--approximation nystroem"
+        return "" if self.landmarks is None else f"--landmarks {self.landmarks}"
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """What the command decided about the kernels, in a sentence; empty for the estimator's way."""
+
+    sentence: str = ""
+    landmarks: int | None = None
 
 
 def check_approximation(
-    choice: str,
-    landmarks: int | None,
-    method: str,
-    kind: type,
-    *,
-    kernels: str,
-    cluster: bool,
+    options: LandmarkOptions, method: str, method_class: type, *, kernels: str
 ) -> None:
     """Refuse what no data could make possible, before any is read."""
-    asked = _asked(choice, landmarks, cluster)
-    if cluster and choice == "none":
+    if kernels == "on-the-fly" and options.option:
+        raise CommandError(
+            f"{options.option} asks for landmarks, --kernels on-the-fly for exact kernels; "
+            "leave one of them out"
+        )
+    if options.on_workers and options.choice == "none":
         raise CommandError(
             "--cluster needs an approximation, for exact kernels are computed on one machine; "
             "leave out --approximation none, or --cluster"
         )
-    if landmarks is not None and choice == "none":
+    if options.landmarks is not None and options.choice == "none":
         raise CommandError(
-            f"--landmarks {landmarks} belongs to an approximation, and --approximation none asks "
-            "for exact kernels; leave one of them out"
+            f"--landmarks {options.landmarks} belongs to an approximation, and --approximation "
+            "none asks for exact kernels; leave one of them out"
         )
-    if not asked:
+    if not options.option:
         return
-    if not _allows(kind):
-        able = ", ".join(name for name, other in METHODS.items() if _allows(other))
+    if not _allows_landmarks(method_class):
+        names = ", ".join(name for name, other in METHODS.items() if _allows_landmarks(other))
         raise CommandError(
-            f"{asked}: {method} needs the entries of the kernels, which landmarks do not give; "
-            f"leave the option out, or choose among {able}"
+            f"{options.option}: {method} needs the entries of the kernels, which landmarks do not "
+            f"give; leave the option out, or choose among {names}"
         )
     if kernels == "precomputed":
-        raise CommandError(f"{asked} {NEEDS_VIEWS}")
-    if kernels == "on-the-fly":
-        raise CommandError(
-            f"{asked} stands for exact kernels, which --kernels on-the-fly asks for; leave one of "
-            "them out"
-        )
+        raise CommandError(f"{options.option} {NEEDS_VIEWS}")
 
 
-def compute_on_the_fly(model: Any, data: Data) -> None:
-    """Have exact kernels of views computed whenever they are asked for."""
+def choose_kernels(
+    model: Any, data: Data, options: LandmarkOptions, *, on_the_fly: bool
+) -> KernelChoice:
+    """Set a model's kernels, or landmarks that stand for them, where its default will not do."""
     if data.precomputed:
-        raise CommandError(f"--kernels on-the-fly {NEEDS_VIEWS}")
-    bank = "on-the-fly" if data.bank is None else KernelBank(**data.bank, on_the_fly=True)
-    model.set_params(kernels=bank)
+        if option := "--kernels on-the-fly" if on_the_fly else options.option:
+            raise CommandError(f"{option} {NEEDS_VIEWS}")
+        model.set_params(kernels="precomputed")
+        return KernelChoice()
+    if _allows_landmarks(type(model)) and (reason := _approximation_reason(data, options)):
+        return _choose_landmarks(model, data, options.landmarks, reason)
+    if data.bank is not None:
+        bank = KernelBank(**data.bank, on_the_fly=on_the_fly)
+        model.set_params(kernels=bank)
+        return KernelChoice(f"Kernels: as the data set {data.name} has them, {one_line(bank)}.")
+    if on_the_fly:
+        model.set_params(kernels="on-the-fly")
+    if data.is_table:
+        return KernelChoice("One view alone is a table, of which a bank makes the kernels.")
+    return KernelChoice()
 
 
-def choose_approximation(
-    model: Any, data: Data, choice: str, landmarks: int | None, *, cluster: bool
-) -> Approximation | None:
-    """Set what stands for the kernels, where something is to; return what was chosen."""
-    asked = _asked(choice, landmarks, cluster)
-    if data.precomputed and asked:
-        raise CommandError(f"{asked} {NEEDS_VIEWS}")
-    if data.precomputed or choice == "none" or not _allows(type(model)):
-        return None
-    reason = f"asked for by {asked}" if cluster or choice == "nystroem" else _reason(data)
-    if not reason:
-        return None
+def _choose_landmarks(model: Any, data: Data, landmarks: int | None, reason: str) -> KernelChoice:
+    """Have landmarks stand for the kernels of a model."""
     if landmarks is not None and landmarks > data.n_samples:
         raise CommandError(
             f"--landmarks {landmarks}: landmarks are samples, of which there are "
@@ -104,31 +112,30 @@ def choose_approximation(
     number = min(LANDMARKS, data.n_samples) if landmarks is None else landmarks
     # One Gaussian kernel a view, whatever bank a known data set would have.
     model.set_params(approximation=Nystroem(n_components=number), kernels="auto")
-    return Approximation(number, reason)
+    sentence = (
+        f"Approximation: {number} landmarks stand for the Gaussian kernel, one a view, "
+        f"of {data.n_samples} samples ({reason})."
+    )
+    return KernelChoice(sentence, number)
 
 
-def _asked(choice: str, landmarks: int | None, cluster: bool) -> str:
-    """Return the option that asks for an approximation, or would set one; empty without."""
-    if cluster:
-        return "--cluster"
-    if choice == "nystroem":
-        return "--approximation nystroem"
-    return "" if landmarks is None else f"--landmarks {landmarks}"
-
-
-def _allows(method: type) -> bool:
+def _allows_landmarks(method_class: type) -> bool:
     """Whether a method can do with features that stand for kernels."""
-    return issubclass(method, InductiveClusterer)
+    return issubclass(method_class, InductiveClusterer)
 
 
-def _reason(data: Data) -> str:
+def _approximation_reason(data: Data, options: LandmarkOptions) -> str:
     """Return why exact kernels are not to be computed; empty where they are."""
+    if options.on_workers or options.choice == "nystroem":
+        return f"asked for by {options.option}"
+    if options.choice == "none":
+        return ""
     bank = default_bank(len(data.parts) > 1) if data.bank is None else KernelBank(**data.bank)
     n_kernels, n, dtype = bank.announce(data.parts)
-    needed, there = kernel_bytes(n, n_kernels, dtype.itemsize), available_bytes()
-    told = f"exact kernels would take {in_units(needed)}"
+    needed_bytes, free_bytes = kernel_bytes(n, n_kernels, dtype.itemsize), available_bytes()
+    size = f"exact kernels would take {in_units(needed_bytes)}"
     if n > MOST_EXACT_SAMPLES:
-        return f"more than {MOST_EXACT_SAMPLES}, whose {told}"
-    if there is not None and needed > COMFORTABLE_SHARE * there:
-        return f"whose {told}, and {in_units(there)} of memory are there"
+        return f"more than {MOST_EXACT_SAMPLES}, whose {size}"
+    if free_bytes is not None and needed_bytes > COMFORTABLE_SHARE * free_bytes:
+        return f"whose {size}, and {in_units(free_bytes)} of memory are there"
     return ""

@@ -1,4 +1,4 @@
-"""The command ``mkclust bench``: run a plan, and say how far it is."""
+"""The commands ``mkclust bench``, which runs a plan, and ``mkclust report``, which shows it."""
 
 import shutil
 import sys
@@ -11,8 +11,9 @@ import typer
 
 from mkclust import bench
 from mkclust.bench.journal import check_room
+from mkclust.bench.report.report import write_benchmark_report
 from mkclust.cli.failures import CommandError, expected_failures
-from mkclust.cli.printing import count
+from mkclust.cli.printing import Progress, count
 from mkclust.text import printable
 
 # Where nobody looks at a bar, a line this often, in seconds.
@@ -39,6 +40,13 @@ Archive = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Also write a compressed copy to keep: see mkclust report."),
 ]
+Source = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder of rows, as mkclust bench leaves it.")
+]
+ReportFolder = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder for the report; by default report within DIR."),
+]
 
 
 def run(
@@ -50,15 +58,34 @@ def run(
 ) -> None:
     """Run a benchmark plan; a second run goes on where the first was stopped."""
     folder = Path("bench") / plan.stem if out is None else out
-    started = time.perf_counter()
+    start = time.perf_counter()
     with expected_failures():
-        read = bench.read_plan(plan)
+        contents = bench.read_plan(plan)
         if archive is not None:
             check_room(archive)
         with Bar() as bar:
-            summary = bench.run_plan(read, folder, n_processes=jobs, retry=retry, watcher=bar)
+            summary = bench.run_plan(contents, folder, n_processes=jobs, retry=retry, watcher=bar)
         if archive is not None:
             bench.archive(folder, archive)
+    _print_failures(summary)
+    if summary.n_rows == len(summary.failures):
+        raise CommandError(f"nothing was scored; see the messages in {summary.rows}")
+    rows = f"{count(summary.n_rows, 'row')} in {summary.rows}"
+    seconds = time.perf_counter() - start
+    typer.echo(printable(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}"))
+    typer.echo(printable(f"Tables and figures: mkclust report {folder}"))
+
+
+def report(source: Source, out: ReportFolder = None) -> None:
+    """Write the tables and figures of a benchmark, beside the paper's own figures."""
+    with Progress() as progress, expected_failures():
+        progress.phase("writing tables and drawing figures")
+        files = write_benchmark_report(source, out)
+    typer.echo(printable(f"Wrote {count(len(files), 'file')}; begin with {files[0]}"))
+
+
+def _print_failures(summary: bench.Summary) -> None:
+    """Say what was left out, and why settings have no result."""
     for name in summary.missing:
         typer.echo(printable(f"Not there, left out: {name}"))
     reasons = _by_reason(summary.failures)
@@ -67,18 +94,12 @@ def run(
     if len(reasons) > MAX_FAILURES:
         more = f"... and {len(reasons) - MAX_FAILURES} more reasons, in {summary.rows}"
         typer.echo(printable(more))
-    if summary.n_rows == len(summary.failures):
-        raise CommandError(f"nothing was scored; see the messages in {summary.rows}")
-    rows = f"{count(summary.n_rows, 'row')} in {summary.rows}"
-    seconds = time.perf_counter() - started
-    typer.echo(printable(f"{count(summary.n_new, 'new row')} in {seconds:.0f} s, {rows}"))
-    typer.echo(printable(f"Tables and figures: mkclust report {folder}"))
 
 
 def _by_reason(rows: list[dict[str, Any]]) -> list[tuple[str, int]]:
     """Return failures in words, and how many settings each concerns."""
-    told = (f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in rows)
-    return list(Counter(told).items())
+    reasons = (f"{r['dataset']} {r['method']}: {r['status']}: {r['message']}" for r in rows)
+    return list(Counter(reasons).items())
 
 
 class Bar:

@@ -55,7 +55,7 @@ def say(text: str) -> None:
     typer.echo("\n".join(map(printable, text.split("\n"))))
 
 
-def say_last(text: str, written: Iterable[Any]) -> None:
+def say_last(text: str, files: Iterable[Any]) -> None:
     """Print the results of a run whose files are written already, which a failure says."""
     try:
         say(text)
@@ -63,9 +63,8 @@ def say_last(text: str, written: Iterable[Any]) -> None:
         # Nobody reads on, as with head: nothing to complain about.
         raise
     except OSError as error:
-        files = " and ".join(map(str, written))
-        reason = error.strerror or error
-        raise CommandError(f"standard output: {reason}; these were written: {files}") from error
+        names, reason = " and ".join(map(str, files)), error.strerror or error
+        raise CommandError(f"standard output: {reason}; these were written: {names}") from error
 
 
 def _show_error(text: str) -> None:

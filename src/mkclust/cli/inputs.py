@@ -4,7 +4,7 @@ import hashlib
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from mkclust import datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import count
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
-from mkclust.kernels import KernelBank
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.kinds import looks_like_kernel
 from mkclust.stack.rows import Slab
@@ -24,14 +23,8 @@ from mkclust.stack.rows import Slab
 LARGEST_SHARE_LOADED = 0.25
 # Of a table on disk so many rows and columns tell whether it looks like a kernel.
 CORNER = 1000
-# Parameters that are not set by name but by options of their own.
-OWN_OPTIONS = {
-    "kernels": "--kernels",
-    "n_clusters": "-k",
-    "random_state": "--seed",
-    "anchor": "--anchor",
-    "approximation": "--approximation",
-}
+# Formats of which the workers of a cluster can read some rows.
+SUFFIXES_READ_IN_PARTS = (".npy", ".h5", ".hdf5", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -41,6 +34,7 @@ class Data:
     Kernels that are one data set on disk are `whole`: there they have no names of their own.
     """
 
+    name: str
     parts: dict[str, Any]
     precomputed: bool
     n_samples: int
@@ -51,19 +45,16 @@ class Data:
     whole: Any = None
 
     @property
+    def is_table(self) -> bool:
+        """Whether there is one view alone."""
+        return len(self.parts) == 1 and not self.precomputed
+
+    @property
     def X(self) -> Any:
         """What ``fit`` takes: one view alone is a table, from which a bank of kernels is made."""
         if self.whole is not None:
             return self.whole
-        lone = len(self.parts) == 1 and not self.precomputed
-        return next(iter(self.parts.values())) if lone else self.parts
-
-    @property
-    def kernels(self) -> Any:
-        """What an estimator takes for ``kernels``: a known data set says how they are made."""
-        if self.precomputed:
-            return "precomputed"
-        return "auto" if self.bank is None else KernelBank(**self.bank)
+        return next(iter(self.parts.values())) if self.is_table else self.parts
 
     @property
     def linked_files(self) -> list[Path]:
@@ -77,19 +68,46 @@ class Data:
 
 def read_inputs(
     inputs: Sequence[str],
-    square: bool,
+    *,
+    precomputed: bool,
     on_disk: bool | None = None,
     follow_links: bool = False,
 ) -> Data:
     """Read all inputs and join what they hold, refusing what does not belong together."""
     files = [_fingerprint(text) for text in inputs]
-    there, size = available_bytes(), sum(entry["bytes"] or 0 for entry in files)
-    if there is not None and size > LARGEST_SHARE_LOADED * there:
+    free_bytes, size = available_bytes(), sum(entry["bytes"] or 0 for entry in files)
+    if free_bytes is not None and size > LARGEST_SHARE_LOADED * free_bytes:
         on_disk = True
     options: dict[str, Any] = {"on_disk": on_disk, "follow_links": follow_links}
-    found = [datasets.load(text, kernels=square, **options) for text in inputs]
-    first = found[0]
-    for text, data in zip(inputs, found, strict=True):
+    data_sets = [datasets.load(text, kernels=precomputed, **options) for text in inputs]
+    _check_same_kind(inputs, data_sets)
+    first, alone = data_sets[0], len(data_sets) == 1
+    parts = _join(data_sets)
+    if not first.precomputed and all(_looks_like_kernel(view) for view in parts.values()):
+        raise CommandError(
+            f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
+            "pass --kernels precomputed"
+        )
+    for entry, data in zip(files, data_sets, strict=True):
+        entry["description"] = data.description
+        entry["linked_files"] = [_fingerprint(path) for path in data.linked_files]
+    return Data(
+        name=first.name,
+        parts=parts,
+        precomputed=first.precomputed,
+        n_samples=first.n_samples,
+        y=_common_labels(data_sets),
+        files=files,
+        notes=_notes(inputs, data_sets),
+        bank=first.bank if alone else None,
+        whole=first.X if alone and is_hdf5(first.X) else None,
+    )
+
+
+def _check_same_kind(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> None:
+    """Refuse inputs of different samples, views beside kernels, and stacks that cannot join."""
+    first = data_sets[0]
+    for text, data in zip(inputs, data_sets, strict=True):
         if data.n_samples != first.n_samples:
             raise CommandError(
                 f"{text} has {data.n_samples} samples but {inputs[0]} has {first.n_samples}; "
@@ -101,36 +119,33 @@ def read_inputs(
                 f"{pair[0]} holds kernels but {pair[1]} holds views; pass --kernels precomputed "
                 "if its matrices are kernels, or cluster the two apart"
             )
-    labeled = [(data.name, data.y) for data in found if data.y is not None]
-    if any(not np.array_equal(y, labeled[0][1]) for _, y in labeled):
-        warnings.warn(
-            f"the inputs hold different labels; scores are those of {labeled[0][0]}",
-            stacklevel=2,
-        )
-    whole = first.X if len(found) == 1 and is_hdf5(first.X) else None
-    if whole is None and (stacks := [data.name for data in found if is_hdf5(data.X)]):
+    stacks = [data.name for data in data_sets if is_hdf5(data.X)]
+    if stacks and len(data_sets) > 1:
         raise CommandError(
             f"{', '.join(stacks)}: a stack of kernels too large to load cannot be joined with "
             "others; store each of its kernels as a data set of its own, or cluster it alone"
         )
-    parts = _join(found)
-    precomputed = first.precomputed
-    if not precomputed and all(_looks_like_kernel(view) for view in parts.values()):
-        raise CommandError(
-            f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
-            "pass --kernels precomputed"
-        )
-    for entry, data in zip(files, found, strict=True):
-        entry["description"] = data.description
-        entry["linked_files"] = [_fingerprint(path) for path in data.linked_files]
-    notes = [
+
+
+def _common_labels(data_sets: Sequence[datasets.Dataset]) -> Any:
+    """Return the labels of the first input that has some, or None."""
+    pairs = [(data.name, data.y) for data in data_sets if data.y is not None]
+    if not pairs:
+        return None
+    name, y = pairs[0]
+    if any(not np.array_equal(other, y) for _, other in pairs):
+        message = f"the inputs hold different labels; scores are those of {name}"
+        warnings.warn(message, stacklevel=2)
+    return y
+
+
+def _notes(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[str]:
+    """Return what has to be said of the inputs; of data sets with a name only the caveats."""
+    return [
         data.description
-        for text, data in zip(inputs, found, strict=True)
+        for text, data in zip(inputs, data_sets, strict=True)
         if data.description and (data.caveat or text not in datasets.AVAILABLE)
     ]
-    y = labeled[0][1] if labeled else None
-    bank = first.bank if len(found) == 1 else None
-    return Data(parts, precomputed, first.n_samples, y, files, notes, bank, whole)
 
 
 def _looks_like_kernel(view: Any) -> bool:
@@ -140,11 +155,11 @@ def _looks_like_kernel(view: Any) -> bool:
     return view.shape[0] == view.shape[1] and looks_like_kernel(view[:CORNER, :CORNER])
 
 
-def _join(found: Sequence[datasets.Dataset]) -> dict[str, Any]:
+def _join(data_sets: Sequence[datasets.Dataset]) -> dict[str, Any]:
     """Return all views or kernels by name, the file's name before those that clash."""
-    counts = Counter(name for data in found for name in data.kernel_names)
+    counts = Counter(name for data in data_sets for name in data.kernel_names)
     parts: dict[str, Any] = {}
-    for data in found:
+    for data in data_sets:
         arrays = data.X if data.precomputed else data.X.values()
         if is_hdf5(arrays):
             arrays = [Slab(arrays, index) for index in range(len(arrays))]
@@ -182,39 +197,12 @@ def input_path(text: str) -> Path | None:
     return Path(name).expanduser()
 
 
-def parse_settings(settings: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters by name, each value as the number or truth value it spells, or as text.
-
-    What options of their own have set already is refused.
-    """
-    parameters: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, text = (part.strip() for part in setting.partition("="))
-        if not name or not equals or not text:
-            raise CommandError(f"--set {setting!r}: write NAME=VALUE, such as --set reg=0.5")
-        if option := OWN_OPTIONS.get(name):
-            raise CommandError(f"--set {setting!r}: {name} has its own option, {option}")
-        if name in parameters or options.get(name) is not None:
-            raise CommandError(f"--set {setting!r}: {name} is set twice")
-        parameters[name] = parse_value(text)
-    return parameters
-
-
-def choose_anchor(model: Any, data: Data) -> None:
-    """Let a method that has an anchor choose it, unless there is nothing to choose between."""
-    parameters = model.get_params()
-    # Of one view a bank makes several kernels, landmarks stand for one only.
-    banked = not data.precomputed and parameters.get("approximation") is None
-    several = len(data.parts) > 1 or banked
-    if "anchor" in parameters and parameters.get("solver") == "subspace" and several:
-        model.set_params(anchor="auto")
-
-
-def parse_value(text: str) -> Any:
-    """Return what a text spells: a whole number, a number, a truth value, or itself."""
-    for spelled in (int, float):
-        try:
-            return spelled(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text.lower(), text)
+def check_readable_in_parts(inputs: Sequence[str]) -> None:
+    """Refuse inputs of which workers could not read some rows, before any is read."""
+    for text in inputs:
+        path = input_path(text)
+        if path is None or path.suffix.lower() not in SUFFIXES_READ_IN_PARTS:
+            raise CommandError(
+                f"{text}: with --cluster workers read the samples some rows at a time, from files "
+                f"of {', '.join(SUFFIXES_READ_IN_PARTS)}; store it in one of these"
+            )

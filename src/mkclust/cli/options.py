@@ -8,6 +8,7 @@ import typer
 
 from mkclust import datasets
 from mkclust.cli.approximation import LANDMARKS, MOST_EXACT_SAMPLES
+from mkclust.cli.method import parse_value
 from mkclust.methods import METHODS
 
 
@@ -72,11 +73,12 @@ Address = Annotated[
 ]
 Solver = Annotated[str | None, typer.Option(help="Solver, where the method has several.")]
 Anchor = Annotated[
-    str | None,
+    Any,
     typer.Option(
+        parser=parse_value,
         metavar="auto|NUMBER",
-        help="How strongly SimpleMKKM is drawn to the average kernel, against noise views: auto by "
-        "default; 0 is the paper's method.",
+        help="How strongly SimpleMKKM is drawn to the average kernel, against noise views; by "
+        "default 0, the paper's method.",
     ),
 ]
 FollowLinks = Annotated[
@@ -88,7 +90,14 @@ FollowLinks = Annotated[
 ]
 OUTPUT: dict[str, Any] = {"parser": output_path, "metavar": "PATH"}
 LabelsFile = Annotated[Path, typer.Option(**OUTPUT, help="Where to write the labels.")]
-RunFile = Annotated[Path, typer.Option(**OUTPUT, help="Where to write the record of the run.")]
+RunFile = Annotated[
+    Path | None,
+    typer.Option(
+        **OUTPUT,
+        help="Where to write the record of the run; by default beside the labels: run.json for "
+        "labels.csv, NAME.run.json for other names.",
+    ),
+]
 PlotFile = Annotated[
     Path | None, typer.Option(**OUTPUT, help="Where to draw the fit (.png, .pdf, .svg).")
 ]
@@ -102,7 +111,7 @@ Folder = Annotated[
     Path, typer.Option(parser=output_path, metavar="DIR", help="Folder for the results.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the k-means step.")]
-NInit = Annotated[int, typer.Option(min=1, help="Restarts of the k-means step.")]
+NInit = Annotated[int | None, typer.Option(min=1, help="Restarts of the k-means step.")]
 Tol = Annotated[float | None, typer.Option(help="Tolerance of the solver.")]
 MaxIter = Annotated[int | None, typer.Option(min=1, help="Most iterations of the solver.")]
 Psd = Annotated[
@@ -118,10 +127,12 @@ Settings = Annotated[
         "several times.",
     ),
 ]
-NoCenter = Annotated[bool, typer.Option("--no-center", help="Do not center the kernels.")]
-NoNormalize = Annotated[
-    bool, typer.Option("--no-normalize", help="Do not scale the kernels to a unit diagonal.")
+Center = Annotated[bool | None, typer.Option("--center/--no-center", help="Center the kernels.")]
+Normalize = Annotated[
+    bool | None,
+    typer.Option("--normalize/--no-normalize", help="Scale the kernels to a unit diagonal."),
 ]
-NoValidate = Annotated[
-    bool, typer.Option("--no-validate", help="Do not check that the kernels are sound.")
+Validate = Annotated[
+    bool | None,
+    typer.Option("--validate/--no-validate", help="Check that the kernels are sound."),
 ]

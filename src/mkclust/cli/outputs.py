@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,40 @@ import numpy as np
 import scipy
 import sklearn
 
-from mkclust import metrics, plots
+from mkclust import metrics
+from mkclust.cli.approximation import KernelChoice
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import Data, input_path
-from mkclust.explain.page import fit_page
 from mkclust.version import __version__
 from mkclust.web import plotting_script
+
+# Attributes of a fitted model in the record of a run, by their names there.
+ATTRIBUTES = {
+    "gap": "duality_gap_",
+    "certificate": "certificate_",
+    "objective": "objective_",
+    "cluster_gap": "cluster_gap_",
+    "baseline_cluster_gap": "baseline_cluster_gap_",
+    "eigengap": "eigengap_",
+    "baseline_agreement": "baseline_agreement_",
+    "converged": "converged_",
+    "n_iter": "n_iter_",
+    "n_passes": "n_passes_",
+    "approximation_error": "approximation_error_",
+}
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A fitted model with all that is printed and recorded of it."""
+
+    model: Any
+    method: str
+    data: Data
+    kernel_choice: KernelChoice
+    scores: dict[str, dict[str, float]]
+    warnings: list[str]
+    seconds: float
 
 
 def check_plot(path: Path | None) -> None:
@@ -35,10 +64,10 @@ def check_plot(path: Path | None) -> None:
     except ImportError:
         advice = 'pip install "mkclust[plot]"'
         raise CommandError(f"drawing {path} needs matplotlib; install it with: {advice}") from None
-    known = sorted(Figure().canvas.get_supported_filetypes())
-    if path.suffix[1:].lower() not in known:
-        found = f"unknown suffix {path.suffix!r}" if path.suffix else "no suffix"
-        raise CommandError(f"{path}: {found} for a picture; choose from: {', '.join(known)}")
+    formats = sorted(Figure().canvas.get_supported_filetypes())
+    if path.suffix[1:].lower() not in formats:
+        choices = ", ".join(formats)
+        raise CommandError(f"{path}: {_suffix(path)} for a picture; choose from: {choices}")
 
 
 def check_report(path: Path | None) -> None:
@@ -46,22 +75,26 @@ def check_report(path: Path | None) -> None:
     if path is None:
         return
     if path.suffix.lower() not in (".html", ".htm"):
-        found = f"unknown suffix {path.suffix!r}" if path.suffix else "no suffix"
-        raise CommandError(f"{path}: {found} for a report, which is a page: name it .html")
+        raise CommandError(f"{path}: {_suffix(path)} for a report, which is a page: name it .html")
     try:
         plotting_script()
     except ImportError as error:
         raise CommandError(f"writing {path}: {error}") from None
 
 
+def _suffix(path: Path) -> str:
+    """Return in words what is wrong with the suffix of a path."""
+    return f"unknown suffix {path.suffix!r}" if path.suffix else "no suffix"
+
+
 def check_outputs(
     paths: Sequence[Path], inputs: Sequence[str] = (), new_folder: bool = False
 ) -> None:
     """Refuse outputs that could not be written or would destroy something."""
-    taken = [path for text in inputs if (path := input_path(text))]
+    other_files = [path for text in inputs if (path := input_path(text))]
     for path in paths:
-        check_apart([path], taken)
-        taken.append(path)
+        check_apart([path], other_files)
+        other_files.append(path)
         _check_target(path)
         folder = Path(os.path.realpath(path)).parent
         while new_folder and not folder.exists():
@@ -78,10 +111,10 @@ def check_outputs(
             raise CommandError(f"{path}: cannot write to this folder ({reason})") from error
 
 
-def check_apart(paths: Sequence[Path], taken: Sequence[Path]) -> None:
-    """Refuse outputs that are one of the files that are taken, whatever its name."""
+def check_apart(paths: Sequence[Path], other_files: Sequence[Path]) -> None:
+    """Refuse outputs that are one of some other files, whatever its name."""
     for path in paths:
-        if any(_is_same_file(path, other) for other in taken):
+        if any(_is_same_file(path, other) for other in other_files):
             raise CommandError(
                 f"{path}: is an input, or another output; give each output its own name"
             )
@@ -145,42 +178,28 @@ def _interrupted_afterwards() -> Iterator[None]:
         # Only the main thread is interrupted.
         yield
         return
-    pressed: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    signals: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
     try:
         yield
     finally:
         # None: a handler that was not set from Python, which cannot be put back from here.
-        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
-    if pressed and before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler if handler is None else handler)
+    if signals and handler is not signal.SIG_IGN:
         raise KeyboardInterrupt
 
 
-def draw_last(path: Path, model: Any, y: Any, *, written: str) -> None:
-    """Draw a fit whose labels are written already, which a failure says."""
+@contextmanager
+def after_labels(path: Path, action: str, files: str) -> Iterator[None]:
+    """Have a failure to write a path say that the labels and the record are written already."""
     try:
-        write_files({path: lambda draft: plots.save(plots.plot_fit(model, y), draft)})
+        yield
     except Exception as error:
         # Drawing may raise nearly anything, and none of it takes back a finished fit.
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         raise CommandError(
-            f"{path}: cannot be drawn ({reason}); the labels and the record were written: {written}"
-        ) from error
-
-
-def report_last(
-    path: Path, model: Any, X: Any, y: Any, told: Sequence[str], *, written: str
-) -> None:
-    """Write the page of a fit whose labels are written already, which a failure says."""
-    try:
-        page = fit_page(model, X, y=y, warned=told)
-        write_files({path: lambda draft: draft.write_text(page, encoding="utf-8")})
-    except Exception as error:
-        # As with pictures: no failure here takes back a finished fit.
-        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        raise CommandError(
-            f"{path}: cannot be written ({reason}); the labels and the record were written: "
-            f"{written}"
+            f"{path}: cannot be {action} ({reason}); the labels and the record were written: "
+            f"{files}"
         ) from error
 
 
@@ -190,52 +209,32 @@ def labels_csv(labels: Any) -> bytes:
     return "\n".join(["sample,label", *rows, ""]).encode()
 
 
-def run_record(
-    model: Any,
-    method: str,
-    seed: int,
-    data: Data,
-    scores: dict[str, dict[str, float]],
-    told: list[str],
-    seconds: float,
-    landmarks: int | None = None,
-) -> dict[str, Any]:
+def run_record(finished_run: FinishedRun) -> dict[str, Any]:
     """Return all that is worth keeping of a run."""
-    learned = {
-        "gap": "duality_gap_",
-        "certificate": "certificate_",
-        "objective": "objective_",
-        "cluster_gap": "cluster_gap_",
-        "baseline_cluster_gap": "baseline_cluster_gap_",
-        "eigengap": "eigengap_",
-        "baseline_agreement": "baseline_agreement_",
-        "converged": "converged_",
-        "n_iter": "n_iter_",
-        "n_passes": "n_passes_",
-        "approximation_error": "approximation_error_",
-    }
-    names = list(scores)
+    model, data = finished_run.model, finished_run.data
+    scores, choice = list(finished_run.scores.values()), finished_run.kernel_choice
     return {
-        "method": method,
+        "method": finished_run.method,
         "n_samples": data.n_samples,
         "n_clusters": model.n_clusters,
         "cluster_sizes": np.bincount(model.labels_),
         "kernel_names": list(model.kernel_names_),
         "weights": model.weights_,
         "alignments": model.alignments_,
-        "approximation": None if landmarks is None else "nystroem",
-        "landmarks": landmarks,
-        **{key: getattr(model, attribute, None) for key, attribute in learned.items()},
-        "scores": scores[names[0]] if names else None,
-        "baseline_scores": scores[names[1]] if len(names) > 1 else None,
-        "warnings": told,
+        "kernel_choice": choice.sentence or None,
+        "approximation": None if choice.landmarks is None else "nystroem",
+        "landmarks": choice.landmarks,
+        **{key: getattr(model, attribute, None) for key, attribute in ATTRIBUTES.items()},
+        "scores": scores[0] if scores else None,
+        "baseline_scores": scores[1] if len(scores) > 1 else None,
+        "warnings": finished_run.warnings,
         "parameters": model.get_params(deep=False),
-        "seed": seed,
+        "seed": model.random_state,
         "seconds": {
             "kernels": getattr(model, "kernel_seconds_", None),
             "check": getattr(model, "check_seconds_", None),
             "solve": getattr(model, "solve_seconds_", None),
-            "total": seconds,
+            "total": finished_run.seconds,
         },
         "versions": {
             "mkclust": __version__,
@@ -252,8 +251,8 @@ def strict_json(record: Any) -> str:
     """Return a record as JSON that every reader takes: no NaN, no infinity, nothing invisible."""
     text = json.dumps(_plain(record), indent=2, allow_nan=False, ensure_ascii=False)
     # Only within strings can there be such characters, so that an escape reads as the same text.
-    shown = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
-    return "".join(shown) + "\n"
+    characters = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    return "".join(characters) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -1,5 +1,9 @@
-"""The tables and sentences that a command prints."""
+"""What a command shows: a line while it works, then tables and sentences."""
 
+import shutil
+import sys
+import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,8 +11,48 @@ import numpy as np
 
 from mkclust.text import printable
 
-MAX_ROWS = 60  # kernels in a printed table; all of them are in run.json
+MAX_ROWS = 60  # kernels in a printed table; all of them are in the record of the run
 MAX_SIZES = 30  # clusters whose sizes are printed
+
+
+class Progress:
+    """A line on a terminal that says what is going on and for how long; elsewhere nothing."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr
+        self._text = ""
+        self._start = time.perf_counter()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._refresh, daemon=True)
+
+    def __enter__(self) -> "Progress":
+        # There is no such stream where it was closed.
+        if self._stream is not None and self._stream.isatty():
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread.ident is not None:
+            self._stop.set()
+            self._thread.join()
+            self._show("")
+
+    def phase(self, text: str) -> None:
+        """Say what begins now."""
+        self._text, self._start = printable(text), time.perf_counter()
+
+    def _refresh(self) -> None:
+        last_text = ""
+        while not self._stop.wait(0.2):
+            text = f"{self._text} ... {time.perf_counter() - self._start:.0f} s"
+            if text != last_text:
+                self._show(text)
+                last_text = text
+
+    def _show(self, text: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write("\r" + " " * width + "\r" + text[:width])
+        self._stream.flush()
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
@@ -34,20 +78,20 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
 def kernel_table(model: Any) -> str:
     """Return weights beside alignments, and the sentence on how to read them."""
     columns = {"weight": model.weights_, "alignment": model.alignments_}
-    missed = getattr(model, "approximation_error_", None)
-    if missed is not None:
-        columns["missed"] = missed
+    errors = getattr(model, "approximation_error_", None)
+    if errors is not None:
+        columns["missed"] = errors
     numbers = zip(*columns.values(), strict=True)
     rows = [["kernel", *columns]]
     rows += [
         [printable(name), *(f"{number:.4f}" for number in row)]
         for name, row in zip(model.kernel_names_, numbers, strict=True)
     ]
-    hidden = len(rows) - 1 - MAX_ROWS
+    n_hidden = len(rows) - 1 - MAX_ROWS
     lines = [_table(rows[: MAX_ROWS + 1])]
-    if hidden > 0:
-        lines.append(f"... and {hidden} more, in the record of the run")
-    if missed is not None:
+    if n_hidden > 0:
+        lines.append(f"... and {n_hidden} more, in the record of the run")
+    if errors is not None:
         lines.append("Missed is the share of each kernel that the landmarks do not show.")
     lines.append(model.WEIGHT_MEANING)
     return "\n".join(lines)
@@ -91,19 +135,19 @@ def certificate(model: Any) -> str:
     if gap is None:
         state = "converged" if model.converged_ else "stopped before it converged"
         return f"{type(model).__name__} {state} after {count(model.n_iter_, 'iteration')}."
-    of = ""
+    scope = ""
     if hasattr(model, "approximation_error_"):
-        of = " It is the certificate of the approximated kernels, not of the exact ones."
+        scope = " It is the certificate of the approximated kernels, not of the exact ones."
     if not model.converged_:
         return (
             f"Certificate: relative gap {gap:.1e}, {model.certificate_}, and the solver stopped "
             "early: as far as the eigenvectors found go, the objective is at most this far above "
-            f"the global optimum of the relaxed problem.{of}"
+            f"the global optimum of the relaxed problem.{scope}"
         )
     return (
         f"Certificate: relative gap {gap:.1e}, {model.certificate_}. The relaxed problem is solved "
         "to global optimality; it does not say that clusters exist, that k is right or that the "
-        f"kernels are good.{of}"
+        f"kernels are good.{scope}"
     )
 
 

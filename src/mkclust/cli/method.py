@@ -1,0 +1,82 @@
+"""The method that a command line names, and its parameters, as an estimator."""
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from mkclust.bench.entries import import_class
+from mkclust.cli.failures import CommandError
+from mkclust.methods import METHODS, MultipleKernelClusterer
+
+# Parameters that are not set by name but by options of their own.
+OWN_OPTIONS = {
+    "kernels": "--kernels",
+    "n_clusters": "-k",
+    "random_state": "--seed",
+    "approximation": "--approximation",
+}
+
+
+def build_model(method: str, options: Mapping[str, Any], settings: Sequence[str]) -> Any:
+    """Return an estimator with the parameters that are not None, refusing those it has not."""
+    model = _new_estimator(method)
+    parameters = {name: value for name, value in options.items() if value is not None}
+    parameters |= parse_settings(settings, parameters)
+    if unknown := sorted(parameters.keys() - model.get_params().keys()):
+        names, choices = ", ".join(unknown), ", ".join(model.get_params())
+        raise CommandError(f"--method {method} has no such option: {names}; it has {choices}")
+    return model.set_params(**parameters)
+
+
+def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse a value that is not among the choices, suggesting the nearest."""
+    if value not in choices:
+        near = difflib.get_close_matches(value, choices, n=1)
+        advice = f"did you mean {near[0]!r}?" if near else "choose another"
+        raise CommandError(f"{option} {value!r}: unknown; {advice} (one of: {', '.join(choices)})")
+
+
+def parse_settings(settings: Sequence[str], options: Collection[str]) -> dict[str, Any]:
+    """Return parameters by name, refusing those that options of their own set."""
+    parameters: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = (part.strip() for part in setting.partition("="))
+        if not name or not equals or not text:
+            raise CommandError(f"--set {setting!r}: write NAME=VALUE, such as --set reg=0.5")
+        if option := OWN_OPTIONS.get(name):
+            raise CommandError(f"--set {setting!r}: {name} has its own option, {option}")
+        if name in parameters or name in options:
+            raise CommandError(f"--set {setting!r}: {name} is set twice")
+        parameters[name] = parse_value(text)
+    return parameters
+
+
+def parse_value(text: str) -> Any:
+    """Return what a text spells: a whole number, a number, a truth value, or itself."""
+    for number_type in (int, float):
+        try:
+            return number_type(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _new_estimator(name: str) -> Any:
+    """Return an estimator by its name, or of the class that package.module:Class names."""
+    if ":" not in name:
+        check_choice("--method", name, list(METHODS))
+        return METHODS[name]()
+    try:
+        estimator_class = import_class(name)
+    except ValueError as error:
+        raise CommandError(f"--{error}") from None  # the message begins with "method"
+    if not issubclass(estimator_class, MultipleKernelClusterer):
+        raise CommandError(
+            f"--method {name} is no method of multiple kernel clustering; derive the class from "
+            "mkclust.methods.MultipleKernelClusterer"
+        )
+    try:
+        return estimator_class()
+    except Exception as error:  # other people's code
+        reason = f"{type(error).__name__}: {error}"
+        raise CommandError(f"--method {name} cannot be made ({reason})") from None
