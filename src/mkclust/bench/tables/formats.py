@@ -28,6 +28,8 @@ class Cell:
         to the note that starts with ``"[1] "``.
     text : str
         Shown in place of the numbers where it is not empty; the CSV still has the numbers.
+    problem : str
+        Why there is no number, or not a whole one, in a sentence that a note of the mark gives.
     """
 
     mean: float | None
@@ -36,6 +38,7 @@ class Cell:
     paper: float | None = None
     mark: str = ""
     text: str = ""
+    problem: str = ""
 
     @property
     def difference(self) -> float | None:
@@ -91,6 +94,8 @@ class Table:
         heading of a block.
     notes : tuple of str
         What a reader must know, a sentence or two each.
+    picture_notes : tuple of str
+        What a reader must know of a picture of the table.
     digits : int
         Digits after the decimal point.
     """
@@ -100,6 +105,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
+    picture_notes: tuple[str, ...] = ()
     digits: int = 1
 
     def __post_init__(self) -> None:
