@@ -33,9 +33,9 @@ def say_reproduction(results: Results) -> list[str]:
         ]
     said = []
     for selection in ("oracle", "default"):
-        own = [cell for cell in compared if cell.selection == selection]
-        same = [cell for cell in own if not cell.caveat]
-        other = [cell for cell in own if cell.caveat]
+        part = [cell for cell in compared if cell.selection == selection]
+        same = [cell for cell in part if not cell.caveat]
+        other = [cell for cell in part if cell.caveat]
         kind = CHOSEN[selection] + (", as in the paper" if selection == "oracle" else "")
         if same:
             said.append(

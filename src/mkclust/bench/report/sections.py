@@ -99,22 +99,22 @@ def comparison_pictures(results: Results) -> tuple[Picture, ...]:
     compared = paper_comparison(results)
     pictures = []
     for selection in ("oracle", "default"):
-        own = [cell for cell in compared if cell.selection == selection]
-        if not own:
+        part = [cell for cell in compared if cell.selection == selection]
+        if not part:
             continue
-        labels = list(dict.fromkeys(cell.label for cell in own))
-        methods = [m for m in PAPER_METHODS if any(cell.method == m for cell in own)]
+        labels = list(dict.fromkeys(cell.label for cell in part))
+        methods = [m for m in PAPER_METHODS if any(cell.method == m for cell in part)]
         differences = {
             TITLES[score]: np.full((len(labels), len(methods)), np.nan) for score in SCORES
         }
-        for cell in own:
+        for cell in part:
             at = labels.index(cell.label), methods.index(cell.method)
             differences[TITLES[cell.score]][at] = cell.difference
         title = f"Our scores less the paper's, in points; {CHOSEN[selection]}"
         notes = [
             "The paper's settings were chosen by the true classes. Orange: ours are above, purple: "
             "below, in full from ten points on.",
-            *results.names.notes({cell.dataset for cell in own}),
+            *results.names.notes({cell.dataset for cell in part}),
         ]
         figure = draw_differences(labels, methods, differences, title=title, notes=notes)
         pictures.append(Picture(f"paper-{selection}", title, figure))

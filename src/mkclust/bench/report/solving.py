@@ -142,7 +142,7 @@ def _weights(table: Table) -> tuple[list[str], list[str], np.ndarray, np.ndarray
 
 def _curve(title: str, solves: Sequence[Row]) -> Curve:
     """Return the objective of the first repetition."""
-    solve = min(solves, key=lambda own: -1 if own["repetition"] is None else own["repetition"])
+    solve = min(solves, key=lambda each: -1 if each["repetition"] is None else each["repetition"])
     history, bounds = _numbers(solve["history"]), solve.get("lower_bounds")
     remarks = []
     if solve.get("gap") is not None:

@@ -105,8 +105,8 @@ def comparison_table(results: Results) -> Table:
     lines: list[tuple] = []
     for selection in ("oracle", "default"):
         for score in SCORES:
-            own = [c for c in compared if (c.selection, c.score) == (selection, score)]
-            lines += [(f"{TITLES[score]}, {selection}",)] if own else []
+            part = [c for c in compared if (c.selection, c.score) == (selection, score)]
+            lines += [(f"{TITLES[score]}, {selection}",)] if part else []
             lines += [
                 (
                     f"{c.label}, {c.method}",
@@ -114,7 +114,7 @@ def comparison_table(results: Results) -> Table:
                     Cell(c.paper, c.paper_std),
                     Cell(c.difference, text=f"{c.difference + 0.0:+.1f}"),
                 )
-                for c in own
+                for c in part
             ]
     notes = (
         "The paper's settings were chosen by the true classes: only the oracle's block repeats "
@@ -142,11 +142,11 @@ def reproduction_table(results: Results) -> Table:
     compared = paper_comparison(results)
     lines: list[tuple] = []
     for selection in ("oracle", "default"):
-        own = [c for c in compared if c.selection == selection]
-        labels = dict.fromkeys(c.label for c in own)
-        counted = [(label, [c for c in own if c.label == label]) for label in labels]
-        same = [c for c in own if not c.caveat]
-        if own:
+        part = [c for c in compared if c.selection == selection]
+        labels = dict.fromkeys(c.label for c in part)
+        counted = [(label, [c for c in part if c.label == label]) for label in labels]
+        same = [c for c in part if not c.caveat]
+        if part:
             lines.append((f"{selection.capitalize()} settings",))
             lines += [(label, *_counts(cells)) for label, cells in counted]
             lines.append(("all data sets without caveat", *_counts(same)))

@@ -65,16 +65,16 @@ class Cell:
         """
         if self.text:
             return self.text
-        own = "-" if self.mean is None else f"{self.mean:.{digits}f}"
+        number = "-" if self.mean is None else f"{self.mean:.{digits}f}"
         if self.mean is not None and self.std is not None:
-            own += f"±{self.std:.{digits}f}"
+            number += f"±{self.std:.{digits}f}"
         if self.paper is None:
-            return own
+            return number
         beside = f"{self.paper:.{digits}f}"
         if self.difference is not None:
             # Adding zero keeps a difference that rounds to nothing from showing as "-0.0".
             beside += f", {round(self.difference, digits) + 0.0:+.{digits}f}"
-        return f"{own} ({beside})"
+        return f"{number} ({beside})"
 
 
 @dataclass(frozen=True)
@@ -123,13 +123,13 @@ class Table:
         -------
         list of (str, str, str, Cell)
         """
-        found, block = [], ""
+        cells_with_names, block = [], ""
         for label, *cells in self.rows:
             if not cells:
                 block = label
             for column, cell in zip(self.columns[1:], cells, strict=bool(cells)):
-                found.append((block, label, column, cell))
-        return found
+                cells_with_names.append((block, label, column, cell))
+        return cells_with_names
 
 
 def to_markdown(table: Table) -> str:

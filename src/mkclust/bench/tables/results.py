@@ -453,11 +453,11 @@ def _draw(row: Row) -> tuple[int, int]:
 
 def _dataset_key(paper: str, name: str) -> tuple[int, str]:
     """Return what sorts data sets: the paper's first, as there."""
-    known = PAPER_DATASETS.index(paper) if paper in PAPER_DATASETS else len(PAPER_DATASETS)
-    return known, name
+    place = PAPER_DATASETS.index(paper) if paper in PAPER_DATASETS else len(PAPER_DATASETS)
+    return place, name
 
 
 def _method_key(name: str) -> tuple[int, str]:
     """Return what sorts methods: the paper's first, as there."""
-    known = PAPER_METHODS.index(name) if name in PAPER_METHODS else len(PAPER_METHODS)
-    return known, name
+    place = PAPER_METHODS.index(name) if name in PAPER_METHODS else len(PAPER_METHODS)
+    return place, name

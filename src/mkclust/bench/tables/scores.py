@@ -1,6 +1,6 @@
 """Tables of scores: every method on every data set, with the settings that it was given."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from mkclust.bench.rows import SCORES
 from mkclust.bench.tables.formats import Cell, Table
@@ -104,36 +104,23 @@ def _table(
     explanations: Sequence[str],
 ) -> Table:
     """Return the table of some methods' scores, in blocks."""
+    reached = {
+        (score, dataset): {
+            method: run.entry(dataset, method).outcome(score, selection) or Outcome(problem=NOT_RUN)
+            for method in methods
+        }
+        for score in SCORES
+        for dataset in run.datasets
+    }
     problems: dict[str, str] = {}  # sentence -> mark
     lines: list[tuple] = []
-    outcomes: dict[str, list[Outcome]] = {method: [] for method in methods}
     for score in SCORES:
         lines.append((TITLES[score],))
         for dataset in run.datasets:
-            reached = {
-                m: run.entry(dataset, m).outcome(score, selection) or Outcome(problem=NOT_RUN)
-                for m in methods
-            }
-            bold = like_the_best({m: outcome.values for m, outcome in reached.items()})
-            cells = []
-            for method, outcome in reached.items():
-                outcomes[method].append(outcome)
-                marks = _marks(outcome)
-                if outcome.problem:
-                    place = f"{run.label(dataset)}, {method}: "
-                    sentence = ("" if outcome.problem == NOT_RUN else place) + outcome.problem
-                    marks.append(problems.setdefault(sentence, str(len(problems) + 1)))
-                cells.append(
-                    Cell(
-                        *_mean_and_deviation(outcome),
-                        bold=method in bold,
-                        paper=_paper_mean(run, dataset, method, score),
-                        mark=",".join(marks),
-                        problem=outcome.problem,
-                    )
-                )
+            cells = _cells(run, dataset, score, reached[score, dataset], problems)
             lines.append((run.label(dataset), *cells))
-    counts = {len(o.values) for each in outcomes.values() for o in each} - {0}
+    outcomes = [pair for row in reached.values() for pair in row.items()]
+    counts = {len(outcome.values) for _, outcome in outcomes} - {0}
     notes = [*explanations, PROTOCOL, _averaged(counts), *_bold_notes(run.resample, counts)]
     notes += run.caveat_notes()
     has_paper = any(cell.paper is not None for _, *cells in lines for cell in cells)
@@ -148,6 +135,25 @@ def _table(
         (*notes, *[PARENTHESES] * has_paper, *marked, *failures),
         picture_notes=(*notes, *marked),
     )
+
+
+def _cells(
+    run: Run, dataset: str, score: str, outcomes: Mapping[str, Outcome], problems: dict[str, str]
+) -> Iterator[Cell]:
+    """Yield the cells of a row; problems that are not in the notes yet are added with a mark."""
+    bold = like_the_best({method: outcome.values for method, outcome in outcomes.items()})
+    for method, outcome in outcomes.items():
+        marks = _marks(outcome)
+        if outcome.problem:
+            place = "" if outcome.problem == NOT_RUN else f"{run.label(dataset)}, {method}: "
+            marks.append(problems.setdefault(place + outcome.problem, str(len(problems) + 1)))
+        yield Cell(
+            *_mean_and_deviation(outcome),
+            bold=method in bold,
+            paper=_paper_mean(run, dataset, method, score),
+            mark=",".join(marks),
+            problem=outcome.problem,
+        )
 
 
 def _mean_and_deviation(outcome: Outcome) -> tuple[float | None, float | None]:
@@ -167,12 +173,12 @@ def _marks(outcome: Outcome) -> list[str]:
     return [ORACLE_MARK] * outcome.oracle + [OPEN_MARK] * unfinished
 
 
-def _mark_notes(outcomes: Mapping[str, Sequence[Outcome]]) -> list[str]:
-    """Return what the marks of outcomes mean."""
-    marks = {method: {m for o in each for m in _marks(o)} for method, each in outcomes.items()}
-    oracles = sorted(method for method, own in marks.items() if ORACLE_MARK in own)
+def _mark_notes(outcomes: Iterable[tuple[str, Outcome]]) -> list[str]:
+    """Return what the marks of the methods' outcomes mean."""
+    marks = {(method, mark) for method, outcome in outcomes for mark in _marks(outcome)}
+    oracles = sorted(method for method, mark in marks if mark == ORACLE_MARK)
     notes = [f"[{ORACLE_MARK}] {', '.join(oracles)}: {ORACLE_NOTE}."] if oracles else []
-    if any(OPEN_MARK in own for own in marks.values()):
+    if any(mark == OPEN_MARK for _, mark in marks):
         notes.append(f"[{OPEN_MARK}] The solve stopped before it converged, and was scored so.")
     return notes
 

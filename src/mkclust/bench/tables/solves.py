@@ -167,10 +167,10 @@ def settings_table(run: Run) -> Table:
 
 def _seconds(rows: Sequence[Row]) -> float | None:
     """Return the median seconds of one method's default setting on one data set."""
-    own = [row for row in rows if row["status"] == "ok" and not row.get("oracle")]
-    own = [row for row in own if is_default(row) and row.get("solve_seconds") is not None]
-    repetitions = [row for row in own if row["repetition"] is not None]
-    return median(row["solve_seconds"] for row in repetitions or own) if own else None
+    timed = [row for row in rows if row["status"] == "ok" and not row.get("oracle")]
+    timed = [row for row in timed if is_default(row) and row.get("solve_seconds") is not None]
+    repetitions = [row for row in timed if row["repetition"] is not None]
+    return median(row["solve_seconds"] for row in repetitions or timed) if timed else None
 
 
 def _problem(rows: Sequence[Row]) -> tuple[str, str]:
