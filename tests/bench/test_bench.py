@@ -20,9 +20,8 @@ from conftest import blob_views
 from mkclust import METHODS
 from mkclust.bench import DatasetEntry, Plan, PlanError, archive, read_plan, run_plan
 from mkclust.bench.entries import find_entry, thin
-from mkclust.bench.execute import subsample
+from mkclust.bench.execute import Solved, remember, subsample
 from mkclust.bench.journal import Journal, Lock, check_room
-from mkclust.bench.partitions import Solved, remember
 from mkclust.bench.prepare import Prepared
 from mkclust.bench.rows import canonical, choose, read_rows, read_solves
 from mkclust.bench.run import partition_name, row_key

@@ -1,9 +1,12 @@
 """The methods of a plan: the library's own, any scikit-learn clusterer, labels made elsewhere."""
 
+import csv
 import difflib
+import glob
 import importlib
 import inspect
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.bench.labels import label_files
 from mkclust.bench.rows import canonical
 from mkclust.methods import METHODS, MultipleKernelClusterer
 
@@ -304,7 +306,7 @@ def _check_settings(entry: MethodEntry) -> None:
         settings += [{name: value} for name, values in entry.grid.items() for value in values]
         for setting in settings:
             try:
-                entry.estimator()(**setting)._check_parameters()
+                entry.estimator()(**setting).check_parameters()
             except (ValueError, TypeError) as error:
                 key = "grid" if setting is not entry.parameters else "parameters"
                 raise ValueError(f"{key}: {error}") from None
@@ -314,3 +316,78 @@ def _defaults(estimator: type) -> dict[str, Any]:
     """Return the parameters of a class, with their defaults."""
     parameters = inspect.signature(estimator).parameters.values()
     return {parameter.name: parameter.default for parameter in parameters}
+
+
+def label_files(pattern: str, folder: Path) -> list[Path]:
+    """Return the files that a pattern names, relative to a folder or absolute, in order."""
+    return sorted(folder / name for name in glob.glob(pattern, root_dir=folder, recursive=True))
+
+
+def read_labels(pattern: str, dataset: str, folder: Path) -> list[list[str]]:
+    """Return the labelings made elsewhere for a data set, one a repetition.
+
+    Files are named after the data set: ``digit.csv`` with a column for each repetition, or
+    ``digit.1.csv``, ``digit.2.csv``, ... A first line without numbers above numbers is a heading.
+
+    Parameters
+    ----------
+    pattern : str
+        Pattern of the files.
+    dataset : str
+        Name of the data set.
+    folder : Path
+        What the pattern is relative to.
+
+    Returns
+    -------
+    list of list of str
+
+    Raises
+    ------
+    ValueError
+        If a file is no table of labels, one column a repetition.
+    """
+    named = re.compile(rf"{re.escape(dataset)}(\.(\d+))?\.\w+$", re.IGNORECASE)
+    found = {path: named.match(path.name) for path in label_files(pattern, folder)}
+    numbered = [(int(match[2] or 0), path) for path, match in found.items() if match]
+    columns: list[list[str]] = []
+    for _, path in sorted(numbered):
+        columns += _label_columns(path)
+    return columns
+
+
+def _label_columns(path: Path) -> list[list[str]]:
+    """Return the columns of a file of labels, refusing what can hardly be labels."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name}: is no table of labels ({error})") from None
+    numeric = [all(map(_is_number, line)) for line in lines]
+    if len(lines) > 1 and all(numeric[1:]) and not any(map(_is_number, lines[0])):
+        lines = lines[1:]
+    if len({len(line) for line in lines}) > 1:
+        raise ValueError(f"{path.name}: lines differ in length; write one column a repetition")
+    columns = [[_plain_label(cell) for cell in column] for column in zip(*lines, strict=True)]
+    for number, column in enumerate(columns, start=1):
+        where = f"{path.name}, column {number}"
+        if "" in column:
+            line = column.index("") + 1
+            raise ValueError(f"{where}: no label in line {line}; write one for every sample")
+        if len(column) > 2 and len(set(column)) == len(column):
+            raise ValueError(f"{where}: no label occurs twice; leave out numbers of samples")
+    return columns
+
+
+def _plain_label(text: str) -> str:
+    """Return a label in one spelling: 1, 1.0 and 1e0 are the same cluster."""
+    return repr(float(text)) if _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

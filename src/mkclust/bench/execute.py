@@ -1,6 +1,9 @@
 """One task of a benchmark: solve once, discretize repeatedly, score."""
 
+import contextlib
+import json
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -12,9 +15,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust.bench.entries import MethodEntry
-from mkclust.bench.labels import read_labels
-from mkclust.bench.partitions import Solved, remember, remembered
+from mkclust.bench.entries import MethodEntry, read_labels
 from mkclust.bench.plan import DatasetEntry, Plan
 from mkclust.bench.prepare import Prepared
 from mkclust.bench.rows import canonical
@@ -75,6 +76,15 @@ class TaskResult:
 
     rows: list[Row]
     solves: list[Row]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A relaxed partition, and what is to be known of its solve."""
+
+    rows: np.ndarray
+    stability: float | None
+    record: dict[str, Any]
 
 
 def execute(
@@ -202,26 +212,24 @@ def _solve(
     clock: Callable[[bool], None],
     explain: bool = True,
 ) -> Solved:
-    """Solve a setting; all else is done off the clock. Alignments take an eigenproblem a kernel."""
-    stack, k = prepared.stack, prepared.n_clusters
-    own = task.method.kind == "own"
-    method = task.method.estimator() if own else AverageKKM
-    setting = task.parameters if own else {}
-    if not own:
+    """Solve a setting, on the clock with its checks. Alignments take an eigenproblem a kernel."""
+    fixed: dict[str, Any] = {"kernels": "precomputed", "validate": False}
+    if task.method.kind == "own":
+        model = task.method.estimator()(prepared.n_clusters, **fixed, **task.parameters)
+        stack = prepared.stack
+    else:
+        model = AverageKKM(prepared.n_clusters, **fixed)
         stack = prepared.single(task.parameters["kernel"]).stack
-    model = method(k, kernels="precomputed", validate=False, **setting)
-    model._check_parameters()
-    model._check_n_clusters(stack)
     clock(True)
-    started = time.perf_counter()
-    solution = model._solve(stack)
-    seconds = time.perf_counter() - started
+    solution = model.solve(stack)
     clock(False)
     H = to_host(solution.partition)
     alignments = _numbers(prepared.alignments(H)) if explain else None
-    weights = solution.weights if own else np.eye(len(prepared.names))[task.parameters["kernel"]]
+    weights = solution.weights
+    if task.method.kind != "own":
+        weights = np.eye(len(prepared.names))[task.parameters["kernel"]]
     record = {
-        "solve_seconds": round(seconds, 6),
+        "solve_seconds": round(solution.seconds, 6),
         "n_iter": solution.n_iter,
         "converged": bool(solution.converged),
         "gap": _number(solution.gap),
@@ -231,8 +239,30 @@ def _solve(
         "history": _numbers(solution.history),
         "lower_bounds": _numbers(solution.lower_bounds),
     }
-    stability = _stability(H, k, plan) if plan.resample == 1 else None
+    stability = _stability(H, prepared.n_clusters, plan) if plan.resample == 1 else None
     return Solved(H, stability, record)
+
+
+def remembered(path: str) -> Solved | None:
+    """Return the partition that an earlier task has left, if there is one."""
+    if not path or not os.path.exists(path):
+        return None
+    with np.load(path, allow_pickle=False) as stored:
+        record = json.loads(str(stored["record"]))
+        return Solved(stored["rows"], float(stored["stability"]), record)
+
+
+def remember(path: str, solved: Solved) -> None:
+    """Leave a partition for tasks to come, completely or not at all."""
+    if not path or os.path.exists(path):
+        return
+    partial = f"{path}.{os.getpid()}.tmp"
+    # Without it the next task solves again; a full disk is told where rows are written.
+    with contextlib.suppress(OSError):
+        with open(partial, "wb") as file:
+            record = np.array(json.dumps(solved.record))
+            np.savez(file, rows=solved.rows, stability=np.array(solved.stability), record=record)
+        os.replace(partial, path)
 
 
 def _stability(H: np.ndarray, n_clusters: int, plan: Plan) -> float:

@@ -12,10 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
-from mkclust.engine.relaxation import relax
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import captured
-from mkclust.methods.base import SHARE_TOLERANCE
+from mkclust.methods.base import leading_sums
 from mkclust.stack import KernelStack, as_stack
 from mkclust.stack.checks import check_symmetry
 from mkclust.types import Float
@@ -106,14 +105,13 @@ class Prepared:
         return as_stack(self.kernels, validate=False, names=self.names)
 
     @cached_property
-    def own_sums(self) -> Float:
+    def leading_sums(self) -> Float:
         """Each kernel's own top-k eigenvalue sum, the most that a partition can capture of it."""
-        k, kernels = self.n_clusters, map(self.stack.kernel, range(self.stack.n_kernels))
-        return np.array([relax(kernel, k, tol=SHARE_TOLERANCE).value for kernel in kernels])
+        return leading_sums(self.stack, self.n_clusters)
 
     def alignments(self, H: Float) -> Float:
         """Return the share of each kernel's own leading structure that a partition captures."""
-        return np.clip(captured(self.stack.apply(H), H) / self.own_sums, 0, 1)
+        return np.clip(captured(self.stack.apply(H), H) / self.leading_sums, 0, 1)
 
     def input(self, kind: str) -> Any:
         """Return what a clusterer is fitted on; it cannot change what the next one gets."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NoReturn, Protocol
 
-from mkclust.bench.entries import MethodEntry
+from mkclust.bench.entries import MethodEntry, read_labels
 from mkclust.bench.execute import (
     Row,
     Task,
@@ -19,9 +19,7 @@ from mkclust.bench.execute import (
     repeats_solve,
     repetition_rows,
 )
-from mkclust.bench.journal import Journal, Lock, check_room
-from mkclust.bench.labels import read_labels
-from mkclust.bench.machine import machine, n_cores, versions
+from mkclust.bench.journal import Journal, Lock, check_room, machine, n_cores, versions
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError, find_datasets
 from mkclust.bench.row_checks import check_row, check_solve
 from mkclust.bench.rows import canonical, choose, is_default

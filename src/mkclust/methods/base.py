@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -48,6 +49,13 @@ COMMON: dict[str, Allowed] = {
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
 }
+
+
+def leading_sums(stack: KernelStack, n_clusters: int, start: Array | None = None) -> Float:
+    """Return each kernel's own top-k eigenvalue sum, the most that a partition captures of it."""
+    kernels = map(stack.kernel, range(stack.n_kernels))
+    sums = [relax(K, n_clusters, tol=SHARE_TOLERANCE, start=start).value for K in kernels]
+    return np.array(sums)
 
 
 class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
@@ -141,8 +149,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if self.approximation is None and "bank_" not in learned:
             require_room_beside_kernels(self, stack)
         checked = time.perf_counter()
-        solution = self._solve(stack)
-        solved = time.perf_counter()
+        solution = self._timed_solution(stack)
         learned.setdefault("n_features_in_", stack.n_samples)
         learned |= self._common_attributes(stack, solution)
         further = learned.pop("_further")
@@ -158,7 +165,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         learned |= {
             "kernel_seconds_": made - started,
             "check_seconds_": checked - made,
-            "solve_seconds_": solved - checked,
+            "solve_seconds_": solution.seconds,
         }
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in getattr(self, "_learned_names", ()):
@@ -166,6 +173,43 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         for name, value in (learned | {"_learned_names": (*learned, "_learned_names")}).items():
             setattr(self, name, value)
         return self
+
+    def solve(self, stack: KernelStack) -> Solution:
+        """Solve the method's relaxed problem, without labels and without a change of the model.
+
+        Parameters
+        ----------
+        stack : KernelStack
+            The kernels, as `mkclust.stack.as_stack` returns them.
+
+        Returns
+        -------
+        Solution
+            With the seconds that the solve took, checks not counted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mkclust import SimpleMKKM
+        >>> from mkclust.stack import as_stack
+        >>> X = np.random.default_rng(0).normal(size=(2, 30, 4))
+        >>> solution = SimpleMKKM(n_clusters=3).solve(as_stack(X @ X.transpose(0, 2, 1)))
+        >>> solution.partition.shape, solution.weights.shape
+        ((30, 3), (2,))
+        """
+        self.check_parameters()
+        self._check_n_clusters(stack)
+        return self._timed_solution(stack)
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of.
+
+        Raises
+        ------
+        ValueError or TypeError
+            With the parameter, its value and what it may be.
+        """
+        self._check_parameters()
 
     def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
         """Return the similarities by which the samples are clustered, all or among some.
@@ -229,6 +273,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if not hasattr(self, "coefficients_"):
             return embedding_cosines(self, X, samples)
         return training_stack(self, X).mixed_entries(self.coefficients_, samples)
+
+    def _timed_solution(self, stack: KernelStack) -> Solution:
+        """Return the solution of a checked problem, with the seconds that it took."""
+        started = time.perf_counter()
+        solution = self._solve(stack)
+        return replace(solution, seconds=time.perf_counter() - started)
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve the method's relaxed problem."""
@@ -392,11 +442,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     def _alignments(self, stack: KernelStack, H: Array) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that H captures."""
         shared = captured(stack.apply(H), H)
-        own = [
-            relax(stack.kernel(p), self.n_clusters, tol=SHARE_TOLERANCE, start=H).value
-            for p in range(stack.n_kernels)
-        ]
-        return np.clip(shared / np.array(own), 0, 1)
+        return np.clip(shared / leading_sums(stack, self.n_clusters, start=H), 0, 1)
 
     def __copy__(self) -> "MultipleKernelClusterer":
         """Return a model with the same arrays, where they are."""

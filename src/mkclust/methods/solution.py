@@ -56,6 +56,8 @@ class Solution:
         How strongly the partition was drawn to that of uniform weights.
     cycle : int
         Length of the cycle that the iterates were seen to repeat, zero where there is none.
+    seconds : float
+        What the solve took, where an estimator timed it.
     """
 
     partition: Array
@@ -77,6 +79,7 @@ class Solution:
     n_passes: int = 0
     anchor: float = 0.0
     cycle: int = 0
+    seconds: float = 0.0
 
     @property
     def lower_bound(self) -> float:

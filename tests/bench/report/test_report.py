@@ -18,7 +18,7 @@ from mkclust.bench.report import report as benchmark
 from mkclust.bench.report.curves import Curve
 from mkclust.bench.report.dots import Dot, Panel
 from mkclust.bench.report.report import write_benchmark_report
-from mkclust.bench.tables import PAPER_METHODS
+from mkclust.bench.tables import PAPER_METHODS, Results
 from mkclust.bench.tables.ranking import ranking
 from mkclust.web import files
 
@@ -423,9 +423,10 @@ def test_an_entry_chosen_by_the_true_classes_is_in_the_oracle_s_files_only(repor
 def test_the_diagram_has_the_bars_of_the_ranking(monkeypatch):
     monkeypatch.setattr(sections, "SELECTIONS", ("oracle",))
     rows = [each for each in benchmark_rows() if each["resample"] == 1]
-    section = sections.rank_section(rows)
+    results = Results.of(rows)
+    section = sections.rank_section(results)
     figure = next(p.figure for p in section.pictures if p.name == "ranks-oracle-acc")
-    found = ranking(rows, "acc", "oracle")
+    found = ranking(results.run(), "acc", "oracle")
     ranks = dict(zip(found.methods, found.ranks, strict=True))
     spans = sorted((ranks[c[0]], ranks[c[-1]]) for c in found.cliques)
     lines = [line for line in figure.axes[0].lines if line.get_linewidth() > 4]
@@ -441,7 +442,7 @@ def test_failures_are_written_where_the_score_would_be(report):
 
 
 def test_the_objective_of_the_paper_s_method_comes_with_its_certified_bound():
-    section = solving.objective_section(benchmark_solves())
+    section = solving.objective_section(Results.of([], benchmark_solves()))
     first = section.pictures[0]
     assert first.name == "objective-simplemkkm"
     assert [ax.get_title(loc="left") for ax in first.figure.axes] == ["Digit", "jaffe"]
@@ -454,7 +455,7 @@ def test_the_objective_of_the_paper_s_method_comes_with_its_certified_bound():
 
 def test_weights_that_are_not_numbers_are_dashes_and_stop_no_report():
     torn = solve("digit", "mkkm", weights=[0.5, None, 0.5])
-    (picture,) = solving.weight_section([torn]).pictures
+    (picture,) = solving.weight_section(Results.of([], [torn])).pictures
     left, right = picture.figure.axes
     assert [text.get_text() for text in left.texts] == ["-", "-", "-"]
     # Neither is shown without the other.
@@ -500,7 +501,8 @@ def test_the_order_of_the_rows_changes_nothing(quick, monkeypatch):
     monkeypatch.setattr(sections, "SELECTIONS", ("oracle",))
     rows = [each for each in benchmark_rows() if each["dataset"] == "digit"]
     solves = benchmark_solves()
-    assert benchmark.report_files(rows[::-1], solves[::-1]) == benchmark.report_files(rows, solves)
+    first, again = Results.of(rows, solves), Results.of(rows[::-1], solves[::-1])
+    assert benchmark.report_files(again) == benchmark.report_files(first)
 
 
 def test_the_same_rows_give_the_same_bytes(tmp_path, monkeypatch):
@@ -569,18 +571,6 @@ def test_a_single_panel_has_room_for_its_notes():
     page.rendered(figure)
     [ax] = figure.axes
     assert ax.get_position().height * figure.get_figheight() > 0.5
-
-
-def plot_data(content, name):
-    """The traces of a plot by its name."""
-    spec = re.search(rf'<figure id="{name}">.*?<script[^>]*>(.*?)</script>', content, re.S)[1]
-    return json.loads(spec)["data"]
-
-
-def without_plotly(monkeypatch):
-    """Make the import of plotly fail."""
-    for name in ("plotly", "plotly.offline"):
-        monkeypatch.setitem(sys.modules, name, None)
 
 
 # --- damaged files ----------------------------------------------------------------------------

@@ -19,12 +19,12 @@ from mkclust.bench.tables import (
     SCORES,
     SELECTIONS,
     Cell,
+    Results,
     Table,
     ablation_table,
     choose,
     comparison_table,
     critical_difference,
-    dataset_labels,
     holm,
     like_the_best,
     mean_and_deviation,
@@ -34,7 +34,6 @@ from mkclust.bench.tables import (
     rank_methods,
     rank_table,
     reproduction_table,
-    resamples,
     score_tables,
     settings_table,
     solve_seconds,
@@ -344,15 +343,23 @@ HARD = Table(
 
 
 def test_markdown_has_as_many_cells_in_every_line():
-    for table in [HARD, *score_tables(benchmark(), "oracle")]:
+    for table in [HARD, *score_tables(Results.of(benchmark()), "oracle")]:
         lines = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
         assert len(lines) == len(table.rows) + 2
         assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(table.columns) + 1}
 
 
 def test_latex_is_balanced_and_has_as_many_cells_in_every_line():
-    tables = [HARD, *score_tables(benchmark(), "oracle"), settings_table(benchmark())]
-    for table in [*tables, time_table(benchmark()), rank_table(benchmark(), "acc", "oracle")]:
+    tables = [
+        HARD,
+        *score_tables(Results.of(benchmark()), "oracle"),
+        settings_table(Results.of(benchmark()).run()),
+    ]
+    for table in [
+        *tables,
+        time_table(Results.of(benchmark()).run()),
+        rank_table(Results.of(benchmark()).run(), "acc", "oracle"),
+    ]:
         text = to_latex(table)
         begun = re.findall(r"\\begin\{([\w*]+)\}", text)
         assert sorted(begun) == sorted(re.findall(r"\\end\{([\w*]+)\}", text))
@@ -367,7 +374,7 @@ def test_latex_is_balanced_and_has_as_many_cells_in_every_line():
 
 
 def test_csv_gives_back_every_number_in_full():
-    for table in [HARD, *score_tables(benchmark(), "default")]:
+    for table in [HARD, *score_tables(Results.of(benchmark()), "default")]:
         lines = list(csv.DictReader(io.StringIO(to_csv(table))))
         read = [line for line in lines if line["column"]]
         assert [line["text"] for line in lines if not line["column"]] == list(table.notes)
@@ -381,7 +388,7 @@ def test_csv_gives_back_every_number_in_full():
 
 
 def test_the_reason_of_a_failure_is_in_every_format():
-    (table,) = score_tables(benchmark(), "default")
+    (table,) = score_tables(Results.of(benchmark()), "default")
     assert cell_of(table, "Flo17 (substitute)", "lmkkm", "ACC").shown().startswith("- (")
     for render in (to_markdown, to_latex, to_csv):
         assert "out of memory: needs 12 GiB, has 8" in render(table)
@@ -397,7 +404,7 @@ def test_a_row_of_the_wrong_length_is_refused():
 
 def test_scores_are_means_and_deviations_of_the_repetitions():
     rows = benchmark()
-    (table,) = score_tables(rows, "default")
+    (table,) = score_tables(Results.of(rows), "default")
     own = [r["nmi"] for r in rows if (r["dataset"], r["method"]) == ("digit", "mkkm")]
     cell = cell_of(table, "Digit", "mkkm", "NMI")
     assert cell.mean == pytest.approx(100 * np.mean(own))
@@ -410,7 +417,7 @@ def test_scores_are_means_and_deviations_of_the_repetitions():
 )
 def test_a_selection_shows_the_setting_that_it_chose(selection, parameters):
     rows = benchmark()
-    (table,) = score_tables(rows, selection)
+    (table,) = score_tables(Results.of(rows), selection)
     its = [
         r["acc"]
         for r in rows
@@ -420,10 +427,10 @@ def test_a_selection_shows_the_setting_that_it_chose(selection, parameters):
 
 
 def test_a_method_without_parameters_is_the_same_in_every_selection():
-    tables = [score_tables(benchmark(), selection)[0] for selection in SELECTIONS]
+    tables = [score_tables(Results.of(benchmark()), selection)[0] for selection in SELECTIONS]
     cells = [
         [cell_of(table, label, method, block).mean for table in tables]
-        for label in dataset_labels(benchmark()).values()
+        for label in Results.of(benchmark()).names.labels.values()
         for method in FIXED
         for block in ("ACC", "NMI", "Purity")
     ]
@@ -431,32 +438,34 @@ def test_a_method_without_parameters_is_the_same_in_every_selection():
 
 
 def test_an_entry_chosen_by_the_classes_is_marked_and_only_in_the_oracles_table():
-    (oracle,) = score_tables(benchmark(), "oracle")
+    (oracle,) = score_tables(Results.of(benchmark()), "oracle")
     assert cell_of(oracle, "Digit", "best-single-kernel", "ACC").mark == "o"
     assert any(note.startswith("[o] best-single-kernel") for note in oracle.notes)
     for selection in ("default", "stable"):
-        (table,) = score_tables(benchmark(), selection)
+        (table,) = score_tables(Results.of(benchmark()), selection)
         assert "best-single-kernel" not in table.columns
         assert "oracle" not in to_markdown(table)
-    assert "best-single-kernel" not in time_table(benchmark()).columns
+    assert "best-single-kernel" not in time_table(Results.of(benchmark()).run()).columns
 
 
 def test_a_choice_among_settings_says_among_how_many():
-    (table,) = score_tables(benchmark(), "oracle")
+    (table,) = score_tables(Results.of(benchmark()), "oracle")
     tried = "Settings tried on a data set: lkam 3, best-single-kernel 3; others one."
     assert tried in table.notes
-    assert not any("tried" in note for note in score_tables(benchmark(), "default")[0].notes)
+    assert not any(
+        "tried" in note for note in score_tables(Results.of(benchmark()), "default")[0].notes
+    )
 
 
 def test_the_oracles_table_says_that_it_used_the_classes_and_the_others_that_they_did_not():
     for selection in SELECTIONS:
-        (table,) = score_tables(benchmark(), selection)
+        (table,) = score_tables(Results.of(benchmark()), selection)
         assert ("no classes were used" in " ".join(table.notes)) == (selection != "oracle")
         assert ("an oracle" in " ".join(table.notes)) == (selection == "oracle")
 
 
 def test_methods_and_data_sets_come_in_the_papers_order_and_then_by_name():
-    (table,) = score_tables(benchmark(), "oracle")
+    (table,) = score_tables(Results.of(benchmark()), "oracle")
     known = ("avg-kkm", "mkkm", "lmkkm", "lkam", "simplemkkm", "kamm-r", "kamm-a")
     assert table.columns[1:] == (*known, "best-single-kernel", "spectral")
     labels = [row[0] for row in table.rows]
@@ -464,11 +473,12 @@ def test_methods_and_data_sets_come_in_the_papers_order_and_then_by_name():
 
 
 def every_table(rows):
-    solves = [solve_of(dataset, "simplemkkm") for dataset in DATASETS]
-    tables = [table for selection in SELECTIONS for table in score_tables(rows, selection)]
-    tables += [ablation_table(rows), settings_table(rows), time_table(rows), weight_table(solves)]
-    tables += [rank_table(rows, *both) for both in itertools.product(SCORES, SELECTIONS)]
-    return [*tables, comparison_table(rows), reproduction_table(rows)]
+    results = Results.of(rows, [solve_of(dataset, "simplemkkm") for dataset in DATASETS])
+    run, solves = results.run(), results.solves[1.0]
+    tables = [table for selection in SELECTIONS for table in score_tables(results, selection)]
+    tables += [ablation_table(run), settings_table(run), time_table(run), weight_table(solves)]
+    tables += [rank_table(run, *both) for both in itertools.product(SCORES, SELECTIONS)]
+    return [*tables, comparison_table(results), reproduction_table(results)]
 
 
 def solve_of(dataset, method, n_kernels=3, **changes):
@@ -502,9 +512,9 @@ def test_tables_do_not_depend_on_the_order_of_the_rows():
 
 def test_ways_of_resampling_are_never_mixed():
     rows = benchmark() + [row | {"acc": 0.01} for row in benchmark(0.8) if row["status"] == "ok"]
-    assert resamples(rows) == [1.0, 0.8]
-    whole, parts = score_tables(rows, "default")
-    (alone,) = score_tables(benchmark(), "default")
+    assert list(Results.of(rows).runs) == [1.0, 0.8]
+    whole, parts = score_tables(Results.of(rows), "default")
+    (alone,) = score_tables(Results.of(benchmark()), "default")
     assert whole == alone
     assert "restart noise only" in " ".join(whole.notes)
     assert "truly paired" in " ".join(parts.notes)
@@ -512,13 +522,13 @@ def test_ways_of_resampling_are_never_mixed():
     assert whole.name != parts.name
     assert cell_of(parts, "Digit", "mkkm", "ACC").mean == pytest.approx(1.0)
     assert (
-        ranking(rows, "acc", "default").ranks.tolist()
-        == ranking(benchmark(), "acc", "default").ranks.tolist()
+        ranking(Results.of(rows).run(), "acc", "default").ranks.tolist()
+        == ranking(Results.of(benchmark()).run(), "acc", "default").ranks.tolist()
     )
-    assert paper_comparison(rows) == paper_comparison(benchmark())
-    assert paper_comparison(benchmark(0.8)) == []
+    assert paper_comparison(Results.of(rows)) == paper_comparison(Results.of(benchmark()))
+    assert paper_comparison(Results.of(benchmark(0.8))) == []
     with pytest.raises(ValueError, match=r"no rows of resample=0.5; .* have resample: 1.0, 0.8"):
-        ablation_table(rows, resample=0.5)
+        Results.of(rows).run(0.5)
 
 
 def test_summaries_choose_settings_but_give_no_scores():
@@ -526,10 +536,10 @@ def test_summaries_choose_settings_but_give_no_scores():
     summary = {"repetition": None, "n_repetitions": 5, "acc": 0.99, "nmi": 0.99, "purity": 0.99}
     chosen = {"parameters": GRID[1], "stability": 0.9}
     rows.append(make_row(DATASETS[0], "lkam", **summary, **chosen))
-    (table,) = score_tables(rows, "oracle")
+    (table,) = score_tables(Results.of(rows), "oracle")
     assert cell_of(table, "Digit", "lkam", "ACC").mean is None
     rows += runs(DATASETS[0], "lkam", 0.7, **chosen)
-    (table,) = score_tables(rows, "oracle")
+    (table,) = score_tables(Results.of(rows), "oracle")
     assert cell_of(table, "Digit", "lkam", "ACC").mean == pytest.approx(70, abs=2)
 
 
@@ -541,16 +551,18 @@ def test_the_oracle_shows_the_best_of_what_was_repeated_in_full():
     poor = runs(DATASETS[0], "lkam", 0.9, n=5, parameters=GRID[2], grid_repetitions=5)
     rows = lucky + steady + [row | {"acc": 0.1} for row in poor]
     assert choose(rows).oracle["acc"] == GRID[1]
-    oracle, default = (score_tables(rows, selection)[0] for selection in ("oracle", "default"))
+    oracle, default = (
+        score_tables(Results.of(rows), selection)[0] for selection in ("oracle", "default")
+    )
     shown = [cell_of(table, "Digit", "lkam", "ACC").mean for table in (oracle, default)]
     assert shown[0] == shown[1] == pytest.approx(80, abs=1)
 
 
 def test_entries_that_the_classes_choose_are_marked_and_not_ranked():
     rows = benchmark()
-    (table,) = score_tables(rows, "oracle")
+    (table,) = score_tables(Results.of(rows), "oracle")
     assert cell_of(table, "Digit", "best-single-kernel", "ACC").mark == "o"
-    ranked = rank_table(rows, "acc", "oracle")
+    ranked = rank_table(Results.of(rows).run(), "acc", "oracle")
     assert "best-single-kernel" not in [row[0] for row in ranked.rows]
     assert "best-single-kernel" not in " ".join(ranked.notes)
 
@@ -560,20 +572,20 @@ def test_solves_that_did_not_converge_are_marked():
     for row in rows:
         if (row["dataset"], row["method"]) == ("digit", "mkkm"):
             row["converged"] = False
-    (table,) = score_tables(rows, "default")
+    (table,) = score_tables(Results.of(rows), "default")
     assert cell_of(table, "Digit", "mkkm", "ACC").mark == "n"
     assert cell_of(table, "Digit", "avg-kkm", "ACC").mark == ""
     assert "[n] The solve stopped before it converged, and was scored so." in table.notes
 
 
 def test_refits_on_parts_of_the_samples_have_no_figure_of_the_paper_beside_them():
-    (table,) = score_tables(benchmark(resample=0.8), "default")
+    (table,) = score_tables(Results.of(benchmark(resample=0.8)), "default")
     assert all(cell.paper is None for *_, cell in table.cells())
     assert not any("In parentheses" in note for note in table.notes)
 
 
 def test_few_data_sets_are_told_where_ranks_are_tested():
-    notes = " ".join(rank_table(benchmark(), "acc", "default").notes)
+    notes = " ".join(rank_table(Results.of(benchmark()).run(), "acc", "default").notes)
     assert "data sets only these tests are rough" in notes
 
 
@@ -588,7 +600,7 @@ def test_missing_repetitions_are_told_and_what_was_not_run_is_no_failure():
     rows = [r for r in benchmark() if (r["dataset"], r["method"]) != ("jaffe", "mkkm")]
     lost = next(r for r in rows if (r["dataset"], r["method"]) == ("digit", "mkkm"))
     lost |= dict.fromkeys(SCORES) | {"status": "failed", "message": "did not\nconverge"}
-    (table,) = score_tables(rows, "default")
+    (table,) = score_tables(Results.of(rows), "default")
     notes = " ".join(table.notes)
     assert "Digit, mkkm: 1 of 6 repetitions: failed: did not converge" in notes
     mark = cell_of(table, "jaffe", "mkkm", "ACC").mark
@@ -598,31 +610,48 @@ def test_missing_repetitions_are_told_and_what_was_not_run_is_no_failure():
 def test_bold_face_goes_to_what_is_like_the_best_of_its_row():
     rows = [*runs(DATASETS[0], "mkkm", 0.5), *runs(DATASETS[0], "lkam", 0.5)]
     rows += runs(DATASETS[0], "onkc", 0.3, seed=5)
-    (table,) = score_tables(rows, "default")
+    (table,) = score_tables(Results.of(rows), "default")
     bold = {column: cell.bold for block, _, column, cell in table.cells() if block == "ACC"}
     assert bold == {"mkkm": True, "lkam": True, "onkc": False}
 
 
 def test_two_data_sets_that_claim_one_name_of_the_paper_keep_their_own():
     rows = [make_row(("flo17", "Flo17", ""), "mkkm"), make_row(DATASETS[1], "mkkm")]
-    labels = dataset_labels(rows)
+    labels = Results.of(rows).names.labels
     assert labels["flo17"] == "Flo17: flo17"
     assert labels["flo17-substitute"] == "Flo17: flo17-substitute (substitute)"
 
 
 def test_unknown_scores_and_selections_are_refused():
     with pytest.raises(ValueError, match="selection='best' is not known: give one of oracle"):
-        score_tables(benchmark(), "best")
+        score_tables(Results.of(benchmark()), "best")
     with pytest.raises(ValueError, match="score='f1' is not known: give one of acc"):
-        rank_table(benchmark(), "f1", "oracle")
-    assert score_tables([], "oracle") == []
+        rank_table(Results.of(benchmark()).run(), "f1", "oracle")
+    assert score_tables(Results.of([]), "oracle") == []
 
 
 # --- the other tables ---
 
 
+def test_what_a_method_reached_is_found_out_once_however_many_tables_ask():
+    results = Results.of(benchmark())
+    entry = results.run().entry("digit", "lkam")
+    every = [entry.outcome(*both) for both in itertools.product(SCORES, SELECTIONS)]
+    for table in (score_tables(results, "oracle"), rank_table(results.run(), "acc", "oracle")):
+        assert table
+    again = [entry.outcome(*both) for both in itertools.product(SCORES, SELECTIONS)]
+    assert all(one is other for one, other in zip(every, again, strict=True))
+    assert entry.choice is entry.choice
+
+
+def test_a_method_that_was_not_run_has_an_entry_that_says_so():
+    entry = Results.of(benchmark()).run().entry("jaffe", "lmkkm")
+    assert entry.rows == ()
+    assert entry.outcome("acc", "default").problem == "not run"
+
+
 def test_the_ablation_has_its_three_methods_on_all_data_sets():
-    table = ablation_table(benchmark())
+    table = ablation_table(Results.of(benchmark()).run())
     assert table.columns == ("data set", "kamm-r", "kamm-a", "simplemkkm")
     assert cell_of(table, "Flo17 (substitute)", "kamm-a", "ACC").paper == 54.1
     assert cell_of(table, "jaffe", "kamm-a", "ACC").paper is None
@@ -631,7 +660,7 @@ def test_the_ablation_has_its_three_methods_on_all_data_sets():
 def test_settings_are_counted_and_named():
     rows = benchmark()
     rows.append(make_row(DATASETS[0], "lkam", parameters='{"reg": 9.0}', status="time"))
-    table = settings_table(rows)
+    table = settings_table(Results.of(rows).run())
     assert cell_of(table, "lkam", "tried", "Digit").mean == 4
     assert cell_of(table, "lkam", "failed", "Digit").mean == 1
     assert cell_of(table, "lkam", "oracle, ACC", "Digit").text == "reg: 0.5"
@@ -643,12 +672,12 @@ def test_settings_are_counted_and_named():
 
 def test_ranks_in_the_table_are_those_of_the_scores_shown():
     rows = benchmark()
-    (scores,) = score_tables(rows, "default")
-    table = rank_table(rows, "nmi", "default")
+    (scores,) = score_tables(Results.of(rows), "default")
+    table = rank_table(Results.of(rows).run(), "nmi", "default")
     methods = [row[0] for row in table.rows]
     assert "lmkkm" not in methods
     assert any("Methods left out" in note and "lmkkm" in note for note in table.notes)
-    labels = list(dataset_labels(rows).values())
+    labels = list(Results.of(rows).names.labels.values())
     means = [[cell_of(scores, d, m, "NMI").mean for m in methods] for d in labels]
     expected = np.mean([stats.rankdata(-np.array(own)) for own in means], axis=0)
     assert [row[1].mean for row in table.rows] == pytest.approx(expected)
@@ -660,19 +689,19 @@ def test_times_are_medians_of_the_default_setting_and_ratios_to_the_average_kern
         rows.append(row | {"solve_seconds": seconds})
     rows += runs(DATASETS[0], "lkam", 0.9, n=3, solve_seconds=77.0, parameters=GRID[1])
     rows.append(make_row(DATASETS[0], "lmkkm", status="time", solve_seconds=None, message="600 s"))
-    table = time_table(rows)
+    table = time_table(Results.of(rows).run())
     assert cell_of(table, "Digit", "lkam", "Seconds").mean == 2
     assert cell_of(table, "Digit", "lkam", "Times avg-kkm").mean == 4
     assert cell_of(table, "Digit", "lmkkm", "Seconds").text == "out of time"
     assert "[1] Digit, lmkkm: out of time: 600 s" in table.notes
-    assert solve_seconds(rows) == {"digit": {"avg-kkm": 0.5, "lkam": 2.0}}
+    assert solve_seconds(Results.of(rows).run()) == {"digit": {"avg-kkm": 0.5, "lkam": 2.0}}
 
 
 def test_weights_never_come_without_alignments():
     solves = [solve_of(DATASETS[0], "simplemkkm"), solve_of(DATASETS[0], "lf-mvc", weights=None)]
     solves.append(solve_of(DATASETS[3], "simplemkkm", n_kernels=2))
     solves.append(solve_of(DATASETS[0], "lkam", parameters=GRID[1]))
-    table = weight_table(solves)
+    table = weight_table(Results.of([], solves).solves[1.0])
     methods = ["lf-mvc", "simplemkkm"]
     assert table.columns[1:] == tuple(f"{m}{what}" for m in methods for what in ("", ": alignment"))
     assert cell_of(table, "kernel 2", "simplemkkm", "Digit").mean == 0.5
@@ -684,7 +713,7 @@ def test_weights_never_come_without_alignments():
 
 def test_the_comparison_has_every_cell_of_the_paper_that_was_run():
     rows = benchmark()
-    compared = paper_comparison(rows)
+    compared = paper_comparison(Results.of(rows))
     keys = [(c.dataset, c.method, c.score, c.selection) for c in compared]
     ran = {(r["dataset"], r["paper"], r["method"]) for r in rows if r["status"] == "ok"}
     known = [
@@ -707,8 +736,8 @@ def test_reproduction_counts_cells_by_their_distance_and_sets_with_caveats_apart
         mean = paper_score(dataset[1], "mkkm", "acc")[0] + away
         scores = {"acc": mean / 100, "nmi": None, "purity": None}
         rows = [make_row(dataset, "mkkm", repetition=r, **scores) for r in range(3)]
-        table = reproduction_table(rows)
-        label = dataset_labels(rows)[dataset[0]]
+        table = reproduction_table(Results.of(rows))
+        label = Results.of(rows).names.labels[dataset[0]]
         counts = [cell_of(table, label, column, "Oracle").mean for column in table.columns[1:]]
         assert counts == expected
         total = "all data sets without caveat"

@@ -1,30 +1,31 @@
 """What a report says first: what reproduces, on which data, and what is missing."""
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
-from mkclust.bench.tables import Row, dataset_labels
+from mkclust.bench.tables import Results, Row
 from mkclust.bench.tables.comparison import WITHIN, Compared, paper_comparison
 from mkclust.bench.tables.formats import plain
-from mkclust.bench.tables.outcomes import group, methods_of, reason, resamples
-from mkclust.bench.tables.scores import CHOSEN, TITLES, caveat_notes, repeated
+from mkclust.bench.tables.results import reason
+from mkclust.bench.tables.scores import CHOSEN, TITLES
 
 MOST_LISTED = 12  # figures that differ from the paper's, beyond which the table must do
 
 
-def say_reproduction(rows: Sequence[Row]) -> list[str]:
+def say_reproduction(results: Results) -> list[str]:
     """Say by counts which figures of the paper the benchmark reproduces.
 
     Parameters
     ----------
-    rows : sequence of dict
-        Rows of a benchmark.
+    results : Results
+        Of a benchmark.
 
     Returns
     -------
     list of str
         Paragraphs of Markdown. Data sets that are not the paper's are counted apart.
     """
-    compared = paper_comparison(rows)
+    compared = paper_comparison(results)
     if not compared:
         return [
             "Nothing here can be compared with the paper's tables: they have other data sets or "
@@ -32,9 +33,9 @@ def say_reproduction(rows: Sequence[Row]) -> list[str]:
         ]
     said = []
     for selection in ("oracle", "default"):
-        own = [cell for cell in compared if cell.selection == selection]
-        same = [cell for cell in own if not cell.caveat]
-        other = [cell for cell in own if cell.caveat]
+        part = [cell for cell in compared if cell.selection == selection]
+        same = [cell for cell in part if not cell.caveat]
+        other = [cell for cell in part if cell.caveat]
         kind = CHOSEN[selection] + (", as in the paper" if selection == "oracle" else "")
         if same:
             said.append(
@@ -51,63 +52,60 @@ def say_reproduction(rows: Sequence[Row]) -> list[str]:
     return said
 
 
-def say_data(rows: Sequence[Row]) -> list[str]:
+def say_data(results: Results) -> list[str]:
     """Say which data sets there are, and which of them are not what the paper used.
 
     Parameters
     ----------
-    rows : sequence of dict
-        Rows of a benchmark.
+    results : Results
+        Of a benchmark.
 
     Returns
     -------
     list of str
         Paragraphs of Markdown: a table, and the caveats.
     """
-    labels = dataset_labels(rows)
+    labels = results.names.labels
     first: dict[str, Row] = {}
-    for resample in resamples(rows):
-        grouped, _ = group(rows, resample)
-        for dataset, own in grouped.items():
-            known = [row for its in own.values() for row in its if row.get("n_samples")]
-            first.setdefault(dataset, next(iter(known), {}))
+    for run in results.runs.values():
+        for dataset in run.datasets:
+            first.setdefault(dataset, {})
+        for row in run.rows():
+            if row.get("n_samples"):
+                first[row["dataset"]] = first[row["dataset"]] or row
     lines = ["| data set | name | samples | kernels | clusters |"]
     lines.append("| :--- | :--- | ---: | ---: | ---: |")
     for dataset, row in first.items():
         counts = [row.get(name) for name in ("n_samples", "n_kernels", "n_clusters")]
         numbers = ["-" if count is None else f"{count:,}" for count in counts]
         lines.append(f"| {' | '.join([plain(labels[dataset]), plain(dataset), *numbers])} |")
-    caveats = [f"- {plain(note)}" for note in caveat_notes(rows)]
+    caveats = [f"- {plain(note)}" for note in results.names.notes(first)]
     return ["\n".join(lines), *(["\n".join(caveats)] if caveats else [])]
 
 
-def say_missing(rows: Sequence[Row]) -> list[str]:
+def say_missing(results: Results) -> list[str]:
     """Say what failed and why, what was not run, and what did not converge.
 
     Parameters
     ----------
-    rows : sequence of dict
-        Rows of a benchmark.
+    results : Results
+        Of a benchmark.
 
     Returns
     -------
     list of str
         Paragraphs of Markdown.
     """
-    labels = dataset_labels(rows)
     failed, absent, unfinished = [], [], []
-    for resample in resamples(rows):
-        grouped, _ = group(rows, resample)
-        ending = repeated(resample)
-        for dataset, own in grouped.items():
-            for method in methods_of(grouped):
-                where = f"{plain(labels[dataset])}, {plain(method)}{ending}"
-                its = own.get(method, [])
-                if not its:
-                    absent.append(where)
-                failed += [f"- {where}: {words}" for words in _failures(its)]
-                if open_ones := _settings(row for row in its if row.get("converged") is False):
-                    unfinished.append(f"{where} ({open_ones} of {_counted_settings(its)})")
+    for run in results.runs.values():
+        for dataset, method in product(run.datasets, run.methods):
+            where = f"{plain(run.label(dataset))}, {plain(method)}{run.ending}"
+            rows = run.entry(dataset, method).rows
+            if not rows:
+                absent.append(where)
+            failed += [f"- {where}: {words}" for words in _failures(rows)]
+            if open_ones := _settings(row for row in rows if row.get("converged") is False):
+                unfinished.append(f"{where} ({open_ones} of {_counted_settings(rows)})")
     said = ["\n".join(["Failed:", "", *failed])] if failed else ["Nothing failed."]
     if absent:
         said.append(f"No rows at all: {'; '.join(absent)}.")
@@ -116,14 +114,12 @@ def say_missing(rows: Sequence[Row]) -> list[str]:
     return said
 
 
-def say_circumstances(rows: Sequence[Row]) -> str:
+def say_circumstances(results: Results) -> str:
     """Say how much was run, where, and with which versions."""
-    scored = sum(row["status"] == "ok" for row in rows)
-    said = f"{len(rows):,} rows, {scored:,} of them with scores"
-    for name, words in (("machine", "machine"), ("versions", "versions")):
-        found = sorted({str(row[name]) for row in rows if row.get(name)})
-        if found:
-            said += f"; {words}: {' / '.join(map(plain, found))}"
+    said = f"{results.n_rows:,} rows, {results.n_scored:,} of them with scores"
+    for word, values in (("machine", results.machines), ("versions", results.versions)):
+        if values:
+            said += f"; {word}: {' / '.join(map(plain, values))}"
     return f"{said}."
 
 

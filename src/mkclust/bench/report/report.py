@@ -1,6 +1,6 @@
 """The report of a benchmark: tables and pictures in files, and a page that shows them all."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from mkclust.bench.report import figure as page
@@ -15,12 +15,10 @@ from mkclust.bench.report.sections import (
 )
 from mkclust.bench.report.solving import objective_section, time_section, weight_section
 from mkclust.bench.tables import (
-    Row,
+    Results,
     Table,
     comparison_table,
     paper_comparison,
-    read_rows,
-    read_solves,
     reproduction_table,
     to_csv,
     to_latex,
@@ -61,36 +59,34 @@ def write_benchmark_report(source: str | Path, out: str | Path | None = None) ->
         If matplotlib is missing.
     """
     source = Path(source)
-    rows = read_rows(source)
-    if not any(row["status"] == "ok" for row in rows):
-        found = f"{len(rows)} rows, but none with scores" if rows else "no rows"
-        raise ValueError(f"{source}: there are {found}; run the benchmark, or look at its messages")
+    results = Results.read(source)
+    if not results.n_scored:
+        rows = f"{results.n_rows} rows, but none with scores" if results.n_rows else "no rows"
+        raise ValueError(f"{source}: there are {rows}; run the benchmark, or look at its messages")
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         advice = 'pip install "mkclust[plot]"'
         raise ImportError(f"a report needs matplotlib; install it with: {advice}") from None
     folder = source if source.is_dir() else source.parent
-    files = report_files(rows, read_solves(source))
+    files = report_files(results)
     return write_whole(folder / "report" if out is None else Path(out), files)
 
 
-def report_files(rows: Sequence[Row], solves: Sequence[Row]) -> dict[str, bytes]:
+def report_files(results: Results) -> dict[str, bytes]:
     """Return the files of a report.
 
     Parameters
     ----------
-    rows : sequence of dict
-        Rows of a benchmark, some with scores.
-    solves : sequence of dict
-        What was recorded of the solves; may be empty.
+    results : Results
+        Of a benchmark, some with scores.
 
     Returns
     -------
     dict of str to bytes
         From name to content, ``README.md`` first.
     """
-    circumstances, sections = say_circumstances(rows), list(_sections(rows, solves))
+    circumstances, sections = say_circumstances(results), list(_sections(results))
     body: list[str] = []
     files: dict[str, bytes] = {}
     for section in sections:
@@ -111,26 +107,26 @@ def report_files(rows: Sequence[Row], solves: Sequence[Row]) -> dict[str, bytes]
     return {"README.md": f"{text}\n".encode()} | files
 
 
-def _sections(rows: Sequence[Row], solves: Sequence[Row]) -> Iterator[Section]:
+def _sections(results: Results) -> Iterator[Section]:
     """Yield the parts of a report in reading order; each is drawn when it is asked for."""
-    compared = bool(paper_comparison(rows))
+    compared = bool(paper_comparison(results))
     yield Section(
         "What reproduces",
-        tuple(say_reproduction(rows)),
-        (reproduction_table(rows),) if compared else (),
-        (comparison_table(rows),) if compared else (),
-        comparison_pictures(rows),
+        tuple(say_reproduction(results)),
+        (reproduction_table(results),) if compared else (),
+        (comparison_table(results),) if compared else (),
+        comparison_pictures(results),
     )
-    yield Section("Data sets", tuple(say_data(rows)))
-    yield Section("What is missing", tuple(say_missing(rows)))
-    yield from score_sections(rows)
-    yield rank_section(rows)
-    if ablation := ablation_section(rows):
+    yield Section("Data sets", tuple(say_data(results)))
+    yield Section("What is missing", tuple(say_missing(results)))
+    yield from score_sections(results)
+    yield rank_section(results)
+    if ablation := ablation_section(results):
         yield ablation
-    yield weight_section(solves)
-    yield time_section(rows)
-    yield objective_section(solves)
-    if settings := settings_section(rows):
+    yield weight_section(results)
+    yield time_section(results)
+    yield objective_section(results)
+    if settings := settings_section(results):
         yield settings
 
 

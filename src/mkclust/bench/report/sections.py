@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,19 +17,19 @@ from mkclust.bench.tables import (
     PAPER_METHODS,
     SCORES,
     SELECTIONS,
+    Cell,
     Ranking,
-    Row,
+    Results,
+    Run,
     Table,
     ablation_table,
-    caveat_notes,
     paper_comparison,
     rank_table,
-    resamples,
-    score_tables,
     settings_table,
 )
 from mkclust.bench.tables.ranking import ranking
-from mkclust.bench.tables.scores import ABLATION, CHOSEN, TITLES, repeated
+from mkclust.bench.tables.results import NOT_RUN
+from mkclust.bench.tables.scores import ABLATION, CHOSEN, TITLES, score_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,14 +54,11 @@ class Picture:
     alt : str
         What the picture shows, for those who cannot see it.
     figure : matplotlib.figure.Figure
-    ranking : Ranking or None
-        The ranks that it draws, where it does.
     """
 
     name: str
     alt: str
     figure: Figure
-    ranking: Ranking | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,89 +94,82 @@ class Section:
         return (*self.shown, *self.linked)
 
 
-def comparison_pictures(rows: Sequence[Row]) -> tuple[Picture, ...]:
+def comparison_pictures(results: Results) -> tuple[Picture, ...]:
     """Draw by how much our scores differ from the paper's, for each way of choosing settings."""
-    compared = paper_comparison(rows)
+    compared = paper_comparison(results)
     pictures = []
     for selection in ("oracle", "default"):
-        own = [cell for cell in compared if cell.selection == selection]
-        if not own:
+        part = [cell for cell in compared if cell.selection == selection]
+        if not part:
             continue
-        labels = list(dict.fromkeys(cell.label for cell in own))
-        methods = [m for m in PAPER_METHODS if any(cell.method == m for cell in own)]
+        labels = list(dict.fromkeys(cell.label for cell in part))
+        methods = [m for m in PAPER_METHODS if any(cell.method == m for cell in part)]
         differences = {
             TITLES[score]: np.full((len(labels), len(methods)), np.nan) for score in SCORES
         }
-        for cell in own:
+        for cell in part:
             at = labels.index(cell.label), methods.index(cell.method)
             differences[TITLES[cell.score]][at] = cell.difference
         title = f"Our scores less the paper's, in points; {CHOSEN[selection]}"
-        there = {cell.dataset for cell in own}
         notes = [
             "The paper's settings were chosen by the true classes. Orange: ours are above, purple: "
             "below, in full from ten points on.",
-            *caveat_notes(row for row in rows if row["dataset"] in there),
+            *results.names.notes({cell.dataset for cell in part}),
         ]
         figure = draw_differences(labels, methods, differences, title=title, notes=notes)
         pictures.append(Picture(f"paper-{selection}", title, figure))
     return tuple(pictures)
 
 
-def score_sections(rows: Sequence[Row]) -> Iterator[Section]:
+def score_sections(results: Results) -> Iterator[Section]:
     """Yield the scores of each way of choosing settings, which are never mixed."""
     for selection in SELECTIONS:
-        tables = score_tables(rows, selection)
+        tables: list[Table] = []
+        pictures: list[Picture] = []
+        for run in results.runs.values():
+            table = score_table(run, selection)
+            if len(table.columns) > 1:
+                tables.append(table)
+                pictures += _score_pictures(table, run, selection)
         if tables:
-            pictures = [picture for table in tables for picture in _score_pictures(table)]
             yield Section(HEADINGS[selection], (), tuple(tables), pictures=tuple(pictures))
 
 
-def ablation_section(rows: Sequence[Row]) -> Section | None:
+def ablation_section(results: Results) -> Section | None:
     """Return the comparison of SimpleMKKM with its two variants, None where it was not run."""
     tables, pictures = [], []
-    for resample in resamples(rows):
-        own = [row for row in rows if float(row["resample"]) == resample]
-        if len({row["method"] for row in own} & set(ABLATION)) < 2:
+    for run in results.runs.values():
+        if len(set(run.methods) & set(ABLATION)) < 2:
             continue
-        table = ablation_table(own, resample)
+        table = ablation_table(run)
         tables.append(table)
-        by_place = {(row, block): panel for block, row, panel in panels(table)}
-        datasets = dict.fromkeys(row for row, _ in by_place)
+        by_place = {(row, block): dots for block, row, dots in score_dots(table)}
+        labels = dict.fromkeys(row for row, _ in by_place)
         drawn = [
-            Panel(f"{dataset}: {TITLES[score]}", by_place[dataset, TITLES[score]])
-            for dataset in datasets
+            Panel(f"{label}: {TITLES[score]}", by_place[label, TITLES[score]])
+            for label in labels
             for score in SCORES
         ]
-        figure = _score_figure(drawn, table.title, "score (%)", table.notes)
+        figure = _score_figure(drawn, table.title, "score (%)", table.picture_notes)
         pictures.append(Picture(table.name, table.title, figure))
     return Section("Ablation", (), tuple(tables), (), tuple(pictures)) if tables else None
 
 
-def rank_section(rows: Sequence[Row]) -> Section:
+def rank_section(results: Results) -> Section:
     """Return average ranks with a diagram for each score and each way of choosing settings."""
     tables, pictures, missing = [], [], []
-    for resample in resamples(rows):
-        for selection in SELECTIONS:
-            for score in SCORES:
-                try:
-                    found = ranking(rows, score, selection, resample)
-                    fewest = min(len(found.methods), len(found.datasets))
-                except ValueError:
-                    fewest = 0
-                name = f"{TITLES[score]}, {CHOSEN[selection]}"
-                if fewest < FEWEST_TO_RANK:
-                    missing.append(name + repeated(resample))
-                    continue
-                table = rank_table(rows, score, selection, resample)
-                tables.append(table)
-                if len(found.methods) <= MOST_TO_RANK:
-                    # The diagram shows its groups, and nothing in it is bold.
-                    kept = [note.split(" Bold: ")[0] for note in table.notes]
-                    kept = [note for note in kept if not note.startswith("Not told apart")]
-                    figure = draw_ranks(found.methods, found.ranks.tolist(), found.cliques,
-                                        found.critical_difference, title=table.title,
-                                        notes=kept)  # fmt: skip
-                    pictures.append(Picture(table.name, table.title, figure, found))
+    for run, selection, score in product(results.runs.values(), SELECTIONS, SCORES):
+        ranked = _ranked(run, score, selection)
+        if ranked is None:
+            missing.append(f"{TITLES[score]}, {CHOSEN[selection]}{run.ending}")
+            continue
+        table = rank_table(run, score, selection)
+        tables.append(table)
+        if len(ranked.methods) <= MOST_TO_RANK:
+            figure = draw_ranks(ranked.methods, ranked.ranks.tolist(), ranked.cliques,
+                                ranked.critical_difference, title=table.title,
+                                notes=table.picture_notes)  # fmt: skip
+            pictures.append(Picture(table.name, table.title, figure))
     words = []
     if missing:
         what = f" for: {'; '.join(missing)}" if tables else ""
@@ -189,36 +180,40 @@ def rank_section(rows: Sequence[Row]) -> Section:
     return Section("Average ranks", tuple(words), (), tuple(tables), tuple(pictures))
 
 
-def settings_section(rows: Sequence[Row]) -> Section | None:
+def settings_section(results: Results) -> Section | None:
     """Return which settings were tried and chosen, None where there was nothing to choose."""
-    tables = [settings_table(rows, resample) for resample in resamples(rows)]
+    tables = [settings_table(run) for run in results.runs.values()]
     tables = [table for table in tables if table.rows]
     return Section("Settings", (), (), tuple(tables)) if tables else None
 
 
-def panels(table: Table) -> Iterator[tuple[str, str, tuple[Dot, ...]]]:
+def score_dots(table: Table) -> Iterator[tuple[str, str, tuple[Dot, ...]]]:
     """Yield the block, the label and the dots of each row of a table of scores."""
     lines: dict[tuple[str, str], list[Dot]] = {}
     for block, row, column, cell in table.cells():
-        words = f"{cell.mean:.1f}" if cell.mean is not None else ""
-        words += f"±{cell.std:.1f}" if cell.std is not None else ""
-        words = words or why(table, cell.mark, f"{row}, {column}: ")
-        marks = [mark for mark in cell.mark.split(",") if mark.isalpha()]
-        # Beside the number: panels of a row share the names of the methods.
-        words += f" [{','.join(marks)}]" if marks and cell.mean is not None else ""
-        dot = Dot(column, cell.mean, cell.std, cell.paper, cell.bold, words)
+        dot = Dot(column, cell.mean, cell.std, cell.paper, cell.bold, _score_words(cell))
         lines.setdefault((block, row), []).append(dot)
     for (block, row), dots in lines.items():
         yield block, row, tuple(dots)
 
 
-def why(table: Table, marks: str, place: str) -> str:
-    """Return what the notes say of a cell without a number."""
-    for mark in marks.split(","):
-        for note in table.notes:
-            if mark and note.startswith(f"[{mark}] "):
-                return note.removeprefix(f"[{mark}] ").removeprefix(place)
-    return "not run"
+def _score_words(cell: Cell) -> str:
+    """Return what stands beside a dot, or why there is none."""
+    if cell.mean is None:
+        return cell.problem or NOT_RUN
+    words = f"{cell.mean:.1f}" + (f"±{cell.std:.1f}" if cell.std is not None else "")
+    # Beside the number: panels of a row share the names of the methods.
+    marks = [mark for mark in cell.mark.split(",") if mark.isalpha()]
+    return f"{words} [{','.join(marks)}]" if marks else words
+
+
+def _ranked(run: Run, score: str, selection: str) -> Ranking | None:
+    """Return average ranks, None where there is too little to rank."""
+    try:
+        ranked = ranking(run, score, selection)
+    except ValueError:
+        return None
+    return ranked if min(len(ranked.methods), len(ranked.datasets)) >= FEWEST_TO_RANK else None
 
 
 def file_name(text: str, taken: Iterable[str]) -> str:
@@ -230,20 +225,18 @@ def file_name(text: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _score_pictures(table: Table) -> Iterator[Picture]:
+def _score_pictures(table: Table, run: Run, selection: str) -> Iterator[Picture]:
     """Draw a table of scores, a picture for each score."""
-    found = list(panels(table))
+    rows = list(score_dots(table))
     for score in SCORES:
-        block = TITLES[score]
-        drawn = [Panel(row, dots) for own, row, dots in found if own == block]
-        title = f"{block}: {table.title[0].lower()}{table.title[1:]}"
-        name = re.sub("^(scores-[a-z]+)", rf"\1-{score}", table.name)
-        figure = _score_figure(drawn, title, f"{block} (%)", table.notes)
-        yield Picture(name, title, figure)
+        panels = [Panel(row, dots) for block, row, dots in rows if block == TITLES[score]]
+        title = f"{TITLES[score]}: {table.title[0].lower()}{table.title[1:]}"
+        figure = _score_figure(panels, title, f"{TITLES[score]} (%)", table.picture_notes)
+        yield Picture(f"scores-{selection}-{score}{run.suffix}", title, figure)
 
 
-def _score_figure(drawn: Sequence[Panel], title: str, scale: str, notes: Iterable[str]) -> Figure:
-    """Draw panels of scores; the notes are those of their table that a picture needs."""
+def _score_figure(drawn: Sequence[Panel], title: str, scale: str, notes: Sequence[str]) -> Figure:
+    """Draw panels of scores."""
     dots = [dot for panel in drawn for dot in panel.dots]
     legend: dict[str, str] = {}
     if any(dot.leading for dot in dots):
@@ -251,6 +244,4 @@ def _score_figure(drawn: Sequence[Panel], title: str, scale: str, notes: Iterabl
                    "other": "significantly below it, or nothing to compare"}  # fmt: skip
     if any(dot.reference is not None for dot in dots):
         legend["reference"] = "the paper's figure"
-    # Failures are written in the panels, and a picture has no parentheses to explain.
-    kept = [note for note in notes if not re.match(r"\[\d+\] |In parentheses", note)]
-    return draw_dots(drawn, title=title, scale=scale, notes=kept, legend=legend)
+    return draw_dots(drawn, title=title, scale=scale, notes=notes, legend=legend)

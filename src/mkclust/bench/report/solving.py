@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,91 +12,82 @@ from mkclust.bench.report import figure as page
 from mkclust.bench.report.curves import Curve, draw_objectives
 from mkclust.bench.report.dots import Dot, Panel, draw_dots, draw_ratios
 from mkclust.bench.report.maps import draw_weights
-from mkclust.bench.report.sections import Picture, Section, file_name, why
-from mkclust.bench.rows import is_default
-from mkclust.bench.tables import Row, Table, weight_table
+from mkclust.bench.report.sections import Picture, Section, file_name
+from mkclust.bench.tables import Results, Row, Run, Table, time_table, weight_table
 from mkclust.bench.tables.formats import plain
-from mkclust.bench.tables.outcomes import dataset_labels, group, resamples
-from mkclust.bench.tables.scores import caveat_notes, repeated
-from mkclust.bench.tables.times import REFERENCE, time_table
-from mkclust.bench.tables.weights import NOTES
+from mkclust.bench.tables.solves import REFERENCE, WEIGHT_NOTES
 
 FIRST = "simplemkkm"  # the method whose objectives the paper draws
 NO_SOLVES = "No solves were recorded beside the rows, so that there is nothing to show."
 NO_STEPS = "No solve that was recorded took steps whose objective could be shown."
 
 
-def time_section(rows: Sequence[Row]) -> Section:
+def time_section(results: Results) -> Section:
     """Return the seconds of a solve and their ratios to the average kernel's."""
     tables, pictures = [], []
-    for resample in resamples(rows):
-        table = time_table(rows, resample)
+    for run in results.runs.values():
+        table = time_table(run)
         tables.append(table)
         drawn, ratios = _times(table)
-        notes = [note for note in table.notes if not note.startswith("[")]
         if any(dot.value is not None for panel in drawn for dot in panel.dots):
-            title = f"Seconds of a solve, default settings{repeated(resample)}"
-            figure = draw_dots(drawn, title=title, scale="seconds, logarithmic", notes=notes,
-                               logarithmic=True)  # fmt: skip
+            title = f"Seconds of a solve, default settings{run.ending}"
+            figure = draw_dots(drawn, title=title, scale="seconds, logarithmic",
+                               notes=table.picture_notes, logarithmic=True)  # fmt: skip
             pictures.append(Picture(table.name, title, figure))
         if any(ratios.values()):
-            title = f"Solve times relative to {REFERENCE}, default settings{repeated(resample)}"
+            title = f"Solve times relative to {REFERENCE}, default settings{run.ending}"
             reading = "Dots are data sets; the bar and the first number are their median."
             figure = draw_ratios(ratios, title=title, scale=f"times {REFERENCE}, logarithmic",
-                                 notes=[reading, *notes])  # fmt: skip
-            name = table.name.replace("times", "time-ratios", 1)
-            pictures.append(Picture(name, title, figure))
+                                 notes=[reading, *table.picture_notes])  # fmt: skip
+            pictures.append(Picture(f"time-ratios{run.suffix}", title, figure))
     return Section("Run times", (), tuple(tables), (), tuple(pictures))
 
 
-def weight_section(solves: Sequence[Row]) -> Section:
+def weight_section(results: Results) -> Section:
     """Return the weights of the kernels on each data set, never without the alignments."""
-    known = [_with_whole_weights(s) for s in _of_defaults(solves) if s.get("kernel_names")]
-    if not known:
+    run = _largest(results.solves, lambda solve: bool(solve.get("kernel_names")))
+    if run is None:
         return Section("Kernel weights", (NO_SOLVES,))
-    grouped, resample = group(known)
-    labels = dataset_labels(known)
     tables: list[Table] = []
     pictures = []
-    for dataset, own in grouped.items():
-        label = labels[dataset]
-        table = weight_table([solve for its in own.values() for solve in its], resample)
+    for dataset in run.datasets:
+        part, label = run.on(dataset), run.label(dataset)
         name = file_name(f"weights {dataset}", [other.name for other in tables])
+        table = weight_table(part)
         table = replace(table, name=name, title=f"{table.title}: {label}")
         tables.append(table)
         kernels, methods, weights, alignments = _weights(table)
-        title = f"{label}: weights and alignments of the kernels, default settings"
-        title += repeated(resample)
-        notes = caveat_notes(solve for its in own.values() for solve in its)
-        figure = draw_weights(kernels, methods, weights, alignments, title=title, notes=notes)
+        title = f"{label}: weights and alignments of the kernels, default settings{run.ending}"
+        figure = draw_weights(kernels, methods, weights, alignments, title=title,
+                              notes=part.caveat_notes())  # fmt: skip
         pictures.append(Picture(name, title, figure))
-    words = tuple(map(plain, NOTES))
+    words = tuple(map(plain, WEIGHT_NOTES))
     return Section("Kernel weights", words, (), tuple(tables), tuple(pictures))
 
 
-def objective_section(solves: Sequence[Row]) -> Section:
+def objective_section(results: Results) -> Section:
     """Return objectives against iterations: SimpleMKKM on all data sets, then the others."""
-    known = [solve for solve in _of_defaults(solves) if len(solve.get("history") or ()) > 1]
-    if not known:
-        return Section("Objectives", (NO_STEPS if solves else NO_SOLVES,))
-    grouped, resample = group(known)
-    labels = dataset_labels(known)
-    ending = f"; default settings{repeated(resample)}"
-    first = [
-        _curve(labels[dataset], own[FIRST]) for dataset, own in grouped.items() if FIRST in own
-    ]
+    run = _largest(results.solves, lambda solve: len(solve.get("history") or ()) > 1)
+    if run is None:
+        return Section("Objectives", (NO_STEPS if results.n_solves else NO_SOLVES,))
+    ending = f"; default settings{run.ending}"
+    curves: dict[str, list[Curve]] = {dataset: [] for dataset in run.datasets}
+    first: dict[str, Curve] = {}
+    for (dataset, method), entry in run.entries.items():
+        if method == FIRST:
+            first[dataset] = _curve(run.label(dataset), entry.rows)
+        else:
+            curves[dataset].append(_curve(method, entry.rows))
     pictures = []
     if first:
         title = f"Objective of {FIRST} by iteration{ending}"
-        notes = caveat_notes(solve for own in grouped.values() for solve in own.get(FIRST, ()))
-        figure = draw_objectives(first, title=title, notes=notes)
+        notes = run.names.notes(first)
+        figure = draw_objectives(list(first.values()), title=title, notes=notes)
         pictures.append(Picture(f"objective-{FIRST}", title, figure))
-    for dataset, own in grouped.items():
-        others = [_curve(method, its) for method, its in own.items() if method != FIRST]
+    for dataset, others in curves.items():
         if others:
-            title = f"{labels[dataset]}: objectives of the other methods by iteration{ending}"
-            notes = caveat_notes(solve for its in own.values() for solve in its)
-            figure = draw_objectives(others, title=title, notes=notes)
+            title = f"{run.label(dataset)}: objectives of the other methods by iteration{ending}"
+            figure = draw_objectives(others, title=title, notes=run.names.notes([dataset]))
             taken = [picture.name for picture in pictures]
             pictures.append(Picture(file_name(f"objective {dataset}", taken), title, figure))
     words = (
@@ -107,15 +98,10 @@ def objective_section(solves: Sequence[Row]) -> Section:
     return Section("Objectives", (words,), pictures=tuple(pictures))
 
 
-def _of_defaults(solves: Iterable[Row]) -> list[Row]:
-    """Return the solves of default settings; what the true classes choose has none."""
-    return [solve for solve in solves if is_default(solve) and not solve.get("oracle")]
-
-
-def _with_whole_weights(solve: Row) -> Row:
-    """Return a solve without weights or alignments of which some are not numbers."""
-    torn = [what for what in ("weights", "alignments") if None in (solve.get(what) or ())]
-    return solve | dict.fromkeys(torn)
+def _largest(runs: Mapping[float, Run], belongs: Callable[[Row], bool]) -> Run | None:
+    """Return the run on the largest share of the samples that has such solves, and only these."""
+    parts = (run.only(belongs) for run in runs.values())
+    return next((run for run in parts if run.entries), None)
 
 
 def _times(table: Table) -> tuple[list[Panel], dict[str, dict[str, float]]]:
@@ -130,7 +116,7 @@ def _times(table: Table) -> tuple[list[Panel], dict[str, dict[str, float]]]:
     for block, row, column, cell in cells:
         if block != "Seconds":
             continue
-        words = why(table, cell.mark, f"{row}, {column}: ")
+        words = cell.problem
         if cell.mean is not None:
             ratio = ratios.get(column, {}).get(row)
             words = _seconds(cell.mean) + (f"  {page.as_ratio(ratio)}" if ratio else "")
@@ -156,7 +142,7 @@ def _weights(table: Table) -> tuple[list[str], list[str], np.ndarray, np.ndarray
 
 def _curve(title: str, solves: Sequence[Row]) -> Curve:
     """Return the objective of the first repetition."""
-    solve = min(solves, key=lambda own: -1 if own["repetition"] is None else own["repetition"])
+    solve = min(solves, key=lambda each: -1 if each["repetition"] is None else each["repetition"])
     history, bounds = _numbers(solve["history"]), solve.get("lower_bounds")
     remarks = []
     if solve.get("gap") is not None:

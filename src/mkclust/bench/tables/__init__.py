@@ -17,15 +17,13 @@ from mkclust.bench.tables.comparison import (
     reproduction_table,
 )
 from mkclust.bench.tables.formats import Cell, Table, to_csv, to_latex, to_markdown
-from mkclust.bench.tables.outcomes import SELECTIONS, dataset_labels, resamples
 from mkclust.bench.tables.paper import PAPER_DATASETS, PAPER_METHODS, paper_score
 from mkclust.bench.tables.ranking import rank_table
 from mkclust.bench.tables.ranks import Ranking, critical_difference, rank_methods
-from mkclust.bench.tables.scores import ablation_table, caveat_notes, score_tables
-from mkclust.bench.tables.settings import settings_table
+from mkclust.bench.tables.results import SELECTIONS, Entry, Outcome, Results, Run
+from mkclust.bench.tables.scores import ablation_table, score_tables
+from mkclust.bench.tables.solves import settings_table, solve_seconds, time_table, weight_table
 from mkclust.bench.tables.statistics import holm, like_the_best, mean_and_deviation, paired_p_value
-from mkclust.bench.tables.times import solve_seconds, time_table
-from mkclust.bench.tables.weights import weight_table
 
 __all__ = [
     "DEFAULT",
@@ -36,16 +34,18 @@ __all__ = [
     "Cell",
     "Choice",
     "Compared",
+    "Entry",
+    "Outcome",
     "Ranking",
+    "Results",
     "Row",
+    "Run",
     "Table",
     "ablation_table",
     "canonical",
-    "caveat_notes",
     "choose",
     "comparison_table",
     "critical_difference",
-    "dataset_labels",
     "holm",
     "like_the_best",
     "mean_and_deviation",
@@ -57,7 +57,6 @@ __all__ = [
     "read_rows",
     "read_solves",
     "reproduction_table",
-    "resamples",
     "score_tables",
     "settings_table",
     "solve_seconds",

@@ -1,13 +1,13 @@
 """Our scores against the paper's, cell by cell, and how many of them agree."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mkclust.bench.rows import SCORES, Row
+from mkclust.bench.rows import SCORES
 from mkclust.bench.tables.formats import Cell, Table
-from mkclust.bench.tables.outcomes import dataset_labels, group, outcome, resamples
 from mkclust.bench.tables.paper import paper_score
-from mkclust.bench.tables.scores import TITLES, caveat_notes
+from mkclust.bench.tables.results import Results
+from mkclust.bench.tables.scores import TITLES
 from mkclust.bench.tables.statistics import mean_and_deviation
 
 # Points of percent within which two figures are counted as close.
@@ -47,72 +47,66 @@ class Compared:
         return round(round(self.ours, 1) - self.paper, 1)
 
 
-def paper_comparison(rows: Iterable[Row]) -> list[Compared]:
-    """Return every cell of the paper's tables that rows have, with ours beside it.
+def paper_comparison(results: Results) -> list[Compared]:
+    """Return every cell of the paper's tables that results have, with ours beside it.
 
     Parameters
     ----------
-    rows : iterable of dict
-        Rows of a benchmark. Those of refits on parts of the samples are left aside: the paper has
-        none.
+    results : Results
+        Of a benchmark. Refits on parts of the samples are left aside: the paper has none.
 
     Returns
     -------
     list of Compared
         For settings chosen by the true classes, as the paper's are, and for default settings.
     """
-    rows = list(rows)
-    if 1.0 not in resamples(rows):
-        return []
-    grouped, _ = group(rows, 1.0)
-    labels = dataset_labels(rows)
-    found = []
+    run = results.runs.get(1.0)
+    pairs = run.entries.items() if run else ()
+    compared = []
     for selection in ("oracle", "default"):
-        for dataset, own in grouped.items():
-            for method, its in own.items():
-                for score in SCORES:
-                    theirs = paper_score(its[0].get("paper") or "", method, score)
-                    ours = outcome(its, score, selection)
-                    if theirs is None or ours is None or not ours.values:
-                        continue
-                    mean, std = mean_and_deviation(list(ours.values.values()))
-                    found.append(
-                        Compared(
-                            dataset=dataset,
-                            label=labels[dataset],
-                            method=method,
-                            score=score,
-                            selection=selection,
-                            caveat=its[0].get("caveat") or "",
-                            ours=mean,
-                            ours_std=std,
-                            paper=theirs[0],
-                            paper_std=theirs[1],
-                        )
+        for (dataset, method), entry in pairs:
+            for score in SCORES:
+                figure = paper_score(results.names.papers[dataset], method, score)
+                outcome = entry.outcome(score, selection)
+                if figure is None or outcome is None or not outcome.values:
+                    continue
+                mean, deviation = mean_and_deviation([*outcome.values.values()])
+                compared.append(
+                    Compared(
+                        dataset=dataset,
+                        label=results.names.labels[dataset],
+                        method=method,
+                        score=score,
+                        selection=selection,
+                        caveat=", ".join(results.names.caveats[dataset]),
+                        ours=mean,
+                        ours_std=deviation,
+                        paper=figure[0],
+                        paper_std=figure[1],
                     )
-    return found
+                )
+    return compared
 
 
-def comparison_table(rows: Iterable[Row]) -> Table:
-    """Return every cell of the paper that rows have beside ours, a row each.
+def comparison_table(results: Results) -> Table:
+    """Return every cell of the paper that results have beside ours, a row each.
 
     Parameters
     ----------
-    rows : iterable of dict
-        Rows of a benchmark.
+    results : Results
+        Of a benchmark.
 
     Returns
     -------
     Table
         Blocks by who chose the settings and by score.
     """
-    rows = list(rows)
-    compared = paper_comparison(rows)
+    compared = paper_comparison(results)
     lines: list[tuple] = []
     for selection in ("oracle", "default"):
         for score in SCORES:
-            own = [c for c in compared if (c.selection, c.score) == (selection, score)]
-            lines += [(f"{TITLES[score]}, {selection}",)] if own else []
+            part = [c for c in compared if (c.selection, c.score) == (selection, score)]
+            lines += [(f"{TITLES[score]}, {selection}",)] if part else []
             lines += [
                 (
                     f"{c.label}, {c.method}",
@@ -120,24 +114,24 @@ def comparison_table(rows: Iterable[Row]) -> Table:
                     Cell(c.paper, c.paper_std),
                     Cell(c.difference, text=f"{c.difference + 0.0:+.1f}"),
                 )
-                for c in own
+                for c in part
             ]
     notes = (
         "The paper's settings were chosen by the true classes: only the oracle's block repeats "
         "that. Default settings stand beside it because a user has no classes to choose by.",
-        *caveat_notes(row for row in rows if row["dataset"] in {c.dataset for c in compared}),
+        *results.names.notes({c.dataset for c in compared}),
     )
     columns = ("data set, method", "ours", "paper", "difference")
     return Table("paper", "Our scores and the paper's, in percent", columns, tuple(lines), notes)
 
 
-def reproduction_table(rows: Iterable[Row]) -> Table:
+def reproduction_table(results: Results) -> Table:
     """Return how many cells of the paper we come close to, the paper's own data sets apart.
 
     Parameters
     ----------
-    rows : iterable of dict
-        Rows of a benchmark.
+    results : Results
+        Of a benchmark.
 
     Returns
     -------
@@ -145,15 +139,14 @@ def reproduction_table(rows: Iterable[Row]) -> Table:
         Rows by who chose the settings and by data set; columns count the cells within 0.5, 1 and
         2 points, and those above and below the paper's by more.
     """
-    rows = list(rows)
-    compared = paper_comparison(rows)
+    compared = paper_comparison(results)
     lines: list[tuple] = []
     for selection in ("oracle", "default"):
-        own = [c for c in compared if c.selection == selection]
-        labels = dict.fromkeys(c.label for c in own)
-        counted = [(label, [c for c in own if c.label == label]) for label in labels]
-        same = [c for c in own if not c.caveat]
-        if own:
+        part = [c for c in compared if c.selection == selection]
+        labels = dict.fromkeys(c.label for c in part)
+        counted = [(label, [c for c in part if c.label == label]) for label in labels]
+        same = [c for c in part if not c.caveat]
+        if part:
             lines.append((f"{selection.capitalize()} settings",))
             lines += [(label, *_counts(cells)) for label, cells in counted]
             lines.append(("all data sets without caveat", *_counts(same)))
@@ -161,7 +154,7 @@ def reproduction_table(rows: Iterable[Row]) -> Table:
     notes = (
         "Cells of the paper's tables (a method and a score on a data set each) by how many points "
         "of percent ours are away; the last two columns are the rest.",
-        *caveat_notes(row for row in rows if row["dataset"] in {c.dataset for c in compared}),
+        *results.names.notes({c.dataset for c in compared}),
     )
     beyond = [f"over {WITHIN[-1]:g} {where}" for where in ("above", "below")]
     columns = ("data set", "cells", *within, *beyond)

@@ -28,6 +28,8 @@ class Cell:
         to the note that starts with ``"[1] "``.
     text : str
         Shown in place of the numbers where it is not empty; the CSV still has the numbers.
+    problem : str
+        Why there is no number, or not a whole one, in a sentence that a note of the mark gives.
     """
 
     mean: float | None
@@ -36,6 +38,7 @@ class Cell:
     paper: float | None = None
     mark: str = ""
     text: str = ""
+    problem: str = ""
 
     @property
     def difference(self) -> float | None:
@@ -62,16 +65,16 @@ class Cell:
         """
         if self.text:
             return self.text
-        own = "-" if self.mean is None else f"{self.mean:.{digits}f}"
+        number = "-" if self.mean is None else f"{self.mean:.{digits}f}"
         if self.mean is not None and self.std is not None:
-            own += f"±{self.std:.{digits}f}"
+            number += f"±{self.std:.{digits}f}"
         if self.paper is None:
-            return own
+            return number
         beside = f"{self.paper:.{digits}f}"
         if self.difference is not None:
             # Adding zero keeps a difference that rounds to nothing from showing as "-0.0".
             beside += f", {round(self.difference, digits) + 0.0:+.{digits}f}"
-        return f"{own} ({beside})"
+        return f"{number} ({beside})"
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ class Table:
         heading of a block.
     notes : tuple of str
         What a reader must know, a sentence or two each.
+    picture_notes : tuple of str
+        What a reader must know of a picture of the table.
     digits : int
         Digits after the decimal point.
     """
@@ -100,6 +105,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...] = ()
+    picture_notes: tuple[str, ...] = ()
     digits: int = 1
 
     def __post_init__(self) -> None:
@@ -117,13 +123,13 @@ class Table:
         -------
         list of (str, str, str, Cell)
         """
-        found, block = [], ""
+        cells_with_names, block = [], ""
         for label, *cells in self.rows:
             if not cells:
                 block = label
             for column, cell in zip(self.columns[1:], cells, strict=bool(cells)):
-                found.append((block, label, column, cell))
-        return found
+                cells_with_names.append((block, label, column, cell))
+        return cells_with_names
 
 
 def to_markdown(table: Table) -> str:

@@ -1,14 +1,12 @@
 """A table of average ranks over data sets."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
-from mkclust.bench.rows import Row
 from mkclust.bench.tables.formats import Cell, Table
-from mkclust.bench.tables.outcomes import check, dataset_labels, group, outcome
 from mkclust.bench.tables.ranks import Ranking, rank_methods
-from mkclust.bench.tables.scores import CHOSEN, EXPLAINED, TITLES, caveat_notes, repeated, suffix
+from mkclust.bench.tables.results import Run, check
+from mkclust.bench.tables.scores import CHOSEN, EXPLAINED, TITLES
 from mkclust.bench.tables.statistics import mean_and_deviation
 
 # Below this the tests' distributions are rough.
@@ -16,20 +14,16 @@ ENOUGH_DATASETS = 10
 SMALL = "On {} data sets only these tests are rough, and little can be told apart."
 
 
-def ranking(
-    rows: Iterable[Row], score: str, selection: str, resample: float | None = None
-) -> Ranking:
+def ranking(run: Run, score: str, selection: str) -> Ranking:
     """Return the average ranks of methods over the data sets of a benchmark.
 
     Parameters
     ----------
-    rows : iterable of dict
-        Rows of a benchmark.
+    run : Run
+        Of a benchmark.
     score : {"acc", "nmi", "purity"}
     selection : {"oracle", "default", "stable"}
         Who chooses a method's setting; see `score_tables`.
-    resample : float or None
-        The way of resampling; None stands for the largest share that there is.
 
     Returns
     -------
@@ -42,40 +36,31 @@ def ranking(
         If fewer than two methods share two data sets.
     """
     check(score, selection)
-    rows = list(rows)
-    grouped, _ = group(rows, resample)
-    labels = dataset_labels(rows)
-    means: dict[str, dict[str, float]] = {labels[dataset]: {} for dataset in grouped}
+    means: dict[str, dict[str, float]] = {run.label(dataset): {} for dataset in run.datasets}
     unscored: set[str] = set()
-    for dataset, own in grouped.items():
-        for method, its in own.items():
-            reached = outcome(its, score, selection)
-            if reached is not None and reached.oracle:
-                continue  # no method, but a choice that the true classes make
-            if reached is not None and reached.values:
-                mean, _ = mean_and_deviation(list(reached.values.values()))
-                means[labels[dataset]][method] = mean
-            elif reached is not None:
-                unscored.add(method)
+    for (dataset, method), entry in run.entries.items():
+        outcome = entry.outcome(score, selection)
+        if outcome is None or outcome.oracle:
+            continue  # no method, but a choice that the true classes make
+        if outcome.values:
+            means[run.label(dataset)][method], _ = mean_and_deviation([*outcome.values.values()])
+        else:
+            unscored.add(method)
     ranked = rank_methods(means)
     left_out = unscored.union(ranked.methods_left_out) - set(ranked.methods)
     return replace(ranked, methods_left_out=tuple(sorted(left_out)))
 
 
-def rank_table(
-    rows: Iterable[Row], score: str, selection: str, resample: float | None = None
-) -> Table:
+def rank_table(run: Run, score: str, selection: str) -> Table:
     """Return the table of average ranks, with the tests of their differences as notes.
 
     Parameters
     ----------
-    rows : iterable of dict
-        Rows of a benchmark.
+    run : Run
+        Of a benchmark.
     score : {"acc", "nmi", "purity"}
     selection : {"oracle", "default", "stable"}
         Who chooses a method's setting; see `score_tables`.
-    resample : float or None
-        The way of resampling; None stands for the largest share that there is.
 
     Returns
     -------
@@ -87,46 +72,53 @@ def rank_table(
     ValueError
         If fewer than two methods share two data sets.
     """
-    rows = list(rows)
-    _, resample = group(rows, resample)
-    ranked = ranking(rows, score, selection, resample)
-    labels = dataset_labels(rows)
-    in_it = [row for row in rows if labels[row["dataset"]] in ranked.datasets]
-    k, n = len(ranked.methods), len(ranked.datasets)
+    ranked = ranking(run, score, selection)
     limit = ranked.ranks[0] + ranked.critical_difference
     lines = [
         (method, Cell(float(rank), bold=bool(rank <= limit)), Cell(float(best), text=str(best)))
         for method, rank, best in zip(ranked.methods, ranked.ranks, ranked.times_best, strict=True)
     ]
+    notes = [EXPLAINED[selection], *_test_notes(ranked, TITLES[score])]
+    nemenyi = (
+        f"Nemenyi's critical difference at {100 * ranked.alpha:.0f} %: "
+        f"{ranked.critical_difference:.2f}."
+    )
+    groups = [f"Not told apart: {', '.join(clique)}." for clique in ranked.cliques]
+    left_out = [
+        f"{kind} left out, because scores are missing: {', '.join(names)}."
+        for kind, names in (
+            ("Methods", ranked.methods_left_out),
+            ("Data sets", ranked.datasets_left_out),
+        )
+        if names
+    ]
+    caveats = run.names.notes(name for name in run.datasets if run.label(name) in ranked.datasets)
+    return Table(
+        f"ranks-{selection}-{score}{run.suffix}",
+        f"Average ranks by {TITLES[score]}, {CHOSEN[selection]}{run.ending}",
+        ("method", "average rank", "times best"),
+        tuple(lines),
+        (*notes, f"{nemenyi} Bold: within it from the best.", *groups, *left_out, *caveats),
+        # The diagram shows its groups, and nothing in it is bold.
+        picture_notes=(*notes, nemenyi, *left_out, *caveats),
+        digits=2,
+    )
+
+
+def _test_notes(ranked: Ranking, title: str) -> list[str]:
+    """Say what was ranked, and what the tests of all ranks together say."""
+    k, n = len(ranked.methods), len(ranked.datasets)
     friedman = (
         f"F({k - 1}, {(k - 1) * (n - 1)}) = {ranked.f:.2f}, p = {ranked.f_p_value:.2g}"
         if math.isfinite(ranked.f)
         else "F is infinite, the order being the same on all data sets"
     )
     alike = "" if ranked.f_p_value <= ranked.alpha else ": they may all be alike, read no order"
-    notes = [
-        EXPLAINED[selection],
-        f"Ranks of mean {TITLES[score]} on {n} data sets ({', '.join(ranked.datasets)}); 1 is the "
-        "best, ties share. The tests take data sets for independent, which those that share "
-        "samples are not.",
+    return [
+        f"Ranks of mean {title} on {n} data sets ({', '.join(ranked.datasets)}); 1 is the best, "
+        "ties share. The tests take data sets for independent, which those that share samples are "
+        "not.",
         f"Friedman's test: chi2({k - 1}) = {ranked.chi2:.2f}, p = {ranked.chi2_p_value:.2g}; Iman "
         f"and Davenport's {friedman}{alike}.",
         *([] if n >= ENOUGH_DATASETS else [SMALL.format(n)]),
-        f"Nemenyi's critical difference at {100 * ranked.alpha:.0f} %: "
-        f"{ranked.critical_difference:.2f}. Bold: within it from the best.",
     ]
-    notes += [f"Not told apart: {', '.join(clique)}." for clique in ranked.cliques]
-    for kind, names in (
-        ("Methods", ranked.methods_left_out),
-        ("Data sets", ranked.datasets_left_out),
-    ):
-        if names:
-            notes.append(f"{kind} left out, because scores are missing: {', '.join(names)}.")
-    return Table(
-        f"ranks-{selection}-{score}{suffix(resample)}",
-        f"Average ranks by {TITLES[score]}, {CHOSEN[selection]}{repeated(resample)}",
-        ("method", "average rank", "times best"),
-        tuple(lines),
-        (*notes, *caveat_notes(in_it)),
-        digits=2,
-    )

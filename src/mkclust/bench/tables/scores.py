@@ -1,19 +1,11 @@
 """Tables of scores: every method on every data set, with the settings that it was given."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from mkclust.bench.rows import SCORES, Row
+from mkclust.bench.rows import SCORES
 from mkclust.bench.tables.formats import Cell, Table
-from mkclust.bench.tables.outcomes import (
-    Grouped,
-    Outcome,
-    dataset_labels,
-    group,
-    methods_of,
-    outcome,
-    resamples,
-)
 from mkclust.bench.tables.paper import paper_score
+from mkclust.bench.tables.results import NOT_RUN, Outcome, Results, Run, check
 from mkclust.bench.tables.statistics import FEWEST_PAIRS, like_the_best, mean_and_deviation
 
 TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
@@ -32,13 +24,6 @@ EXPLAINED = {
     "stable": "The setting of every method whose clusters change least from one random part of the "
     "samples to another; no classes were used.",
 }
-CAVEATS = {
-    "substitute": "a substitute: other samples or kernels than the paper's, so that a difference "
-    "from the paper's figure says nothing about the method",
-    "truncated": "truncated: kernels of reduced rank, made of their leading factors, of all "
-    "samples, so that methods that use the tail of a spectrum may differ from the paper's figure "
-    "for that reason alone",
-}
 ABLATION = ("kamm-r", "kamm-a", "simplemkkm")
 ORACLE_MARK = "o"
 OPEN_MARK = "n"
@@ -47,15 +32,19 @@ PROTOCOL = (
     "k is the number of true classes, for every method. NMI is divided by the larger of the two "
     "entropies."
 )
+PARENTHESES = (
+    "In parentheses: the paper's figure, and the difference of ours from it. In the paper the true "
+    "classes chose all settings that a method has."
+)
 
 
-def score_tables(rows: Iterable[Row], selection: str) -> list[Table]:
+def score_tables(results: Results, selection: str) -> list[Table]:
     """Return the tables of scores for one way of choosing settings.
 
     Parameters
     ----------
-    rows : iterable of dict
-        Rows of a benchmark; see `read_rows`.
+    results : Results
+        Of a benchmark.
     selection : {"oracle", "default", "stable"}
         Who chooses a method's setting: the true classes for each score apart, nobody, or the
         stability of the clusters, which needs no classes.
@@ -66,140 +55,143 @@ def score_tables(rows: Iterable[Row], selection: str) -> list[Table]:
         One for each way of resampling, which are never mixed. Data sets by methods in percent,
         with a block for each score; methods of the paper first, with the paper's figures.
     """
-    rows = list(rows)
-    tables = []
-    for resample in resamples(rows):
-        grouped, _ = group(rows, resample)
-        methods = [
-            method
-            for method in methods_of(grouped)
-            if any(method in own and _has_place(own[method], selection) for own in grouped.values())
-        ]
-        name = f"scores-{selection}" + suffix(resample)
-        title = f"Scores in percent, {CHOSEN[selection]}" + repeated(resample)
-        if methods:
-            tables.append(_table(name, title, grouped, methods, selection, resample))
-    return tables
+    tables = [score_table(run, selection) for run in results.runs.values()]
+    return [table for table in tables if len(table.columns) > 1]
 
 
-def ablation_table(rows: Iterable[Row], resample: float | None = None) -> Table:
+def score_table(run: Run, selection: str) -> Table:
+    """Return the table of scores on one share of the samples; see `score_tables`."""
+    check(SCORES[0], selection)
+    scored = {
+        method
+        for (_, method), entry in run.entries.items()
+        if entry.outcome(SCORES[0], selection) is not None
+    }
+    methods = [method for method in run.methods if method in scored]
+    name = f"scores-{selection}{run.suffix}"
+    title = f"Scores in percent, {CHOSEN[selection]}{run.ending}"
+    tried = _tried(run, methods) if selection != "default" else []
+    return _table(name, title, run, methods, selection, [EXPLAINED[selection], *tried])
+
+
+def ablation_table(run: Run) -> Table:
     """Return the table of SimpleMKKM and the two methods that change one piece of it.
 
     Parameters
     ----------
-    rows : iterable of dict
-        Rows of a benchmark.
-    resample : float or None
-        The way of resampling; None stands for the largest share that there is.
+    run : Run
+        Of a benchmark.
 
     Returns
     -------
     Table
         None of the three has hyper-parameters, so that nothing was chosen.
     """
-    grouped, resample = group(rows, resample)
-    methods = [name for name in ABLATION if any(name in own for own in grouped.values())]
-    grouped = {
-        name: kept
-        for name, own in grouped.items()
-        if (kept := {method: own[method] for method in methods if method in own})
-    }
-    if not grouped:
+    run = run.only(lambda row: row["method"] in ABLATION)
+    if not run.entries:
         raise ValueError(f"There are no rows of {', '.join(ABLATION)}: run at least one of them.")
-    title = "Ablation of SimpleMKKM, scores in percent" + repeated(resample)
-    return _table(
-        "ablation" + suffix(resample), title, grouped, methods, "default", resample, tuned=False
-    )
-
-
-def caveat_notes(rows: Iterable[Row]) -> list[str]:
-    """Return a note on each data set that is not what the paper used.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-
-    Returns
-    -------
-    list of str
-    """
-    rows = list(rows)
-    labels = dataset_labels(rows)
-    found = sorted({(labels[row["dataset"]], row["caveat"]) for row in rows if row.get("caveat")})
-    return [f"{label} is {CAVEATS.get(caveat, caveat)}." for label, caveat in found]
+    methods = [name for name in ABLATION if name in run.methods]
+    title = f"Ablation of SimpleMKKM, scores in percent{run.ending}"
+    return _table(f"ablation{run.suffix}", title, run, methods, "default", [])
 
 
 def _table(
     name: str,
     title: str,
-    grouped: Grouped,
+    run: Run,
     methods: Sequence[str],
     selection: str,
-    resample: float,
-    *,
-    tuned: bool = True,
+    explanations: Sequence[str],
 ) -> Table:
     """Return the table of some methods' scores, in blocks."""
-    rows = [row for own in grouped.values() for its in own.values() for row in its]
-    labels = dataset_labels(rows)
+    reached = {
+        (score, dataset): {
+            method: run.entry(dataset, method).outcome(score, selection) or Outcome(problem=NOT_RUN)
+            for method in methods
+        }
+        for score in SCORES
+        for dataset in run.datasets
+    }
     problems: dict[str, str] = {}  # sentence -> mark
     lines: list[tuple] = []
-    counts, oracles, unfinished = set(), set(), False
     for score in SCORES:
         lines.append((TITLES[score],))
-        for dataset, own in grouped.items():
-            outcomes = {m: outcome(own[m], score, selection) for m in methods if m in own}
-            reached = {m: found for m, found in outcomes.items() if found is not None}
-            bold = like_the_best({m: found.values for m, found in reached.items()})
-            paper = next(iter(own.values()))[0].get("paper") or ""
-            cells = []
-            for method in methods:
-                found = reached.get(method, Outcome(problem="not run"))
-                marks = [ORACLE_MARK] * found.oracle
-                marks += [OPEN_MARK] * (bool(found.values) and not found.converged)
-                unfinished |= OPEN_MARK in marks
-                if found.problem:
-                    where = "" if found.problem == "not run" else f"{labels[dataset]}, {method}: "
-                    marks.append(problems.setdefault(where + found.problem, str(len(problems) + 1)))
-                # The paper has no refits on parts of the samples.
-                theirs = paper_score(paper, method, score) if resample == 1 else None
-                mean, std = (
-                    mean_and_deviation([*found.values.values()]) if found.values else (None,) * 2
-                )
-                counts |= {len(found.values)} - {0}
-                oracles |= {method} if found.oracle else set()
-                cells.append(Cell(mean, std, method in bold, theirs and theirs[0], ",".join(marks)))
-            lines.append((labels[dataset], *cells))
-    notes = [EXPLAINED[selection]] if tuned else []
-    notes += _tried(grouped, methods) if selection != "default" else []
-    notes += [PROTOCOL, _averaged(counts), *_bold_notes(resample, counts), *caveat_notes(rows)]
-    if any(cell.paper is not None for _, *cells in lines for cell in cells):
-        notes.append(
-            "In parentheses: the paper's figure, and the difference of ours from it. In the paper "
-            "the true classes chose all settings that a method has."
+        for dataset in run.datasets:
+            cells = _cells(run, dataset, score, reached[score, dataset], problems)
+            lines.append((run.label(dataset), *cells))
+    outcomes = [pair for row in reached.values() for pair in row.items()]
+    counts = {len(outcome.values) for _, outcome in outcomes} - {0}
+    notes = [*explanations, PROTOCOL, _averaged(counts), *_bold_notes(run.resample, counts)]
+    notes += run.caveat_notes()
+    has_paper = any(cell.paper is not None for _, *cells in lines for cell in cells)
+    marked = _mark_notes(outcomes)
+    # A picture has no parentheses to explain, and failures are written in its panels.
+    failures = [f"[{mark}] {sentence}" for sentence, mark in problems.items()]
+    return Table(
+        name,
+        title,
+        ("data set", *methods),
+        tuple(lines),
+        (*notes, *[PARENTHESES] * has_paper, *marked, *failures),
+        picture_notes=(*notes, *marked),
+    )
+
+
+def _cells(
+    run: Run, dataset: str, score: str, outcomes: Mapping[str, Outcome], problems: dict[str, str]
+) -> Iterator[Cell]:
+    """Yield the cells of a row; problems that are not in the notes yet are added with a mark."""
+    bold = like_the_best({method: outcome.values for method, outcome in outcomes.items()})
+    for method, outcome in outcomes.items():
+        marks = _marks(outcome)
+        if outcome.problem:
+            place = "" if outcome.problem == NOT_RUN else f"{run.label(dataset)}, {method}: "
+            marks.append(problems.setdefault(place + outcome.problem, str(len(problems) + 1)))
+        yield Cell(
+            *_mean_and_deviation(outcome),
+            bold=method in bold,
+            paper=_paper_mean(run, dataset, method, score),
+            mark=",".join(marks),
+            problem=outcome.problem,
         )
-    if oracles:
-        notes.append(f"[{ORACLE_MARK}] {', '.join(sorted(oracles))}: {ORACLE_NOTE}.")
-    if unfinished:
+
+
+def _mean_and_deviation(outcome: Outcome) -> tuple[float | None, float | None]:
+    """Return the mean and the deviation of what was reached, None where there is nothing."""
+    return mean_and_deviation([*outcome.values.values()]) if outcome.values else (None, None)
+
+
+def _paper_mean(run: Run, dataset: str, method: str, score: str) -> float | None:
+    """Return the paper's figure; it has no refits on parts of the samples."""
+    figure = paper_score(run.names.papers[dataset], method, score) if run.resample == 1 else None
+    return figure[0] if figure else None
+
+
+def _marks(outcome: Outcome) -> list[str]:
+    """Return the marks of what is special about an outcome."""
+    unfinished = bool(outcome.values) and not outcome.converged
+    return [ORACLE_MARK] * outcome.oracle + [OPEN_MARK] * unfinished
+
+
+def _mark_notes(outcomes: Iterable[tuple[str, Outcome]]) -> list[str]:
+    """Return what the marks of the methods' outcomes mean."""
+    marks = {(method, mark) for method, outcome in outcomes for mark in _marks(outcome)}
+    oracles = sorted(method for method, mark in marks if mark == ORACLE_MARK)
+    notes = [f"[{ORACLE_MARK}] {', '.join(oracles)}: {ORACLE_NOTE}."] if oracles else []
+    if any(mark == OPEN_MARK for _, mark in marks):
         notes.append(f"[{OPEN_MARK}] The solve stopped before it converged, and was scored so.")
-    notes += [f"[{mark}] {sentence}" for sentence, mark in problems.items()]
-    return Table(name, title, ("data set", *methods), tuple(lines), tuple(notes))
+    return notes
 
 
-def _has_place(rows: list[Row], selection: str) -> bool:
-    """Return whether a method belongs in a table of that selection."""
-    return outcome(rows, "acc", selection) is not None
-
-
-def _tried(grouped: Grouped, methods: Sequence[str]) -> list[str]:
+def _tried(run: Run, methods: Sequence[str]) -> list[str]:
     """Say of how many settings each method's were chosen: the more, the better the best looks."""
-    said = []
+    tried = []
     for method in methods:
-        its = [own[method] for own in grouped.values() if method in own]
-        counts = [len({row["parameters"] for row in rows}) for rows in its]
+        entries = [entry for (_, name), entry in run.entries.items() if name == method]
+        counts = [len(entry.settings) for entry in entries]
         if max(counts) > 1:
-            said.append(f"{method} {_span(counts)}")
-    return [f"Settings tried on a data set: {', '.join(said)}; others one."] if said else []
+            tried.append(f"{method} {_span(counts)}")
+    return [f"Settings tried on a data set: {', '.join(tried)}; others one."] if tried else []
 
 
 def _span(counts: Collection[int]) -> str:
@@ -238,13 +230,3 @@ def _bold_notes(resample: float, counts: set[int]) -> list[str]:
         f"({100 * resample:.0f} %), the same for all methods, so that differences are truly "
         "paired. The parts overlap: this is about these samples, not about new ones.",
     ]
-
-
-def repeated(resample: float) -> str:
-    """Return the end of a title: what was repeated."""
-    return "" if resample == 1 else f"; refits on {100 * resample:.0f} % of the samples"
-
-
-def suffix(resample: float) -> str:
-    """Return the end of a table's name: what was repeated."""
-    return "" if resample == 1 else f"-resample-{100 * resample:.0f}"
