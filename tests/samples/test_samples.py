@@ -148,6 +148,17 @@ def test_samples_know_their_ids_columns_and_widths(views):
     assert samples.only(["a", "b"]) is samples
     assert read_samples(views).ids is None
     assert not samples.is_lazy
+    assert samples.like is None  # on the host
+
+
+def test_samples_are_brought_to_the_order_of_a_fit_by_their_ids(views):
+    ids = np.array([f"s{i}" for i in range(N)])
+    frames = {name: pd.DataFrame(view, index=ids) for name, view in views.items()}
+    turned = read_samples({name: frame.iloc[::-1] for name, frame in frames.items()})
+    model = AverageKKM(3, random_state=0).fit(frames)
+    assert turned.ids.tolist() == ids[::-1].tolist()
+    assert np.array_equal(model.mixed_kernel(turned), model.mixed_kernel(frames))
+    assert read_samples(turned, ids=ids).ids.tolist() == ids.tolist()
 
 
 def test_samples_cannot_be_changed(views):

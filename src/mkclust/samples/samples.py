@@ -184,7 +184,7 @@ def read_samples(
     if isinstance(X, Samples):
         if expected == "precomputed" and X.kind != "kernels":
             raise ValueError(f"kernels='precomputed' expects kernels, got {X.kind}")
-        return X if expected != "views" else read_views(X)
+        return read_views(X, ids=ids) if expected == "views" else _in_order(X, ids)
     kind = _kind(X, expected)
     if kind == "kernels":
         return read_kernels(X, ids=ids, cross=cross)
@@ -213,7 +213,7 @@ def read_kernels(X: Any, *, ids: Any = None, cross: bool = False) -> Samples:
     Samples
     """
     if isinstance(X, Samples):
-        return read_samples(X, expected="precomputed")
+        return read_samples(X, expected="precomputed", ids=None if cross else ids)
     X, ids = (aligned_to_training(X, ids), None) if cross else aligned(X, ids, kernels=True)
     if isinstance(X, Mapping) and not issparse(X):
         names = list(X)
@@ -249,7 +249,7 @@ def read_views(X: Any, *, ids: Any = None) -> Samples:
     if isinstance(X, Samples):
         if X.kind == "kernels":
             raise ValueError("X holds kernels where views belong: pass views, samples x features")
-        return X
+        return _in_order(X, ids)
     X, ids = aligned(X, ids)
     named = named_parts(X)
     if not named:
@@ -399,6 +399,14 @@ def _several_matrices(X: Any) -> bool:
     if not X:
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
     return isinstance(X, Mapping) or any(depth(item) == 2 for item in X)
+
+
+def _in_order(samples: Samples, ids: Any) -> Samples:
+    """Return samples in the order of ids, where these are given and the samples have some."""
+    if ids is None or samples.ids is None or np.array_equal(samples.ids, ids):
+        return samples
+    parts, ids = aligned(samples.by_name, ids, kernels=samples.kind == "kernels")
+    return replace(samples, parts=tuple(parts.values()), ids=ids)
 
 
 def _refuse_square(samples: Samples, expected: Expected) -> None:
