@@ -45,7 +45,7 @@ from mkclust.explain.choosing import suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.mixed import Recipe, centered
 from mkclust.explain.choosing.path import follow
-from mkclust.explain.stability import Samples
+from mkclust.explain.stability import Resampler
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 
@@ -208,7 +208,7 @@ def row(found, **more):
 
 def borders_of(X, k):
     """Return how sparse the borders between k clusters are, as a row."""
-    source = Samples(X, "auto")
+    source = Resampler(X, "auto")
     recipe = Recipe(source.kernels, True, True, "error")
     path = follow(recipe.mix(source.take(np.arange(source.n_samples))), [k])
     found = count_at_borders(path.coordinates(k), path.labels[0])
@@ -242,7 +242,7 @@ def borders(seeds, fewer_seeds):
 
 def examine_quickly(X, level=0.02, **more):
     """Return a row for data without clusters: short where no number has sparse borders."""
-    source, k_values = Samples(X, "auto"), list(range(2, 13))
+    source, k_values = Resampler(X, "auto"), list(range(2, 13))
     recipe = Recipe(source.kernels, True, True, "error")
     path = follow(recipe.mix(source.take(np.arange(source.n_samples))), k_values)
     likelihoods = [

@@ -5,7 +5,7 @@ from sklearn.base import clone
 
 from conftest import blob_views
 from mkclust import METHODS, AverageKKM, KernelBank, SimpleMKKM
-from mkclust.explain.stability import Samples, resample
+from mkclust.explain.stability import Resampler, resample
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index, clustering_accuracy
 
@@ -151,7 +151,7 @@ def test_resampling_leaves_the_model_alone(views):
 
 def test_parts_of_kernels_are_those_rows_and_columns(kernels):
     part = np.array([3, 5, 60])
-    taken = Samples(kernels, "auto").take(part)
+    taken = Resampler(kernels, "auto").take(part)
     for name, K in zip(taken, kernels, strict=True):
         np.testing.assert_array_equal(taken[name], K[np.ix_(part, part)])
 

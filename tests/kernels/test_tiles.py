@@ -11,8 +11,8 @@ from mkclust.kernels import KernelBank
 from mkclust.kernels.rows import CrossRows, KernelRows
 from mkclust.linalg import is_foreign, place, precision_of, to_host
 from mkclust.samples.distances import median_distance
-from mkclust.samples.forms import as_views
-from mkclust.samples.kinds import kind_of_input, looks_like_kernel
+from mkclust.samples.forms import looks_like_kernel
+from mkclust.samples.samples import as_views, read_samples
 from mkclust.stack import MatrixRows, StreamedStack, as_stack
 from mkclust.stack.rows import row_ranges
 from mkclust.stack.streamed import RowMatrix, first_look
@@ -423,14 +423,14 @@ def test_inputs_are_told_apart_wherever_they_live(library):
     assert looks_like_kernel(here(kernel))
     assert not looks_like_kernel(here(kernel + np.arange(N)))
     assert not looks_like_kernel(here(X))
-    assert kind_of_input(here(np.stack([kernel] * 2)), "auto") == "kernels"
-    assert kind_of_input(here([X, X]), "auto") == "views"
-    assert kind_of_input(here(X), "auto") == "table"
-    assert kind_of_input(here([kernel, kernel]), "precomputed") == "kernels"
+    assert read_samples(here(np.stack([kernel] * 2))).kind == "kernels"
+    assert read_samples(here([X, X])).kind == "views"
+    assert read_samples(here(X)).kind == "table"
+    assert read_samples(here([kernel, kernel]), expected="precomputed").kind == "kernels"
     with pytest.raises(ValueError, match=f"X is one symmetric {N} x {N} matrix"):
-        kind_of_input(here(kernel), "auto")
+        read_samples(here(kernel))
     with pytest.raises(ValueError, match="X holds square matrices only"):
-        kind_of_input(here([kernel, kernel]), "auto")
+        read_samples(here([kernel, kernel]))
 
 
 @pytest.mark.parametrize("library", FOREIGN)

@@ -11,7 +11,7 @@ import scipy.sparse
 from mkclust.samples.blocks import block_height, check_finite
 from mkclust.samples.cluster import connect
 from mkclust.samples.local import LocalBlocks
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import as_blocks
 
 N = 500
 

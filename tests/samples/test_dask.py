@@ -28,7 +28,7 @@ from mkclust.metrics import adjusted_rand_of_table
 from mkclust.samples.cluster import connect
 from mkclust.samples.dask import DaskBlocks, contingency
 from mkclust.samples.local import LocalBlocks
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import as_blocks
 from mkclust.stack.discretize import assign, discretize
 
 dask = pytest.importorskip("dask")

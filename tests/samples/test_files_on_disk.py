@@ -13,7 +13,7 @@ from mkclust.datasets.on_disk import HDF5View, TableOnDisk
 from mkclust.datasets.parquet import ParquetView
 from mkclust.kernels import Nystroem
 from mkclust.samples.local import LocalBlocks
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import as_blocks
 
 N = 240
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse
 
 from mkclust.kernels import KernelBank
-from mkclust.samples.forms import as_views
+from mkclust.samples.samples import as_views
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, suggest_n_clus
 from mkclust.explain.page import fit_page
 from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
-from mkclust.samples.forms import as_views
 from mkclust.samples.ids import aligned
+from mkclust.samples.samples import as_views
 from mkclust.stack import as_stack
 
 pandas = pytest.importorskip("pandas")

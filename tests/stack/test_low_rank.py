@@ -17,7 +17,7 @@ from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.samples.local import LocalBlocks
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import as_blocks
 from mkclust.stack import as_stack
 from mkclust.stack.low_rank import compress
 

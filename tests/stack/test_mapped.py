@@ -15,7 +15,7 @@ from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.linalg import is_foreign, place, to_host
 from mkclust.samples.blocks import block_height, check_finite
 from mkclust.samples.local import LocalBlocks
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import as_blocks
 from mkclust.stack import discretize
 from mkclust.stack.low_rank import compress
 

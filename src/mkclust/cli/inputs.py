@@ -16,7 +16,7 @@ from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import count
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
 from mkclust.linalg.memory import available_bytes
-from mkclust.samples.kinds import looks_like_kernel
+from mkclust.samples.forms import looks_like_kernel
 from mkclust.stack.rows import Slab
 
 # Files that together take more than this share of the memory there is are not loaded.

@@ -22,7 +22,7 @@ from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.training import in_order_of_fit
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import is_dask
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import as_blocks
 from mkclust.stack.discretize import discretize
 from mkclust.stack.low_rank import COMPARED_SAMPLES
 from mkclust.stack.mapped import Features, draw
@@ -239,8 +239,8 @@ def _widths(features: Features, views: Mapping[str, Any]) -> list[int]:
 
 def _known_views(model: MultipleKernelClusterer, X: Any) -> dict[str, Any]:
     """Return the views in the order of the fit, refusing others than those of the fit."""
-    views = model._known_views(in_order_of_fit(model, X))
-    blocks = as_blocks(views)
+    samples = model._known_views(in_order_of_fit(model, X))
+    blocks, views = as_blocks(samples), samples.by_name
     if blocks.n_samples != len(model.labels_):
         raise ValueError(
             f"X has {blocks.n_samples} samples, the model was fitted on {len(model.labels_)}"

@@ -120,6 +120,6 @@ def _rebuilt(model: MultipleKernelClusterer, X: Any) -> Any:
     """Return the kernels that the model was fitted on, neither centered nor scaled, as in fit."""
     kernels = training_kernels(model, X)
     if hasattr(model, "bank_"):
-        on_the_fly = model.bank_.on_the_fly and hasattr(model, "predict")
+        on_the_fly = model.bank_.on_the_fly and not model.NEEDS_ENTRIES
         return kernels if on_the_fly else kernels.entries(type(model).__name__)
     return kernels

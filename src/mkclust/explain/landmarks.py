@@ -171,14 +171,14 @@ def landmark_stability(
     seeded = _seeds_of(model)
     kept = isinstance(model.random_state, numbers.Integral)
     streams = check_random_state(random_state)
-    labels, errors = [], []
+    samples, labels, errors = in_order_of_fit(model, X), [], []
     for _ in range(n_draws):
         stream = _Streams(streams.randint(2**31 - 1))
         drawn = clone(model.approximation).set_params(**dict.fromkeys(seeded, stream))
         again = clone(model).set_params(
             approximation=drawn, random_state=model.random_state if kept else 0
         )
-        again.fit(in_order_of_fit(model, X))
+        again.fit(samples)
         labels.append(again.labels_)
         errors.append(again.approximation_error_)
     agreements = np.eye(n_draws)

@@ -17,8 +17,7 @@ from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.parameters import Count, Number, check_parameter
-from mkclust.samples.kinds import kind_of_input
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import as_blocks, read_samples
 from mkclust.stack import as_stack
 from mkclust.types import Float
 
@@ -88,7 +87,7 @@ class Stability:
         return self.summary()
 
 
-class Samples:
+class Resampler:
     """What ``fit`` takes, of which some samples can be had.
 
     Parameters
@@ -110,14 +109,15 @@ class Samples:
     """
 
     def __init__(self, X: Any, kernels: Any):
-        self.kind = kind_of_input(X, expected_input(kernels))
+        samples = read_samples(X, expected=expected_input(kernels))
+        self.kind = samples.kind
         if self.kind == "kernels":
             # As they are: each part is centered and scaled for itself.
-            self._stack = as_stack(X, center=False, normalize=False, validate=False)
+            self._stack = as_stack(samples, center=False, normalize=False, validate=False)
             self.n_samples = self._stack.n_samples
             self.kernels = "precomputed"
         else:
-            self._blocks = as_blocks(X)
+            self._blocks = as_blocks(samples)
             self.n_samples = self._blocks.n_samples
             named = isinstance(kernels, str)
             self.kernels = default_bank(self.kind == "views") if named else kernels
@@ -200,7 +200,7 @@ def resample(
     # Features are made of views, whatever these might be taken for otherwise.
     approximated = model.approximation is not None
     X = in_order_of_fit(model, X)
-    source = Samples(X, default_bank(True) if approximated else model.kernels)
+    source = Resampler(X, default_bank(True) if approximated else model.kernels)
     n, k = source.n_samples, model.n_clusters
     if n != len(model.labels_):
         raise ValueError(f"X has {n} samples, the model was fitted on {len(model.labels_)}")
@@ -259,7 +259,7 @@ def draw(rng: np.random.Generator, n_samples: int, size: int) -> np.ndarray:
     return np.sort(rng.choice(n_samples, size, replace=False))
 
 
-def _unfitted(model: MultipleKernelClusterer, source: Samples, size: int) -> Any:
+def _unfitted(model: MultipleKernelClusterer, source: Resampler, size: int) -> Any:
     """Return a copy of the model that takes parts of its samples."""
     # Seeds that change from call to call would make the clusters do so, too.
     integral = isinstance(model.random_state, numbers.Integral)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -30,8 +30,9 @@ from mkclust.samples.distances import (
     squared_distances,
     squared_norms,
 )
-from mkclust.samples.forms import TABLE, as_views, check_columns, column_names, named_views
+from mkclust.samples.forms import TABLE
 from mkclust.samples.local import fingerprint
+from mkclust.samples.samples import Expected, Samples, read_views
 from mkclust.types import Array
 
 BLOCK_ROWS = 256
@@ -150,10 +151,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
             The fitted bank itself.
         """
         self._check_parameters()
-        return self._learn(X, as_views(X))
+        return self._learn(read_views(X))
 
-    def _learn(self, X: Any, views: dict[str, Array]) -> "KernelBank":
-        """Learn from checked views, and from the names of their columns."""
+    def _learn(self, samples: Samples) -> "KernelBank":
+        """Learn from views, and from the names of their columns."""
+        views = samples.views
         if next(iter(views.values())).shape[0] < 2:
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
@@ -169,7 +171,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             if len(self.widths) > 0
         }
         self.views_, self.scales_, self.medians_, self._origins = views, scales, medians, origins
-        self._columns, self._fingerprints = column_names(X), fingerprints
+        self._columns, self._fingerprints = samples.columns, fingerprints
         self.kernel_names_ = tuple(self._names())
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
         return self
@@ -204,10 +206,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
             those of all kernels, symmetric up to rounding.
         """
         self._check_parameters()
-        views = as_views(X)
+        samples = read_views(X)
+        views = samples.views
         n = next(iter(views.values())).shape[0]
         self._require_memory(len(views), n, n, views, "")
-        return self._learn(X, views)._kernels(self.views_)
+        return self._learn(samples)._kernels(self.views_)
 
     def transform(self, X: Any) -> Array | CrossRows:
         """Return the kernels of new rows against the training rows, where these live.
@@ -246,7 +249,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             Their number type, as NumPy names it.
         """
         self._check_parameters()
-        views = list(named_views(X).values())
+        views = read_views(X).parts
         n = max((_length(view) for view in views), default=0)
         single = all(map(_is_single, views))
         return self._kinds() * len(views), n, np.dtype(np.float32 if single else np.float64)
@@ -325,13 +328,14 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Return new views in the order and place of the training views, or say how they differ."""
         check_is_fitted(self)
         self._check_files()
-        views = as_views(X)
+        samples = read_views(X)
+        views = samples.views
         if views.keys() != self.views_.keys():
             raise ValueError(
                 f"The bank was fitted on {_listed(self.views_)}, but found {_listed(views)}; "
                 "pass the new samples in the same form as the training ones."
             )
-        check_columns(X, self._columns, "bank")
+        samples.check_columns(self._columns, "bank")
         for name, known in self.views_.items():
             found, expected = views[name].shape[1], known.shape[1]
             if found != expected and list(views) == [TABLE]:
@@ -508,7 +512,7 @@ def _mirror(kernels: np.ndarray, start: int, stop: int) -> None:
         square.T[above] = square[above]
 
 
-def expected_input(kernels: Any) -> Literal["auto", "precomputed", "views"]:
+def expected_input(kernels: Any) -> Expected:
     """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
     if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
         return "auto" if kernels == "auto" else "precomputed"

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
 
 from mkclust.engine.relaxation import relax
 from mkclust.kernels import KernelBank, default_bank
@@ -26,9 +26,7 @@ from mkclust.methods.training import (
 from mkclust.parameters import Allowed, Count, Flag, Number, check_parameter
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
-from mkclust.samples.forms import named_views
-from mkclust.samples.ids import aligned
-from mkclust.samples.kinds import is_table, kind_of_input
+from mkclust.samples.samples import Samples, read_samples, read_views
 from mkclust.stack import KernelStack, as_stack
 from mkclust.stack.discretize import FewerClustersWarning, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct
@@ -87,6 +85,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     FOOTPRINT: ClassVar[str] = "simplemkkm"
     # Features that stand for the kernels: a parameter of the methods that can do with these.
     approximation: Any = None
+    # Whether it works on the entries of the kernels, all of them, rather than on products alone.
+    NEEDS_ENTRIES: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -128,10 +128,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        learned: dict[str, Any] = {}
         started = time.perf_counter()
         if self.approximation is None:
-            kernels, names = self._kernels(X, learned)
+            samples = read_samples(X, expected=expected_input(self.kernels))
+            kernels, learned = self._kernels(samples)
             made = time.perf_counter()
             stack = as_stack(
                 kernels,
@@ -139,20 +139,23 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 normalize=self.normalize,
                 psd=self.psd,
                 # The bank's own kernels are positive semidefinite by construction.
-                validate=self.validate and "bank_" not in learned,
-                names=names,
+                validate=self.validate and samples.kind == "kernels",
+                names=learned["bank_"].kernel_names_ if "bank_" in learned else None,
             )
         else:
-            stack = self._compress(X, learned)
+            samples = read_views(X)
+            stack, learned = self._compress(samples)
             made = time.perf_counter()
         self._check_n_clusters(stack)
-        if self.approximation is None and "bank_" not in learned:
+        if samples.kind == "kernels":
             require_room_beside_kernels(self, stack)
         checked = time.perf_counter()
         solution = self._timed_solution(stack)
-        learned.setdefault("n_features_in_", stack.n_samples)
-        learned |= self._common_attributes(stack, solution)
-        further = learned.pop("_further")
+        learned = {"n_features_in_": stack.n_samples} | learned
+        if samples.ids is not None:
+            learned["sample_ids_"] = samples.ids
+        attributes, further = self._common_attributes(stack, solution)
+        learned |= attributes
         learned |= self._learned(stack, solution, learned["labels_"], *further)
         found = count_clusters(learned["labels_"])
         if found < self.n_clusters:
@@ -330,7 +333,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 "mkclust.kernels.Nystroem(n_components=200)"
             )
 
-    def _compress(self, X: Any, learned: dict[str, Any]) -> KernelStack:
+    def _compress(self, samples: Samples) -> tuple[KernelStack, dict[str, Any]]:
         """Return the kernels of approximating features; only some methods can do with these."""
         raise ValueError(
             f"{type(self).__name__} needs the entries of the kernels, which features do not give: "
@@ -361,54 +364,54 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 "samples are distinct: ask for fewer clusters"
             )
 
-    def _kernels(self, X: Any, learned: dict[str, Any]) -> tuple[Any, Any]:
-        """Return the kernels of X and their names; note what new samples will need."""
-        kind = kind_of_input(X, expected_input(self.kernels))
-        X, ids = aligned(X, kernels=kind == "kernels")
-        learned |= {} if ids is None else {"sample_ids_": ids}
-        if kind == "kernels":
-            return X, None
-        if any(map(is_dask, named_views(X).values())):
+    def _kernels(self, samples: Samples) -> tuple[Any, dict[str, Any]]:
+        """Return the kernels of samples, and what new samples will need."""
+        if samples.kind == "kernels":
+            return samples, {}
+        if samples.is_lazy:
             raise ValueError(
                 "X holds dask arrays, and exact kernels are computed in this process: pass an "
                 "approximation, such as mkclust.kernels.Nystroem(200), or NumPy arrays"
             )
-        # A probe takes the notes of scikit-learn's validation, so that a failing fit leaves none.
-        probe = clone(self)
-        views = self._views(X, probe, reset=True)
+        learned: dict[str, Any] = {}
+        if samples.kind == "table" and (names := _get_feature_names(samples.parts[0])) is not None:
+            learned["feature_names_in_"] = names
+        samples = self._check_table(samples, new=False)
         if isinstance(self.kernels, KernelBank):
             bank = clone(self.kernels)
         else:
-            bank = default_bank(several_views=kind == "views")
+            bank = default_bank(several_views=samples.kind == "views")
             bank.set_params(on_the_fly=self.kernels == "on-the-fly")
-        require_room_for_views(self, bank, views)
-        kernels = bank.fit_transform(views)
-        if bank.on_the_fly and not hasattr(self, "predict"):
-            # What cannot tell the cluster of new samples works on the entries, all of them.
+        require_room_for_views(self, bank, samples)
+        kernels = bank.fit_transform(samples)
+        if bank.on_the_fly and self.NEEDS_ENTRIES:
             kernels = kernels.entries(type(self).__name__)
-        learned |= {"bank_": bank, "n_features_in_": bank.n_features_in_}
-        if hasattr(probe, "feature_names_in_"):
-            learned["feature_names_in_"] = probe.feature_names_in_
-        return kernels, bank.kernel_names_
+        return kernels, learned | {"bank_": bank, "n_features_in_": bank.n_features_in_}
 
-    def _views(self, X: Any, noted_by: Any, *, reset: bool) -> Any:
-        """Return what the bank takes; a plain table goes through scikit-learn's validation."""
-        named_views(X)  # refuses what is no table before it is taken for one
-        if is_table(X) and not is_foreign(X):
-            types = [np.float64, np.float32]
-            least = 2 if reset else 1
-            return validate_data(noted_by, X, reset=reset, dtype=types, ensure_min_samples=least)
-        return X
+    def _check_table(self, samples: Samples, *, new: bool) -> Samples:
+        """Return samples of which a plain table has been through scikit-learn's validation."""
+        if samples.kind != "table" or is_foreign(samples.parts[0]):
+            return samples
+        table, types = samples.parts[0], [np.float64, np.float32]
+        if new:
+            table = validate_data(self, table, reset=False, dtype=types)
+        else:
+            # Without the notes that scikit-learn takes, for a failing fit is to leave none.
+            table = check_array(
+                table, input_name="X", estimator=self, dtype=types, ensure_min_samples=2
+            )
+        return replace(samples, parts=(table,), is_checked=True)
 
-    def _common_attributes(self, stack: KernelStack, solution: Solution) -> dict[str, Any]:
-        """Return what every method learns, labels included."""
+    def _common_attributes(
+        self, stack: KernelStack, solution: Solution
+    ) -> tuple[dict[str, Any], list[Array]]:
+        """Return what every method learns, labels included, and the further rows of some."""
         H = solution.partition
         rows, more = self._rows(stack, solution)
         embedding, rows, *further = stack.lift(H, rows, *self._further_rows(stack, solution))
         learned: dict[str, Any] = {
             # A copy, or what was lifted beside it would live as long as the model.
             "embedding_": embedding if is_dask(embedding) else copied(embedding),
-            "_further": further,
             "weights_": solution.weights,
             "alignments_": self._alignments(stack, H),
             "objective_": solution.objective,
@@ -420,7 +423,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if solution.coefficients is not None:
             learned["coefficients_"] = solution.coefficients
         learned["labels_"], learned["_centers"] = self._discretize(rows)
-        return learned | more
+        return learned | more, further
 
     def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""

@@ -1,7 +1,7 @@
 """Methods that can tell the cluster of samples they have not seen."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -13,21 +13,12 @@ from mkclust.linalg.memory import require_memory
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import training_features
+from mkclust.methods.training import matched_kernels, training_features
 from mkclust.samples.blocks import Blocks, check_finite
-from mkclust.samples.checks import is_dask
 from mkclust.samples.dask import DaskBlocks
-from mkclust.samples.forms import (
-    TABLE,
-    check_columns,
-    check_masks,
-    column_names,
-    depth,
-    named_views,
-)
-from mkclust.samples.ids import aligned, aligned_to_training, is_frame
-from mkclust.samples.kinds import kind_of_input, looks_like_kernel
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.forms import TABLE, check_masks, depth, looks_like_kernel
+from mkclust.samples.ids import is_frame
+from mkclust.samples.samples import Kind, Samples, as_blocks, read_samples, read_views
 from mkclust.stack import KernelStack, RowSource, as_numbers, row_sums
 from mkclust.stack.discretize import assign
 from mkclust.stack.low_rank import compress, require_products
@@ -42,6 +33,8 @@ class InductiveClusterer(
 
     The solution says which: by ``projections``, or by ``coefficients`` and ``relaxation``.
     """
+
+    NEEDS_ENTRIES: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -113,19 +106,23 @@ class InductiveClusterer(
         if hasattr(self, "_features"):
             if self_similarity is not None:
                 raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
-            return self._embed_features(X)
-        if hasattr(self, "bank_") and any(map(is_dask, named_views(X).values())):
-            return as_blocks(X, keep=False).map(lambda block, _: self._embed_block(block))
+            return self._embed_features(read_views(X))
+        if hasattr(self, "bank_"):
+            samples = read_views(X)
+            if samples.is_lazy:
+                return as_blocks(samples, keep=False).map(self._embed_block)
+            X = samples
         similarities = self._similarities(X, self_similarity)
         return self._extension.embed(*similarities)
 
-    def _embed_block(self, block: dict[str, np.ndarray]) -> Float:
+    def _embed_block(self, block: dict[str, np.ndarray], start: int) -> Float:
         """Embed some new samples of several views, or of one table."""
-        return self._embed(block.get(TABLE, block), None)
+        kind: Kind = "table" if TABLE in block else "views"
+        return self._embed(Samples(kind, tuple(block), tuple(block.values())), None)
 
-    def _embed_features(self, X: Any) -> Float:
+    def _embed_features(self, samples: Samples) -> Float:
         """Embed new samples by their features, in blocks; dask arrays are left lazy."""
-        blocks = as_blocks(self._known_views(X), keep=False)
+        blocks = as_blocks(self._known_views(samples), keep=False)
         features, matrix = self._features
 
         def look(block: dict[str, np.ndarray], start: int) -> np.ndarray:
@@ -144,30 +141,27 @@ class InductiveClusterer(
             found += c * (F @ F.T)
         return found
 
-    def _known_views(self, X: Any) -> dict[str, Any]:
+    def _known_views(self, samples: Samples) -> Samples:
         """Return views in the order of those that features were learned from, or refuse others."""
-        blocks, known = as_blocks(X), self._view_widths
-        found = dict(zip(blocks.names, blocks.n_features, strict=True))
+        known = self._view_widths
+        found = dict(zip(samples.names, samples.n_features, strict=True))
         if found != known:
             raise ValueError(
                 f"X has the views {found} (name: columns), the model was fitted on {known}: pass "
                 "the same views, with the same columns"
             )
-        check_columns(X, self._columns, "model")
-        named = named_views(X)
-        return {name: named[name] for name in known}
+        samples.check_columns(self._columns, "model")
+        return samples.only(known)
 
-    def _compress(self, X: Any, learned: dict[str, Any]) -> KernelStack:
-        """Return the kernels of approximating features, compressed; note what is to be known."""
+    def _compress(self, samples: Samples) -> tuple[KernelStack, dict[str, Any]]:
+        """Return the kernels of approximating features, compressed, and what is to be known."""
         if self.kernels != "auto":
             raise ValueError(
                 f"kernels={self.kernels!r} with an approximation: features stand for kernels of "
                 "views; pass views and kernels='auto', or approximation=None"
             )
-        _refuse_kernels(X)
-        X, ids = aligned(X)
-        learned |= {} if ids is None else {"sample_ids_": ids}
-        blocks, columns = as_blocks(X), column_names(X)
+        _refuse_kernels(samples)
+        blocks, columns = as_blocks(samples), samples.columns
         self._require_features(blocks)
         stack = compress(
             blocks,
@@ -177,7 +171,7 @@ class InductiveClusterer(
             normalize=self.normalize,
             random_state=self.random_state,
         )
-        learned |= {
+        learned: dict[str, Any] = {
             "n_features_in_": sum(blocks.n_features),
             "approximation_error_": stack.approximation_error,
             "_view_widths": dict(zip(blocks.names, blocks.n_features, strict=True)),
@@ -185,7 +179,7 @@ class InductiveClusterer(
         }
         if TABLE in columns:
             learned["feature_names_in_"] = np.array(columns[TABLE], dtype=object)
-        return stack
+        return stack, learned
 
     def _require_features(self, blocks: Blocks) -> None:
         """Refuse features and embeddings that do not fit into memory, before any pass."""
@@ -216,8 +210,8 @@ class InductiveClusterer(
         if hasattr(self, "bank_"):
             if self_similarity is not None:
                 raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
-            views = self._views(X, self, reset=False)
-            return self.bank_.transform(views), self.bank_.self_similarity(views)
+            samples = self._check_table(read_views(X), new=True)
+            return self.bank_.transform(samples), self.bank_.self_similarity(samples)
         cross = self._cross_kernels(X)
         if self_similarity is not None:
             self_similarity = self._own_similarities(self_similarity, cross)
@@ -259,16 +253,18 @@ class InductiveClusterer(
             )
         return self_similarity
 
-    def _common_attributes(self, stack: KernelStack, solution: Solution) -> dict[str, Any]:
+    def _common_attributes(
+        self, stack: KernelStack, solution: Solution
+    ) -> tuple[dict[str, Any], list[Array]]:
         """Return what every method learns, and how well the clusters fit the training samples."""
-        learned = super()._common_attributes(stack, solution)
+        learned, further = super()._common_attributes(stack, solution)
         if solution.coefficients is not None and not stack.compressed:
             extension: Extension = learned["_extension"]
             learned["_centroids"] = extension.toward_centroids(stack, learned["labels_"])
             found = learned["_centroids"].times(solution.coefficients).embed_training(stack)
             xp = namespace(found)
             learned["alignment_error_"] = float(xp.mean(1 - xp.max(found, axis=1)))
-        return learned
+        return learned, further
 
     def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, dict[str, Any]]:
         """Embed the training samples by the same road as new ones, so that labels agree."""
@@ -298,18 +294,13 @@ class InductiveClusterer(
 
     def _cross_kernels(self, X: Any) -> list[Array]:
         """Return the similarities of new samples to the training samples, checked."""
-        kind_of_input(X, "precomputed")  # refuses all that is not several matrices
-        X = aligned_to_training(X, getattr(self, "sample_ids_", None))
+        ids = getattr(self, "sample_ids_", None)
+        samples = read_samples(X, expected="precomputed", ids=ids, cross=True)
         names, n = self._extension.names, self.n_features_in_
-        count = X.shape[0] if hasattr(X, "shape") else len(X)
-        if count != len(names):
-            raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
-        if isinstance(X, Mapping):
-            X = {str(name): kernel for name, kernel in X.items()}
-            if missing := [name for name in names if name not in X]:
-                raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
-            X = [X[name] for name in names]
-        X = [X[p, ...] if hasattr(X, "shape") else X[p] for p in range(count)]
+        kernels = matched_kernels(samples, names)
+        X = [
+            kernels[p, ...] if hasattr(kernels, "shape") else kernels[p] for p in range(len(names))
+        ]
         cross = [as_numbers(K, name) for name, K in zip(names, X, strict=True)]
         check_one_place(cross, names)
         for name, K in zip(names, cross, strict=True):
@@ -322,10 +313,12 @@ class InductiveClusterer(
         return cross
 
 
-def _refuse_kernels(X: Any) -> None:
+def _refuse_kernels(samples: Samples) -> None:
     """Refuse kernels where features are to be made of views."""
-    views = [] if isinstance(X, RowSource) else list(named_views(X).values())
-    if all(depth(view) == 3 or looks_like_kernel(view) for view in views):
+    if all(
+        isinstance(part, RowSource) or depth(part) == 3 or looks_like_kernel(part)
+        for part in samples.parts
+    ):
         raise ValueError(
             "X holds kernels, and an approximation makes features of views, samples x features: "
             "pass the views, or approximation=None for kernels"

@@ -6,7 +6,7 @@ from mkclust.kernels import KernelBank
 from mkclust.linalg import free_bytes
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import exact_terms, total
-from mkclust.samples.forms import named_views
+from mkclust.samples.samples import read_views
 from mkclust.stack import KernelStack
 
 OTHER_METHOD = "use fewer samples, or a method that needs products only, such as SimpleMKKM"
@@ -28,8 +28,9 @@ def require_room_for_views(
     there : int, default=None
         Bytes there are; None asks the device of the views, or the host.
     """
-    (m, n, dtype), parts = bank.announce(views), list(named_views(views).values())
-    k, of_products = model.n_clusters, hasattr(model, "predict")
+    samples = read_views(views)
+    (m, n, dtype), parts = bank.announce(samples), samples.parts
+    k, of_products = model.n_clusters, not model.NEEDS_ENTRIES
     needed = exact_terms(
         "on-the-fly" if bank.on_the_fly and of_products else "dense",
         n,
@@ -84,7 +85,7 @@ def require_room_beside_kernels(
         f"finding {k} clusters by {m} kernels of {n} samples, beside the kernels themselves,",
         "ask for fewer clusters, use fewer samples, or pass the views with "
         "approximation=Nystroem(n_components=200)"
-        if hasattr(model, "predict")
+        if not model.NEEDS_ENTRIES
         else OTHER_METHOD,
         there=free_bytes(stack.like) if there is None else there,
     )

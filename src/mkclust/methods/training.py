@@ -4,7 +4,7 @@ What is passed must be what it was fitted on. Numbers of samples, names and shap
 a model remembers of its samples tells more, and is compared where it is there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -13,9 +13,7 @@ import numpy as np
 from mkclust.linalg import on_host, pick, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.blocks import Blocks, check_finite
-from mkclust.samples.ids import aligned
-from mkclust.samples.kinds import kind_of_input
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import KernelStack, RowSource, StreamedStack, as_stack
 from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.types import Float
@@ -26,8 +24,8 @@ ROUNDING = 1e-6
 MOST_MOVED = 0.02
 
 
-def in_order_of_fit(model: Any, X: Any) -> Any:
-    """Return what a model was fitted on with the rows of data frames in the order of its labels.
+def in_order_of_fit(model: Any, X: Any) -> Samples:
+    """Read what a model was fitted on with the rows of data frames in the order of its labels.
 
     Parameters
     ----------
@@ -38,10 +36,39 @@ def in_order_of_fit(model: Any, X: Any) -> Any:
 
     Returns
     -------
-    array, list, dict or source of rows
+    Samples
     """
-    kernels = not hasattr(model, "bank_") and not hasattr(model, "approximation_error_")
-    return aligned(X, getattr(model, "sample_ids_", None), kernels=kernels)[0]
+    ids = getattr(model, "sample_ids_", None)
+    if hasattr(model, "bank_") or model.approximation is not None:
+        return read_views(X, ids=ids)
+    return read_samples(X, expected="precomputed", ids=ids)
+
+
+def matched_kernels(samples: Samples, names: Sequence[str]) -> Any:
+    """Return kernels in the order of those that a model was fitted on, or refuse others.
+
+    Parameters
+    ----------
+    samples : Samples
+        Of the kind "kernels".
+    names : sequence of str
+        Names of the kernels of the fit.
+
+    Returns
+    -------
+    RowSource, array or list of matrices
+    """
+    whole, kernels = samples.whole, samples.by_name
+    count = len(kernels)
+    if whole is not None:
+        count = whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
+    if count != len(names):
+        raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
+    if whole is not None or not samples.names_given:
+        return list(samples.parts) if whole is None else whole
+    if missing := [name for name in names if name not in kernels]:
+        raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(kernels)}")
+    return [kernels[name] for name in names]
 
 
 def training_stack(model: Any, X: Any) -> KernelStack:
@@ -105,38 +132,29 @@ def training_kernels(model: Any, X: Any) -> Any:
         fit.
     """
     names, n = model.kernel_names_, len(model.labels_)
-    X = in_order_of_fit(model, X)
+    samples = in_order_of_fit(model, X)
     if hasattr(model, "bank_"):
         bank = copy(model.bank_).set_params(on_the_fly=True)
-        kernels = bank.transform(model._views(X, model, reset=False))
+        kernels = bank.transform(model._check_table(samples, new=True))
         if kernels.shape[1] != n:
             raise ValueError(f"X has {kernels.shape[1]} samples, the model was fitted on {n}")
         if not kernels.of_training_samples:
             raise ValueError("X holds other samples than the model was fitted on: pass the same")
         return kernels
-    kind_of_input(X, "precomputed")  # refuses all that is not several matrices
-    rows = isinstance(X, RowSource)
-    count = X.n_kernels if rows else X.shape[0] if hasattr(X, "shape") else len(X)
-    if count != len(names):
-        raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
-    if isinstance(X, Mapping):
-        X = {str(name): kernel for name, kernel in X.items()}
-        if missing := [name for name in names if name not in X]:
-            raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(X)}")
-        X = [X[name] for name in names]
-    if rows:
-        shapes = [(X.n_samples, X.n_samples)] * count
-    elif hasattr(X, "shape"):  # not to be taken apart: to do that to a file is to read it
-        shapes = [tuple(X.shape[1:])] * count
+    kernels = matched_kernels(samples, names)
+    if isinstance(kernels, RowSource):
+        shapes = [(kernels.n_samples, kernels.n_samples)] * len(names)
+    elif hasattr(kernels, "shape"):  # not to be taken apart: to do that to a file is to read it
+        shapes = [tuple(kernels.shape[1:])] * len(names)
     else:
-        shapes = [np.shape(K) for K in X]
+        shapes = [np.shape(K) for K in kernels]
     for name, shape in zip(names, shapes, strict=True):
         if shape != (n, n):
             raise ValueError(
                 f"{name} has the shape {shape}, the model was fitted on {n} samples: pass "
                 f"the same {n} x {n} kernels"
             )
-    return X
+    return kernels
 
 
 def training_blocks(model: Any, X: Any) -> Blocks:

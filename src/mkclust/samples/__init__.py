@@ -3,6 +3,6 @@
 from mkclust.samples.cluster import connect
 from mkclust.samples.devices import to_device
 from mkclust.samples.mapped import as_dask
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import Samples, as_blocks, read_samples
 
-__all__ = ["as_blocks", "as_dask", "connect", "to_device"]
+__all__ = ["Samples", "as_blocks", "as_dask", "connect", "read_samples", "to_device"]

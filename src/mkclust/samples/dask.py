@@ -34,7 +34,7 @@ class DaskBlocks:
     Parameters
     ----------
     views : mapping of str to dask array
-        Each of shape (n_samples, n_features), checked by :func:`mkclust.samples.opening.as_blocks`.
+        Each of shape (n_samples, n_features), checked by :func:`mkclust.samples.samples.as_blocks`.
     keep : bool, default=True
         Whether :meth:`map` computes at once and keeps its result where the blocks are: in the
         memory of the workers, or of this process where there are none. False leaves it lazy.

@@ -11,7 +11,8 @@ from mkclust.linalg import empty, free_bytes, is_foreign, namespace, place, rang
 from mkclust.linalg import to_device as beside
 from mkclust.linalg.arrays import detached, is_sparse_tensor, on_torch_device
 from mkclust.linalg.memory import require_memory
-from mkclust.samples.forms import TABLE, named_views
+from mkclust.samples.forms import TABLE
+from mkclust.samples.samples import read_views
 from mkclust.types import Array
 
 # Bytes that are under way at a time: what a copy takes beside the two arrays.
@@ -72,9 +73,9 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     elif not (isinstance(like, np.ndarray) or is_foreign(like)):
         raise TypeError(f"like={like!r} is no array: pass one, or a device by device={like!r}")
     wanted = None if dtype is None else _known_type(dtype)
-    named = named_views(X)
-    if not named:
+    if isinstance(X, Mapping | list | tuple) and not issparse(X) and not X:
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    named = read_views(X).by_name
     parts = [_sliceable(part, _called(name, X)) for name, part in named.items()]
     types = [wanted or _type_of(part) for part in parts]
     for part, name, kept in zip(parts, named, types, strict=True):

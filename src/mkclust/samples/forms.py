@@ -1,4 +1,4 @@
-"""Bring every accepted form of input to views: 2-D arrays, samples by features, by name."""
+"""The accepted forms of views, and what is wrong with one: a table of samples by features."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,101 +7,11 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from mkclust.linalg import as_floats, check_one_place, is_foreign, namespace
-from mkclust.samples.ids import aligned
+from mkclust.linalg import as_floats, is_foreign, namespace
+from mkclust.samples.ids import is_frame, is_kernel
 from mkclust.types import Array
 
 TABLE = "table"
-
-
-def as_views(X: Any) -> dict[str, Array]:
-    """Return every accepted form of input as named 2-D arrays of floats.
-
-    Parameters
-    ----------
-    X : mapping, list, tuple, array-like or data frame
-        - a mapping of names to views, each of shape (n_samples, n_features);
-        - a list or tuple of views, which are named ``"view 0"``, ``"view 1"``
-          and so on. A list holds views only if its items are 2-D;
-        - one table of shape (n_samples, n_features), also as a list of rows,
-          which is named ``"table"``.
-
-        Data frames with the same ids (the index of pandas) are brought to the order of the first
-        one with ids; other ids are refused.
-
-        Arrays of torch, CuPy and other libraries of the array API standard
-        stay with their library and on their device, which all views share.
-
-    Returns
-    -------
-    dict of str to array of shape (n_samples, n_features)
-        The views in their order, not copied where they are float32 or float64
-        arrays already. Other types of numbers become float64, but the half
-        precision of other libraries than NumPy float32.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Where a view is not a finite, dense table of real numbers, or the views
-        differ in their number of rows, their library or their device. The
-        message names the view.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mkclust.samples.forms import as_views
-    >>> views = as_views([np.ones((4, 2), dtype=int), np.ones((4, 3), dtype="float32")])
-    >>> {name: (view.shape, str(view.dtype)) for name, view in views.items()}
-    {'view 0': ((4, 2), 'float64'), 'view 1': ((4, 3), 'float32')}
-    >>> list(as_views([[1, 2], [3, 4], [5, 6]]))
-    ['table']
-    """
-    named = named_views(X)
-    if list(named) == [TABLE] and named[TABLE] is X:
-        return {TABLE: _check_table(X)}
-    if not named:
-        raise ValueError(f"There are no views in an empty {type(X).__name__}; pass at least one.")
-    views = {name: _check_view(name, view) for name, view in named.items()}
-    (first, reference), *others = views.items()
-    for name, view in others:
-        if view.shape[0] != reference.shape[0]:
-            raise ValueError(
-                f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
-                f"{view.shape[0]}; every view must describe the same samples, in the same order."
-            )
-    who = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
-    check_one_place(list(views.values()), who)
-    return views
-
-
-def column_names(X: Any) -> dict[str, list[str]]:
-    """Return the columns of those views that are data frames with names for them."""
-    frames = {name: view for name, view in named_views(X).items() if hasattr(view, "columns")}
-    columns = {name: list(frame.columns) for name, frame in frames.items()}
-    return {name: c for name, c in columns.items() if all(isinstance(x, str) for x in c)}
-
-
-def check_columns(X: Any, known: Mapping[str, list[str]], who: str) -> None:
-    """Refuse data frames whose columns are not those that somebody was fitted on, in order."""
-    for name, columns in column_names(X).items():
-        expected = known.get(name, columns)
-        if columns != expected and len(columns) == len(expected):
-            raise ValueError(
-                f"View {name!r} has the columns {columns[:5]}, but {expected[:5]} when the {who} "
-                "was fitted; pass the same columns in the same order."
-            )
-
-
-def named_views(X: Any) -> dict[str, Any]:
-    """Return what may be several views by their names, and all else as one table.
-
-    Every way into the library comes by here: what is no table is refused, and data frames are
-    brought to one order of samples.
-    """
-    named = _named(aligned(X)[0])
-    for name, view in named.items():
-        check_form(view, "X" if view is X else f"View {name!r}")
-    return named
 
 
 def check_form(table: Any, title: str) -> None:
@@ -153,7 +63,7 @@ def _is_series(thing: Any) -> bool:
     return type(thing).__name__ == "Series" and hasattr(thing, "to_frame")
 
 
-def _named(X: Any) -> dict[str, Any]:
+def named_parts(X: Any) -> dict[str, Any]:
     """Return what may be several views by their names, and all else as one table."""
     # One of SciPy's sparse formats is a dict of its entries, but no mapping of views.
     if isinstance(X, Mapping) and not issparse(X):
@@ -177,7 +87,19 @@ def depth(item: Any) -> int:
     return 0
 
 
-def _check_table(X: Any) -> Array:
+def looks_like_kernel(X: Any) -> bool:
+    """Return whether X is a square array that equals its transpose, or has its ids as columns."""
+    if getattr(X, "ndim", 0) != 2 or issparse(X):
+        return False
+    rows, columns = X.shape
+    if not rows == columns > 1:
+        return False
+    if is_frame(X) and is_kernel(X):
+        return True
+    return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
+
+
+def check_table(X: Any) -> Array:
     """Return one table as floats, leaving scikit-learn to word what is wrong with it."""
     if is_foreign(X):
         return _check_foreign("X", X)
@@ -191,7 +113,7 @@ def _check_table(X: Any) -> Array:
     return _as_floats(check_array(X, input_name="X"), "X")
 
 
-def _check_view(name: str, view: Any) -> Array:
+def check_view(name: str, view: Any) -> Array:
     """Return one of several views as floats, or say by its name what is wrong with it."""
     title = f"View {name!r}"
     if is_foreign(view):

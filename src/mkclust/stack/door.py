@@ -4,7 +4,7 @@
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -23,8 +23,8 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.samples.forms import check_masks
-from mkclust.samples.ids import aligned
 from mkclust.samples.row_source import RowSource
+from mkclust.samples.samples import Samples, read_kernels
 from mkclust.stack.base import KernelStack, Standardization
 from mkclust.stack.checks import (
     as_numbers,
@@ -117,17 +117,18 @@ def as_stack(
         raise ValueError(f"streamed={streamed!r}: pass True, False or None")
     if psd not in PSD_CHOICES:
         raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
-    rows_only = isinstance(kernels, RowSource)
-    if rows_only or streamed or (streamed is None and psd == "error" and _streams(kernels)):
+    samples = read_kernels(kernels)
+    rows_only = isinstance(samples.whole, RowSource)
+    if rows_only or streamed or (streamed is None and psd == "error" and _streams(samples)):
         if streamed is False or psd != "error":
             asked = "streamed=False" if streamed is False else f"psd={psd!r}"
             raise ValueError(
                 f"{asked} needs the kernels in memory, and these are read some rows at a time: "
                 "pass arrays, such as K[:], if they fit"
             )
-        return _stream(kernels, names, center=center, normalize=normalize, validate=validate)
-    _require_memory(kernels, psd)
-    slices, names, whole = _collect(kernels, names)
+        return _stream(samples, names, center=center, normalize=normalize, validate=validate)
+    _require_memory(samples, psd)
+    slices, names, whole = _collect(samples, names)
     who = [describe(index, name) for index, name in enumerate(names)]
     matrices = [as_numbers(matrix, label) for matrix, label in zip(slices, who, strict=True)]
     _check_sizes(matrices, who)
@@ -166,9 +167,9 @@ def _require_room_for_mix(matrices: Sequence[Any]) -> None:
         )
 
 
-def _streams(kernels: Any) -> bool:
+def _streams(samples: Samples) -> bool:
     """Return whether kernels are better read some rows at a time than held in memory."""
-    in_files, there = _in_files(kernels), available_bytes()
+    in_files, there = _in_files(samples), available_bytes()
     if not in_files or there is None:
         # A map costs nothing to hold; whether a dataset can be loaded, nobody knows here.
         return any(map(_is_dataset, in_files))
@@ -176,9 +177,9 @@ def _streams(kernels: Any) -> bool:
     return _bytes_needed(in_files) > largest
 
 
-def _require_memory(kernels: Any, psd: str) -> None:
+def _require_memory(samples: Samples, psd: str) -> None:
     """Refuse to load kernels from files that do not fit into memory."""
-    if not (in_files := _in_files(kernels)):
+    if not (in_files := _in_files(samples)):
         return
     count = sum(len(part) if len(part.shape) == 3 else 1 for part in in_files)
     asked = "streamed=False" if psd == "error" else f"psd={psd!r}"
@@ -190,12 +191,11 @@ def _require_memory(kernels: Any, psd: str) -> None:
     )
 
 
-def _in_files(kernels: Any) -> list:
+def _in_files(samples: Samples) -> list:
     """Return those matrices, or stacks of them, that are memory maps or HDF5 datasets."""
-    several = isinstance(kernels, list | tuple | Mapping)
     return [
         part
-        for part in (_matrices(kernels) if several else [kernels])
+        for part in (samples.parts if samples.whole is None else [samples.whole])
         if (isinstance(part, np.memmap) or _is_dataset(part)) and len(part.shape) > 1
     ]
 
@@ -220,14 +220,14 @@ def _is_dataset(part: Any) -> bool:
 
 
 def _stream(
-    kernels: Any, names: Sequence[str] | None, *, center: bool, normalize: bool, validate: bool
+    samples: Samples, names: Sequence[str] | None, *, center: bool, normalize: bool, validate: bool
 ) -> StreamedStack:
     """Check kernels known by their rows, in one pass, and stack them."""
-    if isinstance(kernels, RowSource):
-        source, names = kernels, _named(kernels.n_kernels, names)
+    if isinstance(samples.whole, RowSource):
+        source, names = samples.whole, _named(samples.whole.n_kernels, names)
         who = [describe(index, name) for index, name in enumerate(names)]
     else:
-        matrices, names, whole = _collect(kernels, names, lazily=True)
+        matrices, names, whole = _collect(samples, names, lazily=True)
         who = [describe(index, name) for index, name in enumerate(names)]
         _check_sizes(matrices, who)
         for matrix, label in zip(matrices, who, strict=True):
@@ -267,40 +267,32 @@ def _check_sizes(matrices: Sequence[Any], who: Sequence[str]) -> None:
 
 
 def _collect(
-    kernels: Any, names: Sequence[str] | None, *, lazily: bool = False
+    samples: Samples, names: Sequence[str] | None, *, lazily: bool = False
 ) -> tuple[list, list[str], Any]:
     """Return the single kernels, their names, and the one array or dataset that holds them all.
 
     Lazily, what is on disk stays there.
     """
-    whole = None
-    kernels, _ = aligned(kernels, kernels=True)
-    if isinstance(kernels, Mapping):
-        names = list(kernels) if names is None else names
-        matrices = _matrices(kernels)
-        if len(set(map(str, names))) < len(names):
+    whole, kernels = None, samples.whole
+    if kernels is None:
+        matrices = list(samples.parts)
+        names = samples.names if names is None else names
+        if samples.names_given and len(set(map(str, names))) < len(names):
             raise ValueError(f"two kernels have the same name, among {names}: rename one of them")
-    elif isinstance(kernels, list | tuple):
-        matrices = _matrices(kernels)
     elif scipy.sparse.issparse(kernels) or getattr(kernels, "ndim", 0) == 2:
         raise ValueError(
             f"one matrix of shape {kernels.shape} where several kernels belong: pass K[None] or "
             "[K] if it is the only kernel"
         )
-    elif lazily and _is_dataset(kernels) and kernels.ndim == 3:
+    elif lazily and _is_dataset(kernels):
         whole, matrices = kernels, [Slab(kernels, index) for index in range(kernels.shape[0])]
-    elif getattr(kernels, "ndim", 0) == 3:
+    else:
         kernels = kernels[()] if _is_dataset(kernels) else kernels
         for index, matrix in enumerate(kernels if np.ma.is_masked(kernels) else ()):
             check_masks(matrix, describe(index, _named(len(kernels), names)[index]))
         if not lazily and isinstance(kernels, np.ndarray) and kernels.flags.c_contiguous:
             kernels = whole = np.asarray(kernels)
         matrices = [kernels[p, :, :] for p in range(kernels.shape[0])]
-    else:
-        raise TypeError(
-            f"kernels of type {type(kernels).__name__}: pass an array of shape (m, n, n), or a "
-            "list or dict of n x n matrices"
-        )
     if not matrices:
         raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
     if lazily:
@@ -310,11 +302,6 @@ def _collect(
             for matrix in matrices
         ]
     return matrices, _named(len(matrices), names), whole
-
-
-def _matrices(kernels: Any) -> list:
-    """Return the items of a list or the values of a dict."""
-    return list(kernels.values()) if isinstance(kernels, Mapping) else list(kernels)
 
 
 def _named(count: int, names: Sequence[str] | None) -> list[str]:

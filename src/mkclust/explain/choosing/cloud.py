@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.explain.choosing.mixed import Recipe, centered
-from mkclust.samples.forms import as_views
+from mkclust.samples.samples import as_views
 from mkclust.stack import as_stack
 from mkclust.types import Float
 

@@ -12,7 +12,7 @@ from mkclust.explain.choosing.cloud import Cloud
 from mkclust.explain.choosing.mixed import Recipe, centered, shuffled
 from mkclust.explain.choosing.path import Path, follow
 from mkclust.explain.choosing.reading import Kind, NumberOfClusters, Strength
-from mkclust.explain.stability import Samples, check_resamples, draw, part_size, seeded
+from mkclust.explain.stability import Resampler, check_resamples, draw, part_size, seeded
 from mkclust.linalg import on_host
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.types import Float
@@ -133,7 +133,7 @@ def suggest_n_clusters(
     """
     check_resamples(n_resamples, FRACTION, most_samples)
     check_draws(n_draws, level)
-    source = Samples(X, kernels)
+    source = Resampler(X, kernels)
     n_used = min(source.n_samples, most_samples)
     numbers = check_k_values(k_values, source.n_samples, n_used)
     mix = check_coefficients(coefficients)

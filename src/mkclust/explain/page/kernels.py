@@ -11,7 +11,7 @@ from mkclust.explain import Diagnosis, diagnose
 from mkclust.explain.examined_features import ExaminedFeatures
 from mkclust.explain.examined_kernels import ExaminedKernels
 from mkclust.explain.page.budget import leaves_out, samples_examined, thinned
-from mkclust.explain.stability import Samples
+from mkclust.explain.stability import Resampler
 from mkclust.kernels import default_bank
 from mkclust.methods import AverageKKM
 from mkclust.metrics import adjusted_rand_index
@@ -77,7 +77,7 @@ def examine_kernels(
         samples = thinned(labels, n)
         approximated = model.approximation is not None
         # Features are made of views, whatever these might be taken for otherwise.
-        source = Samples(X, default_bank(True) if approximated else model.kernels)
+        source = Resampler(X, default_bank(True) if approximated else model.kernels)
         X, model = source.take(samples), clone(model)
         if not approximated:
             model.set_params(kernels=source.kernels)

@@ -1,0 +1,421 @@
+"""Input understood once: what a user passed becomes one frozen object, which all else takes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mkclust.linalg import check_one_place, is_foreign
+from mkclust.samples.blocks import Blocks
+from mkclust.samples.checks import check_dask, check_tables, is_dask, sliceable
+from mkclust.samples.dask import DaskBlocks
+from mkclust.samples.forms import (
+    TABLE,
+    check_form,
+    check_table,
+    check_view,
+    depth,
+    looks_like_kernel,
+    named_parts,
+)
+from mkclust.samples.ids import aligned, aligned_to_training
+from mkclust.samples.local import LocalBlocks
+from mkclust.samples.row_source import RowSource
+from mkclust.types import Array
+
+Kind = Literal["kernels", "views", "table"]
+Expected = Literal["auto", "precomputed", "views"]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What a user passed, understood: its form is known, its entries are checked once when asked.
+
+    Parameters
+    ----------
+    kind : {"kernels", "views", "table"}
+        What it is.
+    names : tuple of str
+        Names of the views or of the kernels; ``("table",)`` of one table. Empty where kernels are
+        one whole.
+    parts : tuple of array-like
+        The views or kernels as they came, data frames in one order of samples; the one table.
+        Empty where kernels are one whole.
+    whole : array of shape (m, n, n), dataset or RowSource, default=None
+        Kernels that are one thing: to take it apart may be to read a file.
+    names_given : bool, default=False
+        Whether the names are the user's, and tell which part is which.
+    ids : ndarray of shape (n_samples,) or None, default=None
+        Ids of the samples, where data frames have any.
+    missing : ndarray of bool of shape (n_samples, n_parts) or None, default=None
+        Which samples a part lacks; None where it lacks none.
+    is_checked : bool, default=False
+        Whether the parts are known to be finite arrays of floats.
+    """
+
+    kind: Kind
+    names: tuple[str, ...]
+    parts: tuple[Any, ...]
+    whole: Any = None
+    names_given: bool = False
+    ids: np.ndarray | None = None
+    missing: np.ndarray | None = None
+    is_checked: bool = False
+
+    @property
+    def by_name(self) -> dict[str, Any]:
+        """The parts by their names, as they came."""
+        return dict(zip(self.names, self.parts, strict=True))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+        if isinstance(self.whole, RowSource):
+            return self.whole.n_samples
+        if self.whole is not None:
+            return int(self.whole.shape[-1])
+        first = self.parts[0]
+        return int(first.shape[0]) if hasattr(first, "shape") else len(first)
+
+    @property
+    def n_features(self) -> tuple[int, ...]:
+        """Number of columns of each view."""
+        return tuple(int(table.shape[1]) for table in self.tables.values())
+
+    @property
+    def like(self) -> Any:
+        """An array that says on which device the samples are, None on the host."""
+        first = self.whole if self.whole is not None else self.parts[0]
+        return first if is_foreign(first) else None
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether some of it are dask arrays."""
+        return any(map(is_dask, self.parts))
+
+    @cached_property
+    def columns(self) -> dict[str, list[str]]:
+        """The columns of those views that are data frames with names for them."""
+        frames = {name: view for name, view in self.by_name.items() if hasattr(view, "columns")}
+        columns = {name: list(frame.columns) for name, frame in frames.items()}
+        return {name: c for name, c in columns.items() if all(isinstance(x, str) for x in c)}
+
+    @cached_property
+    def views(self) -> dict[str, Array]:
+        """The views by name, in memory: finite arrays of floats, all on one device."""
+        if self.is_checked:
+            return self.by_name
+        if self.kind == "table":
+            return {TABLE: check_table(self.parts[0])}
+        views = {name: check_view(name, view) for name, view in self.by_name.items()}
+        (first, reference), *others = views.items()
+        for name, view in others:
+            if view.shape[0] != reference.shape[0]:
+                raise ValueError(
+                    f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
+                    f"{view.shape[0]}; every view must describe the same samples, in the same "
+                    "order."
+                )
+        titles = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
+        check_one_place(list(views.values()), titles)
+        return views
+
+    @cached_property
+    def tables(self) -> dict[str, Any]:
+        """The views by name, of one length and sliceable by rows; none of their rows is read."""
+        named = self.by_name
+        check_dask(named)
+        named = {name: sliceable(name, view) for name, view in named.items()}
+        check_one_place(list(named.values()), [f"View {name!r}" for name in named])
+        check_tables(named)
+        return named
+
+    def only(self, names: Sequence[str]) -> "Samples":
+        """Return the parts of these names, in this order."""
+        if tuple(names) == self.names:
+            return self
+        parts = self.by_name
+        return replace(self, names=tuple(names), parts=tuple(parts[name] for name in names))
+
+    def check_columns(self, known: Mapping[str, list[str]], who: str) -> None:
+        """Refuse data frames whose columns are not those that somebody was fitted on, in order."""
+        for name, columns in self.columns.items():
+            expected = known.get(name, columns)
+            if columns != expected and len(columns) == len(expected):
+                raise ValueError(
+                    f"View {name!r} has the columns {columns[:5]}, but {expected[:5]} when the "
+                    f"{who} was fitted; pass the same columns in the same order."
+                )
+
+
+def read_samples(
+    X: Any, *, expected: Expected = "auto", ids: Any = None, cross: bool = False
+) -> Samples:
+    """Tell what X is, given what is expected, or refuse what could be two things.
+
+    Parameters
+    ----------
+    X : object
+        What a user passed; samples that have been read are returned as they are.
+    expected : {"auto", "precomputed", "views"}, default="auto"
+        Kernels or views as X shows, kernels only, or what a bank makes kernels of.
+    ids : array-like of shape (n_samples,), default=None
+        Ids whose order data frames are to have; None takes that of the first frame with ids.
+    cross : bool, default=False
+        Whether kernels are those of new samples (rows) with the samples of these ids (columns).
+
+    Returns
+    -------
+    Samples
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.samples.samples import read_samples
+    >>> samples = read_samples({"shape": np.ones((4, 2)), "color": np.ones((4, 3))})
+    >>> samples.kind, samples.names, samples.n_samples
+    ('views', ('shape', 'color'), 4)
+    >>> read_samples(samples) is samples
+    True
+    """
+    if isinstance(X, Samples):
+        if expected == "precomputed" and X.kind != "kernels":
+            raise ValueError(f"kernels='precomputed' expects kernels, got {X.kind}")
+        return read_views(X, ids=ids) if expected == "views" else _in_order(X, ids)
+    kind = _kind(X, expected)
+    if kind == "kernels":
+        return read_kernels(X, ids=ids, cross=cross)
+    samples = read_views(X, ids=ids)
+    if kind == "table" != samples.kind:  # a list of what has other than two dimensions
+        return replace(samples, kind=kind, names=(TABLE,), parts=(list(samples.parts),))
+    if kind == "views":
+        _refuse_square(samples, expected)
+    return samples
+
+
+def read_kernels(X: Any, *, ids: Any = None, cross: bool = False) -> Samples:
+    """Take X for kernels, square or not, and bring data frames to one order of samples.
+
+    Parameters
+    ----------
+    X : object
+        What a user passed for kernels; samples that have been read are returned as they are.
+    ids : array-like of shape (n_samples,), default=None
+        Ids whose order data frames are to have; None takes that of the first frame with ids.
+    cross : bool, default=False
+        Whether they are kernels of new samples (rows) with the samples of these ids (columns).
+
+    Returns
+    -------
+    Samples
+    """
+    if isinstance(X, Samples):
+        return read_samples(X, expected="precomputed", ids=None if cross else ids)
+    X, ids = (aligned_to_training(X, ids), None) if cross else aligned(X, ids, kernels=True)
+    if isinstance(X, Mapping) and not issparse(X):
+        names = list(X)
+        if len(set(map(str, names))) < len(names):
+            raise ValueError(f"two kernels have the same name, among {names}: rename one of them")
+        return Samples("kernels", tuple(map(str, names)), tuple(X.values()), None, True, ids)
+    if isinstance(X, list | tuple):
+        names = [f"kernel {place}" for place in range(len(X))]
+        return Samples("kernels", tuple(names), tuple(X), ids=ids)
+    if not isinstance(X, RowSource) and getattr(X, "ndim", 0) not in (2, 3):
+        raise TypeError(
+            f"kernels of type {type(X).__name__}: pass an array of shape (m, n, n), or a "
+            "list or dict of n x n matrices"
+        )
+    return Samples("kernels", (), (), whole=X, ids=ids)
+
+
+def read_views(X: Any, *, ids: Any = None) -> Samples:
+    """Take X for views, or else for one table, whatever else it may look like.
+
+    Parameters
+    ----------
+    X : mapping, list, tuple, array-like or data frame
+        What :func:`as_views` takes; samples that have been read are returned as they are.
+    ids : array-like of shape (n_samples,), default=None
+        Ids whose order data frames are to have; None takes that of the first frame with ids.
+
+    Returns
+    -------
+    Samples
+        Of the kind "views" or "table". What is no table is refused; entries have not been read.
+    """
+    if isinstance(X, Samples):
+        if X.kind == "kernels":
+            raise ValueError("X holds kernels where views belong: pass views, samples x features")
+        return _in_order(X, ids)
+    X, ids = aligned(X, ids)
+    named = named_parts(X)
+    if not named:
+        raise ValueError(f"There are no views in an empty {type(X).__name__}; pass at least one.")
+    is_table = list(named) == [TABLE] and named[TABLE] is X
+    for name, view in named.items():
+        check_form(view, "X" if is_table else f"View {name!r}")
+    kind: Kind = "table" if is_table else "views"
+    given = isinstance(X, Mapping) and not is_table
+    return Samples(kind, tuple(named), tuple(named.values()), None, given, ids)
+
+
+def as_views(X: Any) -> dict[str, Array]:
+    """Return every accepted form of input as named 2-D arrays of floats.
+
+    Parameters
+    ----------
+    X : mapping, list, tuple, array-like or data frame
+        - a mapping of names to views, each of shape (n_samples, n_features);
+        - a list or tuple of views, which are named ``"view 0"``, ``"view 1"``
+          and so on. A list holds views only if its items are 2-D;
+        - one table of shape (n_samples, n_features), also as a list of rows,
+          which is named ``"table"``.
+
+        Data frames with the same ids (the index of pandas) are brought to the order of the first
+        one with ids; other ids are refused.
+
+        Arrays of torch, CuPy and other libraries of the array API standard
+        stay with their library and on their device, which all views share.
+
+    Returns
+    -------
+    dict of str to array of shape (n_samples, n_features)
+        The views in their order, not copied where they are float32 or float64
+        arrays already. Other types of numbers become float64, but the half
+        precision of other libraries than NumPy float32.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where a view is not a finite, dense table of real numbers, or the views
+        differ in their number of rows, their library or their device. The
+        message names the view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.samples.samples import as_views
+    >>> views = as_views([np.ones((4, 2), dtype=int), np.ones((4, 3), dtype="float32")])
+    >>> {name: (view.shape, str(view.dtype)) for name, view in views.items()}
+    {'view 0': ((4, 2), 'float64'), 'view 1': ((4, 3), 'float32')}
+    >>> list(as_views([[1, 2], [3, 4], [5, 6]]))
+    ['table']
+    """
+    return read_views(X).views
+
+
+def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Blocks:
+    """Return views in any accepted form as blocks of samples, without reading them.
+
+    Views are read anew in every pass, of which a fit makes about three: dask arrays that fit into
+    the memory of the workers are worth a ``persist()`` beforehand.
+
+    Parameters
+    ----------
+    X : mapping, list, tuple or table
+        Views of shape (n_samples, n_features): arrays, data frames, memory maps, HDF5 data sets,
+        whatever has a shape and can be sliced by rows; or dask arrays, all of them; or arrays of
+        another library such as torch or CuPy, all on one device, where their blocks stay.
+    block_rows : int or None, default=None
+        Samples of a block, where the views do not say; None chooses, on a device large ones. Dask
+        arrays say by their chunks.
+    keep : bool, default=True
+        What becomes of a result for every sample where the views are dask arrays: True computes
+        it now and keeps it where the blocks are, False leaves it lazy, to be computed each time
+        that it is asked for. Of other views it is always an array in memory, beside them.
+
+    Returns
+    -------
+    Blocks
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the views differ in their number of samples, one is no table of real numbers, only
+        some of them are dask arrays, or they live on different devices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.samples import as_blocks
+    >>> blocks = as_blocks({"a": np.ones((5, 2)), "b": np.ones((5, 3))}, block_rows=2)
+    >>> blocks.total(lambda block, start: block["a"].T @ block["b"]).tolist()
+    [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
+    """
+    tables = read_views(X).tables
+    if is_dask(next(iter(tables.values()))):
+        return DaskBlocks(tables, keep)
+    return LocalBlocks(tables, block_rows)
+
+
+def _kind(X: Any, expected: Expected) -> Kind:
+    """Return what X is by its form, given what is expected."""
+    precomputed, auto = expected == "precomputed", expected == "auto"
+    if isinstance(X, RowSource):
+        if expected != "views":
+            return "kernels"
+        raise ValueError(
+            f"X is a source of rows of kernels, a {type(X).__name__}: a KernelBank makes kernels "
+            "from views; pass the views, or kernels='precomputed'"
+        )
+    several = _several_matrices(X)
+    dimensions = 2 if issparse(X) or several else getattr(X, "ndim", 2)
+    if precomputed:
+        if several or dimensions == 3:
+            return "kernels"
+        found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
+        advice = ": pass K[None], or [K], if it is the only kernel" if hasattr(X, "shape") else ""
+        if isinstance(X, Iterator):
+            advice = ": pass list(X)"
+        raise ValueError(
+            "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
+            f"matrices, got {found}{advice}"
+        )
+    if dimensions == 3:
+        if auto:
+            return "kernels"
+        raise ValueError(
+            f"X has the shape {X.shape}: a KernelBank makes kernels from views, samples x "
+            "features; pass kernels='precomputed' if these are kernels already"
+        )
+    if not several and auto and looks_like_kernel(X):
+        raise ValueError(
+            f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass "
+            "K[None], or [K] and kernels='precomputed'; if it is a table of features, pass "
+            "kernels=KernelBank()"
+        )
+    return "views" if several else "table"
+
+
+def _several_matrices(X: Any) -> bool:
+    """Return whether X is a list or dict of two-dimensional things."""
+    if issparse(X):  # one format of SciPy's is a dict, too
+        return False
+    if not isinstance(X, Mapping | list | tuple):
+        return False
+    if not X:
+        raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    return isinstance(X, Mapping) or any(depth(item) == 2 for item in X)
+
+
+def _in_order(samples: Samples, ids: Any) -> Samples:
+    """Return samples in the order of ids, where these are given and the samples have some."""
+    if ids is None or samples.ids is None or np.array_equal(samples.ids, ids):
+        return samples
+    parts, ids = aligned(samples.by_name, ids, kernels=samples.kind == "kernels")
+    return replace(samples, parts=tuple(parts.values()), ids=ids)
+
+
+def _refuse_square(samples: Samples, expected: Expected) -> None:
+    """Refuse square matrices of one size, which could be kernels or views, unless it was said."""
+    shapes = {tuple(np.shape(view)) for view in samples.parts}
+    n = max(max(shapes), default=0)
+    if expected == "auto" and shapes == {(n, n)}:
+        raise ValueError(
+            f"X holds square matrices only, all {n} x {n}: they could be kernels or views with as "
+            "many features as samples; pass kernels='precomputed' for kernels or "
+            "kernels=KernelBank() for views"
+        )
