@@ -46,7 +46,7 @@ N_CLUSTERS = 10
 N_TRAINING, N_NEW = 300, 20
 TOO_SLOW_FOR_2000 = ("lmkkm", "onkc")
 EXACT = ("labels", "predictions", "refusal")
-PARSERS = "read_samples,named_parts,as_views"
+PARSERS = "named_parts,as_views"
 SOURCE = Path(mkclust.__file__).parent
 MANY_RETURNS = 3
 
