@@ -19,7 +19,7 @@ from mkclust.linalg.operators import (
     Operator,
     ScaledOperator,
 )
-from mkclust.samples.opening import as_blocks
+from mkclust.samples.samples import as_blocks
 from mkclust.stack import (
     DenseStack,
     KernelOperator,
