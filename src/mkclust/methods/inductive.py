@@ -18,7 +18,14 @@ from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.forms import TABLE, check_masks, depth, looks_like_kernel
 from mkclust.samples.ids import is_frame
-from mkclust.samples.samples import Kind, Samples, as_blocks, read_samples, read_views
+from mkclust.samples.samples import (
+    Kind,
+    Samples,
+    as_blocks,
+    read_samples,
+    read_views,
+    single_kernels,
+)
 from mkclust.stack import KernelStack, RowSource, as_numbers, row_sums
 from mkclust.stack.discretize import assign
 from mkclust.stack.low_rank import compress, require_products
@@ -297,11 +304,8 @@ class InductiveClusterer(
         ids = getattr(self, "sample_ids_", None)
         samples = read_samples(X, expected="precomputed", ids=ids, cross=True)
         names, n = self._extension.names, self.n_features_in_
-        kernels = matched_kernels(samples, names)
-        X = [
-            kernels[p, ...] if hasattr(kernels, "shape") else kernels[p] for p in range(len(names))
-        ]
-        cross = [as_numbers(K, name) for name, K in zip(names, X, strict=True)]
+        matrices = single_kernels(matched_kernels(samples, names))
+        cross = [as_numbers(K, name) for name, K in zip(names, matrices, strict=True)]
         check_one_place(cross, names)
         for name, K in zip(names, cross, strict=True):
             if K.ndim != 2 or K.shape[1] != n or K.shape[0] != cross[0].shape[0]:

@@ -13,7 +13,7 @@ import numpy as np
 from mkclust.linalg import on_host, pick, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.blocks import Blocks, check_finite
-from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
+from mkclust.samples.samples import Samples, as_blocks, kernel_shapes, read_samples, read_views
 from mkclust.stack import KernelStack, RowSource, StreamedStack, as_stack
 from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.types import Float
@@ -142,13 +142,7 @@ def training_kernels(model: Any, X: Any) -> Any:
             raise ValueError("X holds other samples than the model was fitted on: pass the same")
         return kernels
     kernels = matched_kernels(samples, names)
-    if isinstance(kernels, RowSource):
-        shapes = [(kernels.n_samples, kernels.n_samples)] * len(names)
-    elif hasattr(kernels, "shape"):  # not to be taken apart: to do that to a file is to read it
-        shapes = [tuple(kernels.shape[1:])] * len(names)
-    else:
-        shapes = [np.shape(K) for K in kernels]
-    for name, shape in zip(names, shapes, strict=True):
+    for name, shape in zip(names, kernel_shapes(kernels, len(names)), strict=True):
         if shape != (n, n):
             raise ValueError(
                 f"{name} has the shape {shape}, the model was fitted on {n} samples: pass "

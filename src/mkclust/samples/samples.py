@@ -419,3 +419,19 @@ def _refuse_square(samples: Samples, expected: Expected) -> None:
             "many features as samples; pass kernels='precomputed' for kernels or "
             "kernels=KernelBank() for views"
         )
+
+
+def kernel_shapes(kernels: Any, count: int) -> list[tuple[int, ...]]:
+    """Return the shapes of kernels in any form; what is one whole is not taken apart."""
+    if isinstance(kernels, RowSource):
+        return [(kernels.n_samples, kernels.n_samples)] * count
+    if hasattr(kernels, "shape"):  # to take a file apart is to read it
+        return [tuple(kernels.shape[1:])] * count
+    return [np.shape(K) for K in kernels]
+
+
+def single_kernels(kernels: Any) -> list[Any]:
+    """Return the single matrices of an array of shape (m, n_new, n), or those of a list."""
+    if hasattr(kernels, "shape"):
+        return [kernels[p, ...] for p in range(kernels.shape[0])]
+    return list(kernels)
