@@ -411,7 +411,7 @@ def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one
     command = [sys.executable, "-m", "mkclust.cli", "bench", str(path)]
     command += ["--out", str(folder / "out"), "--jobs", "2"]
     kills = 0
-    for _ in range(10):
+    for _ in range(6):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         # Imports take the first seconds; then tasks end every few milliseconds.
         deadline = time.monotonic() + 30
@@ -423,7 +423,7 @@ def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one
         time.sleep(rng.uniform(0, 0.15))
         process.kill()
         kills += process.wait() == -signal.SIGKILL
-    assert kills >= 5
+    assert kills >= 3
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     for name in ("rows.jsonl", "solves.jsonl"):
         lines = (folder / "out" / name).read_text().splitlines()

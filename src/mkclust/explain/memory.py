@@ -165,7 +165,7 @@ def estimate_memory(
     >>> estimate = estimate_memory(50_000, 12, n_views=1)
     >>> print(estimate)
     12 kernels of 50,000 samples, 8 clusters: memory beside the data
-      dense        kernels held                        242.9 GiB
+      dense        kernels held                        243.0 GiB
       ...
     >>> estimate.road(available=16 * 2**30)
     'on-the-fly'
