@@ -15,7 +15,7 @@ from mkclust.samples.forms import looks_like_kernel
 from mkclust.samples.samples import as_views, read_samples
 from mkclust.stack import MatrixRows, StreamedStack, as_stack
 from mkclust.stack.rows import row_ranges
-from mkclust.stack.streamed import RowMatrix, first_look
+from mkclust.stack.streamed import RowMatrix, check_rows
 
 N, N_NEW = 130, 40
 BANKS = {
@@ -281,11 +281,11 @@ def test_a_streamed_stack_answers_where_the_views_live(
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_first_look_finds_sums_and_diagonals(library):
+def test_checking_rows_finds_sums_and_diagonals(library):
     K = KernelBank().fit_transform(views_of())
     views = as_library(library, views_of())
     rows = KernelBank(on_the_fly=True).fit_transform(views)
-    looked, largest = first_look(rows, ["some kernel"] * len(K), symmetry=True)
+    looked, largest = check_rows(rows, ["some kernel"] * len(K), symmetry=True)
     np.testing.assert_allclose(largest, np.abs(K).max(axis=(1, 2)), rtol=1e-12)
     for matrix, expected in zip(looked, K, strict=True):
         for found, vector in (
@@ -303,7 +303,7 @@ def test_row_sums_of_single_precision_are_those_of_double(library, columns, monk
     monkeypatch.setattr("mkclust.stack.streamed.SUMMED_COLUMNS", columns)
     K = KernelBank().fit_transform(views_of("float32"))
     source = MatrixRows(as_library(library, list(K)))
-    looked, _ = first_look(source, ["some kernel"] * len(K), symmetry=False)
+    looked, _ = check_rows(source, ["some kernel"] * len(K), symmetry=False)
     for matrix, kernel in zip(looked, K.astype(np.float64), strict=True):
         rounding = 1e-6 * np.abs(kernel).sum(axis=1).max()
         assert matrix.sum().dtype == as_library(library, np.ones(1)).dtype
@@ -336,7 +336,7 @@ def test_rows_of_one_kernel_come_in_the_order_asked_for(library):
 
 
 @pytest.mark.parametrize("library", FOREIGN)
-def test_a_first_look_names_what_is_wrong(library):
+def test_checking_rows_names_what_is_wrong(library):
     X = views_of()["a"]
     kernel = X @ X.T
     broken, lopsided = kernel.copy(), kernel.copy()
@@ -346,7 +346,7 @@ def test_a_first_look_names_what_is_wrong(library):
         (lopsided, "kernel 0 is not symmetric: its product with a random vector"),
     ):
         with pytest.raises(ValueError, match=said):
-            first_look(MatrixRows([as_library(library, matrix)]), ["kernel 0"], symmetry=True)
+            check_rows(MatrixRows([as_library(library, matrix)]), ["kernel 0"], symmetry=True)
 
 
 @pytest.mark.parametrize("library", FOREIGN)

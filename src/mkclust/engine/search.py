@@ -411,7 +411,7 @@ class _CombinedSearch(_SubspaceSearch):
 
     def fits(self) -> bool:
         """Return whether there is room for the matrices that a factorization takes."""
-        return fits(2 * 8 * self.stack.n_samples**2, there=free_bytes(self.stack.like))
+        return fits(2 * 8 * self.stack.n_samples**2, available=free_bytes(self.stack.like))
 
     def could_be_whole(self) -> bool:
         """Return whether the samples are few enough for dense eigendecompositions."""

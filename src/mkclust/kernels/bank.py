@@ -315,7 +315,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             m * n_new * n * itemsize,
             f"holding {m} kernels of {n_new} x {n} entries",
             f"pass on_the_fly=True to compute them when they are asked for{advice}",
-            there=free_bytes(next(iter(known.values()))),
+            available=free_bytes(next(iter(known.values()))),
         )
 
     @staticmethod

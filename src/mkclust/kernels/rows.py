@@ -224,7 +224,7 @@ class KernelRows(CrossRows):
             m * n * n * np.dtype(precision_of(self)).itemsize,
             f"{who} needs the entries of the kernels, and writing out {m} kernels of {n} samples",
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
-            there=free_bytes(self.like),
+            available=free_bytes(self.like),
         )
         return self.whole() if is_foreign(self.like) else self.rows(0, n)
 

@@ -86,13 +86,15 @@ def _lines(path: Path) -> Iterator[str]:
         return
 
 
-def fits(n_bytes: int, *, there: int | None = None) -> bool:
+def fits(n_bytes: int, *, available: int | None = None) -> bool:
     """Return whether so much memory is available, on a device or, by default, on the host."""
-    there = available_bytes() if there is None else there
-    return there is None or n_bytes <= there
+    available = available_bytes() if available is None else available
+    return available is None or n_bytes <= available
 
 
-def require_memory(n_bytes: int, purpose: str, advice: str, *, there: int | None = None) -> None:
+def require_memory(
+    n_bytes: int, purpose: str, advice: str, *, available: int | None = None
+) -> None:
     """Refuse to start what cannot fit into memory.
 
     Parameters
@@ -103,7 +105,7 @@ def require_memory(n_bytes: int, purpose: str, advice: str, *, there: int | None
         What it is needed for, as the subject of a sentence.
     advice : str
         What to do about it.
-    there : int, default=None
+    available : int, default=None
         What is available on the device that it is needed on; None asks for the host's memory.
 
     Raises
@@ -111,10 +113,10 @@ def require_memory(n_bytes: int, purpose: str, advice: str, *, there: int | None
     MemoryError
         Where less than that is available. Where nothing is known, nothing is refused.
     """
-    memory = "memory" if there is None else "the device's memory"
-    there = available_bytes() if there is None else there
-    if there is not None and not fits(n_bytes, there=there):
+    memory = "memory" if available is None else "the device's memory"
+    available = available_bytes() if available is None else available
+    if available is not None and not fits(n_bytes, available=available):
         raise MemoryError(
-            f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(there)} are there: "
-            f"{advice}"
+            f"{purpose} takes {in_units(n_bytes)} of {memory}, and {in_units(available)} are "
+            f"there: {advice}"
         )

@@ -206,7 +206,7 @@ class InductiveClusterer(
                 f"holding the embedding of {n} samples in {self.n_clusters} clusters",
                 "pass dask arrays, whose results stay on the workers, or fit on some samples and "
                 "predict the others",
-                there=free_bytes(row),
+                available=free_bytes(row),
             )
 
     def _similarities(

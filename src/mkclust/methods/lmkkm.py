@@ -267,7 +267,7 @@ def _localized(stack: KernelStack, n_clusters: int) -> _Localized:
         "use fewer samples or kernels, or a method that needs products only, such as MKKM",
     )
     if is_foreign(stack.like):
-        require_memory(needed, purpose, advice, there=free_bytes(stack.like))
+        require_memory(needed, purpose, advice, available=free_bytes(stack.like))
         return _OnDevice(stack, n_clusters)
     require_memory(needed, purpose, advice)
     return _OnHost(stack, n_clusters)

@@ -180,7 +180,7 @@ def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None
     else:
         purpose = f"copying {len(parts)} views to {place(like)}"
         advice = f"pass {lighter}fewer columns, or leave the views on the host"
-    require_memory(needed, purpose, advice, there=free_bytes(like))
+    require_memory(needed, purpose, advice, available=free_bytes(like))
 
 
 def _bytes(part: Any, kept: str) -> int:

@@ -344,7 +344,7 @@ class DenseStack:
             size,
             f"writing out {self.n_kernels} kernels of {count} samples",
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
-            there=free_bytes(self.like),
+            available=free_bytes(self.like),
         )
         part = slice(None) if samples is None else to_device(np.asarray(samples), self.like)
         out = empty((self.n_kernels, count, count), self.like)

@@ -39,7 +39,7 @@ from mkclust.stack.checks import (
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.rows import MatrixRows, Slab
-from mkclust.stack.streamed import StreamedStack, first_look
+from mkclust.stack.streamed import StreamedStack, check_rows
 
 PSD_CHOICES = ("error", "clip", "shift")
 # Kernels in files are streamed where one matrix of their size, and what must be copied to compute
@@ -110,13 +110,7 @@ def as_stack(
     >>> stack.n_kernels, stack.n_samples, stack.traces().round(6).tolist()
     (2, 20, [20.0, 20.0])
     """
-    for name, flag in (("center", center), ("normalize", normalize), ("validate", validate)):
-        if not isinstance(flag, bool | np.bool_):
-            raise ValueError(f"{name}={flag!r}: pass True or False")
-    if not (streamed is None or isinstance(streamed, bool | np.bool_)):
-        raise ValueError(f"streamed={streamed!r}: pass True, False or None")
-    if psd not in PSD_CHOICES:
-        raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
+    _check_options({"center": center, "normalize": normalize, "validate": validate}, streamed, psd)
     samples = read_kernels(kernels)
     rows_only = isinstance(samples.whole, RowSource)
     if rows_only or streamed or (streamed is None and psd == "error" and _streams(samples)):
@@ -133,25 +127,43 @@ def as_stack(
     matrices = [as_numbers(matrix, label) for matrix, label in zip(slices, who, strict=True)]
     _check_sizes(matrices, who)
     check_one_place(matrices, who)
-    stacked, standardizations = [], []
-    for matrix, label in zip(matrices, who, strict=True):
-        kernel = given = StandardizedKernel(matrix, learn_centering(matrix, label, center))
-        if validate:
-            check_symmetry(matrix, label)
-            refuse_distances(matrix, given.standardization.diagonal, label)
-            kernel = _positive(kernel, label, psd)
-        scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
-        added = None if kernel is given else kernel.diagonal() - given.diagonal()
-        stacked.append(
-            replace(kernel, standardization=replace(kernel.standardization, scale=scale))
-        )
-        standardizations.append(
-            replace(given.standardization, scale=scale, added=added, shift=kernel.shift)
-        )
+    pairs = [
+        _standardize(matrix, label, center, normalize, psd if validate else None)
+        for matrix, label in zip(matrices, who, strict=True)
+    ]
+    stacked, standardizations = zip(*pairs, strict=True)
     if any(kernel.matrix is not part for kernel, part in zip(stacked, slices, strict=True)):
         whole = None  # converted or clipped: no longer slices of one array
     _require_room_for_mix(matrices)
-    return DenseStack(tuple(stacked), tuple(names), tuple(standardizations), tuple(matrices), whole)
+    return DenseStack(stacked, tuple(names), standardizations, tuple(matrices), whole)
+
+
+def _check_options(flags: dict[str, Any], streamed: Any, psd: Any) -> None:
+    """Refuse values that an option of :func:`as_stack` cannot have."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise ValueError(f"{name}={flag!r}: pass True or False")
+    if not (streamed is None or isinstance(streamed, bool | np.bool_)):
+        raise ValueError(f"streamed={streamed!r}: pass True, False or None")
+    if psd not in PSD_CHOICES:
+        raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
+
+
+def _standardize(
+    matrix: Any, label: str, center: bool, normalize: bool, psd: str | None
+) -> tuple[StandardizedKernel, Standardization]:
+    """Return one kernel, checked and repaired unless `psd` is None, and what new samples need."""
+    kernel = given = StandardizedKernel(matrix, learn_centering(matrix, label, center))
+    if psd is not None:
+        check_symmetry(matrix, label)
+        refuse_distances(matrix, given.standardization.diagonal, label)
+        kernel = _positive(kernel, label, psd)
+    scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
+    added = None if kernel is given else kernel.diagonal() - given.diagonal()
+    return (
+        replace(kernel, standardization=replace(kernel.standardization, scale=scale)),
+        replace(given.standardization, scale=scale, added=added, shift=kernel.shift),
+    )
 
 
 def _require_room_for_mix(matrices: Sequence[Any]) -> None:
@@ -163,17 +175,17 @@ def _require_room_for_mix(matrices: Sequence[Any]) -> None:
             f"mixing {len(matrices)} kernels of {n} samples, beside the kernels themselves,",
             "pass kernels in float32, fewer of them or of fewer samples, or views with "
             "kernels='on-the-fly'",
-            there=free_bytes(matrices[0]),
+            available=free_bytes(matrices[0]),
         )
 
 
 def _streams(samples: Samples) -> bool:
     """Return whether kernels are better read some rows at a time than held in memory."""
-    in_files, there = _in_files(samples), available_bytes()
-    if not in_files or there is None:
+    in_files, available = _in_files(samples), available_bytes()
+    if not in_files or available is None:
         # A map costs nothing to hold; whether a dataset can be loaded, nobody knows here.
         return any(map(_is_dataset, in_files))
-    largest = min(LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY * there)
+    largest = min(LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY * available)
     return _bytes_needed(in_files) > largest
 
 
@@ -234,8 +246,8 @@ def _stream(
             as_numbers(matrix[:0], label)  # refuses types that are no numbers
         source = MatrixRows(matrices, whole)
     standardizations = []
-    looked, largest = first_look(source, who, symmetry=validate)
-    for matrix, label, entry in zip(looked, who, largest, strict=True):
+    checked, largest = check_rows(source, who, symmetry=validate)
+    for matrix, label, entry in zip(checked, who, largest, strict=True):
         standardization = learn_centering(matrix, label, center)
         lengths = standardization.centered_diagonal()
         if validate:
@@ -334,7 +346,7 @@ def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKer
         5 * 8 * n**2,
         f"{who} is indefinite, and dropping the negative part of a kernel of {n} samples",
         "pass psd='shift', which takes no copy, or use fewer samples",
-        there=free_bytes(kernel.like),
+        available=free_bytes(kernel.like),
     )
     whole = kernel.dense()
     xp = namespace(whole)

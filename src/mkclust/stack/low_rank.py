@@ -8,7 +8,7 @@ vector over the samples is ``Q`` times a vector in these coordinates.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -137,68 +137,18 @@ def compress(
         Two passes over the samples were made, for the means and for the products; or one where
         there is room to keep the features.
     """
-    n, names = blocks.n_samples, blocks.names
     maps, widths = learn_maps(blocks, approximation, random_state)
     ends = np.cumsum([0, *widths]).tolist()
-    require_products(ends[-1], len(names), "pass a feature map with fewer columns")
-    numbers = draw(n, ERROR_SAMPLES, seed=1)
-    plain, known = Features(maps), blocks.take(numbers)
-    check_finite(known, numbers)
-    seen = plain.of(known)
-    errors = [missed(*each) for each in zip(maps, known.values(), seen, strict=True)]
-    # Sums of squares lose their digits far from the mean; this is near.
-    near = [to_host(_column_sums(F)) / len(numbers) for F in seen]
-    kept, room, height = None, float(KEPT_BYTES), KEPT_ROWS
-    if isinstance(blocks, LocalBlocks) and (free := free_bytes(seen[0])) is not None:
-        room, height = KEPT_SHARE * free, rows_at_once(ends[-1], seen[0])
-        blocks = blocks.lower(height)
-
-    def transformed(block: dict[str, Array], start: int) -> list[Array]:
-        check_finite(block, start)
-        return plain.of(block)
-
-    if isinstance(blocks, LocalBlocks) and 8 * n * ends[-1] <= room:
-        kept = blocks.map(lambda block, start: side_by_side(*transformed(block, start)))
-        parts = {name: kept[:, a:b] for name, (a, b) in zip(names, pairwise(ends), strict=True)}
-        blocks = LocalBlocks(parts, block_rows=height)
-        plain = Features([FunctionTransformer()] * len(maps))
-
-    def sums(block: dict[str, Array], start: int) -> Any:
-        total = None
-        for part, first in cut(block, start, ends[-1]):
-            found = transformed(part, first)
-            found = [F - to_same_device(m, F) for F, m in zip(found, near, strict=True)]
-            squares = namespace(*found).stack([sum_of_squares(F) for F in found])
-            total = add(total, (*map(_column_sums, found), squares))
-        return total
-
-    *totals, squares = map(to_host, blocks.total(sums))
-    for name, map_, square in zip(names, maps, squares, strict=True):
-        if not np.isfinite(square):
-            raise ValueError(
-                f"View {name!r}: {type(map_).__name__} makes features of it that are not finite, "
-                "or too large to square and sum; rescale the view, or take another feature map"
-            )
-    apart = [total / n for total in totals]
-    variances = [s / n - float(a @ a) for s, a in zip(squares, apart, strict=True)]
-    means = [to_host(to_same_device(m, F)) + a for m, a, F in zip(near, apart, seen, strict=True)]
-    floors = [floor_of(*each, center) for each in zip(names, variances, means, strict=True)]
-    features = training = Features(maps, means if center else None, floors if normalize else None)
-    if kept is not None:
-        in_place = replace(features, maps=plain.maps)
-        for rows in ranges(n, height):
-            some = {name: F[rows, :] for name, F in parts.items()}
-            kept[rows, :] = side_by_side(*in_place.of(some))
-        training = plain
-
-    def products(block: dict[str, Array], _: int) -> Any:
-        total = None
-        for part, _ in cut(block, 0, ends[-1]):
-            F = astype(side_by_side(*training.of(part)), "float64")
-            total = add(total, F.T @ F)
-        return total
-
-    T, lifting = _factor(to_host(blocks.total(products)), ends)
+    require_products(ends[-1], len(maps), "pass a feature map with fewer columns")
+    preview = _preview(blocks, Features(maps))
+    raw = _compute_if_small(blocks, Features(maps), ends, preview.features[0])
+    means, variances = _means_and_variances(raw, maps, preview)
+    pairs = zip(blocks.names, variances, means, strict=True)
+    floors = [floor_of(*each, center) for each in pairs]
+    features = Features(maps, means if center else None, floors if normalize else None)
+    training = features if raw.array is None else _standardize_in_place(raw, features)
+    multiply = partial(_multiply_block, features=training, n_columns=ends[-1])
+    T, lifting = _factor(to_host(raw.blocks.total(multiply)), ends)
     if len(T) == n_clusters - 1:
         # As many as centered clusters span; the last direction is one that no kernel has.
         T = np.pad(T, ((0, 1), (0, 0)))
@@ -207,14 +157,14 @@ def compress(
     standardizations = [Standardization(np.diag(S).copy()) for S in small]
     return LowRankStack(
         tuple(StandardizedKernel(S, s) for S, s in zip(small, standardizations, strict=True)),
-        names,
+        blocks.names,
         tuple(standardizations),
         tuple(small),
         features=features,
         training=training,
-        blocks=blocks,
+        blocks=raw.blocks,
         lifting=lifting,
-        trace_errors=np.array(errors),
+        trace_errors=preview.trace_errors,
     )
 
 
@@ -225,6 +175,150 @@ def require_products(n_columns: int, n_views: int, advice: str) -> None:
         f"multiplying the {n_columns} features of {n_views} views with each other",
         f"{advice}, or fewer views",
     )
+
+
+@dataclass(frozen=True)
+class _Preview:
+    """What some samples show of the features of all.
+
+    Attributes
+    ----------
+    features : list of arrays of shape (n_drawn, n_columns)
+        Their features, view by view, not standardized.
+    means : list of ndarray of shape (n_columns,)
+        The column means of these: near those of all samples.
+    trace_errors : ndarray of shape (n_kernels,)
+        The share of each kernel's trace that the features miss.
+    """
+
+    features: list[Array]
+    means: list[Float]
+    trace_errors: Float
+
+
+def _preview(blocks: Blocks, features: Features) -> _Preview:
+    """Make features of some samples, having made sure that these are finite."""
+    numbers = draw(blocks.n_samples, ERROR_SAMPLES, seed=1)
+    drawn = blocks.take(numbers)
+    check_finite(drawn, numbers)
+    computed = features.of(drawn)
+    views = zip(features.maps, drawn.values(), computed, strict=True)
+    errors = np.array([missed(*each) for each in views])
+    means = [to_host(_column_sums(F)) / len(numbers) for F in computed]
+    return _Preview(computed, means, errors)
+
+
+@dataclass(frozen=True)
+class _RawFeatures:
+    """Features that are not standardized: of all samples computed once, or anew in every pass.
+
+    Attributes
+    ----------
+    blocks : Blocks
+        The samples; their features where these are computed once.
+    features : Features
+        What makes features of the blocks.
+    ends : sequence of int
+        Where the columns of each view begin and end, side by side.
+    array : array of shape (n_samples, n_columns) or None
+        All features side by side, where they are computed once.
+    block_rows : int
+        How many rows of the array are worked on at a time.
+    """
+
+    blocks: Blocks
+    features: Features
+    ends: Sequence[int]
+    block_rows: int
+    array: Array | None = None
+
+
+def _compute_if_small(
+    blocks: Blocks, features: Features, ends: Sequence[int], like: Array
+) -> _RawFeatures:
+    """Compute the features of all samples where there is room for them, beside `like`."""
+    room, block_rows = float(KEPT_BYTES), KEPT_ROWS
+    if isinstance(blocks, LocalBlocks) and (free := free_bytes(like)) is not None:
+        room, block_rows = KEPT_SHARE * free, rows_at_once(ends[-1], like)
+        blocks = blocks.lower(block_rows)
+    if not isinstance(blocks, LocalBlocks) or 8 * blocks.n_samples * ends[-1] > room:
+        return _RawFeatures(blocks, features, ends, block_rows)
+    array = blocks.map(
+        lambda block, start: side_by_side(*_checked_features(block, start, features))
+    )
+    views = _by_view(array, blocks.names, ends)
+    unchanged = Features([FunctionTransformer()] * len(views))
+    return _RawFeatures(LocalBlocks(views, block_rows), unchanged, ends, block_rows, array)
+
+
+def _by_view(array: Array, names: Sequence[str], ends: Sequence[int]) -> dict[str, Array]:
+    """Return the columns of each view, where features of all views stand side by side."""
+    return {name: array[:, a:b] for name, (a, b) in zip(names, pairwise(ends), strict=True)}
+
+
+def _checked_features(block: dict[str, Array], start: int, features: Features) -> list[Array]:
+    """Make features of a block, having made sure that it is finite."""
+    check_finite(block, start)
+    return features.of(block)
+
+
+def _means_and_variances(
+    raw: _RawFeatures, maps: Sequence[Any], preview: _Preview
+) -> tuple[list[Float], list[float]]:
+    """Return the column means of every view's features, and their total variances, in one pass."""
+    n, names = raw.blocks.n_samples, raw.blocks.names
+    # Sums of squares lose their digits far from the mean; that of the preview is near.
+    sum_up = partial(
+        _sum_block, features=raw.features, origins=preview.means, n_columns=raw.ends[-1]
+    )
+    *totals, squares = map(to_host, raw.blocks.total(sum_up))
+    for name, map_, square in zip(names, maps, squares, strict=True):
+        if not np.isfinite(square):
+            raise ValueError(
+                f"View {name!r}: {type(map_).__name__} makes features of it that are not finite, "
+                "or too large to square and sum; rescale the view, or take another feature map"
+            )
+    shifts = [total / n for total in totals]
+    variances = [s / n - float(a @ a) for s, a in zip(squares, shifts, strict=True)]
+    views = zip(preview.means, shifts, preview.features, strict=True)
+    return [to_host(to_same_device(m, F)) + a for m, a, F in views], variances
+
+
+def _sum_block(
+    block: dict[str, Array],
+    start: int,
+    *,
+    features: Features,
+    origins: Sequence[Float],
+    n_columns: int,
+) -> Any:
+    """Sum up the features of a block, from an origin each, and the squares of every view."""
+    total = None
+    for part, first in cut(block, start, n_columns):
+        computed = _checked_features(part, first, features)
+        computed = [F - to_same_device(m, F) for F, m in zip(computed, origins, strict=True)]
+        squares = namespace(*computed).stack([sum_of_squares(F) for F in computed])
+        total = add(total, (*map(_column_sums, computed), squares))
+    return total
+
+
+def _standardize_in_place(raw: _RawFeatures, features: Features) -> Features:
+    """Standardize features that are computed once, and return what makes features of them now."""
+    assert raw.array is not None
+    in_place = replace(features, maps=raw.features.maps)
+    for rows in ranges(raw.blocks.n_samples, raw.block_rows):
+        block = _by_view(raw.array[rows, :], raw.blocks.names, raw.ends)
+        raw.array[rows, :] = side_by_side(*in_place.of(block))
+    return raw.features
+
+
+def _multiply_block(block: dict[str, Array], _: int, *, features: Features, n_columns: int) -> Any:
+    """Multiply the features of a block, side by side, with each other."""
+    total = None
+    for part, _ in cut(block, 0, n_columns):
+        F = astype(side_by_side(*features.of(part)), "float64")
+        total = add(total, F.T @ F)
+    return total
 
 
 def _column_sums(F: Array) -> Array:
@@ -241,8 +335,8 @@ def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
     """
     largest = np.array([gram.diagonal()[a:b].max() for a, b in pairwise(ends)])
     # Now the largest columns of all views are equal, and rounding must not choose among them.
-    apart = np.sqrt(largest) * (1 + 0.01 * np.arange(len(largest)))
-    units = np.repeat(apart, np.diff(ends))
+    distinct = np.sqrt(largest) * (1 + 0.01 * np.arange(len(largest)))
+    units = np.repeat(distinct, np.diff(ends))
     upper, order, rank, _ = pstrf(gram / units / units[:, None], tol=RANK_TOLERANCE)
     order, upper = order - 1, np.triu(upper[:rank])
     T, lifting = np.empty_like(upper), np.zeros((len(gram), rank))

@@ -74,7 +74,7 @@ class RowMatrix:
             wanted.size * self.shape[0] * np.dtype(precision).itemsize,
             f"reading {wanted.size} rows of a kernel",
             "ask for fewer at a time",
-            there=free_bytes(self.like),
+            available=free_bytes(self.like),
         )
         found = empty((wanted.size, self.shape[0]), self.like, precision)
 
@@ -174,7 +174,7 @@ class StreamedCombination:
             8 * n**2,
             f"writing out a combination of kernels of {n} samples",
             "use fewer samples",
-            there=free_bytes(self.like),
+            available=free_bytes(self.like),
         )
         found, coefficients = zeros((n, n), self.like), self.coefficients.tolist()
 
@@ -340,7 +340,7 @@ class StreamedStack:
             m * count**2 * 8,
             f"writing out {m} kernels of {count} samples",
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
-            there=free_bytes(self.like),
+            available=free_bytes(self.like),
         )
         found = empty((m, count, count), self.like)
         rising, back = _in_order(wanted)
@@ -375,7 +375,7 @@ class StreamedStack:
         return np.tensordot(coefficients, to_host(self.entries(samples)), 1)  # one pass for all
 
 
-def first_look(
+def check_rows(
     source: RowSource, who: Sequence[str], *, symmetry: bool
 ) -> tuple[Sequence[RowMatrix], Float]:
     """Learn row sums and diagonals in one pass, having made sure that every entry is finite.
@@ -390,50 +390,82 @@ def first_look(
     largest : ndarray of shape (m,)
         The largest entries in absolute value; zero where symmetry is not asked for.
     """
-    m, n, like = source.n_kernels, source.n_samples, like_of(source)
-    xp, largest = namespace(like), zeros((m,), like)
-    sums, diagonals, apart = empty((m, n), like), empty((m, n), like), zeros((m, n), like)
-    # No weight of the probe is small, so that no entry escapes it.
-    rng = np.random.default_rng(0)
-    probe = to_device(rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n), like)
-
-    def take(rows: slice, blocks: Sequence[Array]) -> None:
-        for p, block in enumerate(blocks):
-            found, expected = tuple(block.shape), (rows.stop - rows.start, n)
-            if found != expected:
-                raise ValueError(
-                    f"{who[p]}: rows {rows.start} to {rows.stop} came in the shape {found}, "
-                    f"expected {expected}: the source of the rows is at fault"
-                )
-            sums[p, rows] = _row_sums(block)
-            diagonals[p, rows] = astype(xp.linalg.diagonal(block, offset=rows.start), "float64")
-        # Of all kernels at once, for a device is waited for here.
-        if not xp.all(xp.isfinite(sums[:, rows])):
-            for p, block in enumerate(blocks):
-                _check_finite(block, sums[p, rows], who[p], rows.start)
-        for p, block in enumerate(blocks if symmetry else ()):
-            # In float64, where sums over many samples stay far more exact than the entries.
-            block = astype(block, "float64")
-            most = xp.maximum(xp.max(block), -xp.min(block))
-            largest[p] = xp.maximum(largest[p], most)
-            apart[p, rows] += block @ probe
-            apart[p, :] -= probe[rows] @ block
-
-    sweep(source, take)
-    found = to_host(largest)
-    for p in range(m):
-        worst = int(xp.argmax(xp.abs(apart[p, :])))
-        difference = abs(float(apart[p, worst]))
-        if difference > np.sqrt(rounding_of(source)) * found[p]:
-            raise ValueError(
-                f"{who[p]} is not symmetric: its product with a random vector and that of its "
-                f"transpose differ by up to {difference:.3g}, most at sample {worst} "
-                f"(largest entry {found[p]:.3g}); if that is meant, pass (K + K.T) / 2"
-            )
+    checks, like = _RowChecks(source, who, symmetry), like_of(source)
+    sweep(source, checks.handle_block)
+    largest = to_host(checks.largest)
+    checks.refuse_asymmetry(largest)
+    diagonals = checks.diagonals
     if hasattr(source, "diagonal"):
         diagonals = to_device(source.diagonal(), like, "float64")
-    pairs = [(diagonals[p, :], sums[p, :]) for p in range(m)]
-    return [RowMatrix(only(source, [p]), *pair) for p, pair in enumerate(pairs)], found
+    pairs = [(diagonals[p, :], checks.sums[p, :]) for p in range(source.n_kernels)]
+    return [RowMatrix(only(source, [p]), *pair) for p, pair in enumerate(pairs)], largest
+
+
+class _RowChecks:
+    """What a pass over the rows of m kernels checks, and learns on the way.
+
+    Attributes
+    ----------
+    sums, diagonals : array of shape (m, n)
+        The row sums and the self-similarities.
+    largest : array of shape (m,)
+        The largest entries in absolute value; zero where symmetry is not asked for.
+    differences : array of shape (m, n)
+        Products with a random vector, less those of the transposes.
+    """
+
+    def __init__(self, source: RowSource, who: Sequence[str], symmetry: bool):
+        m, n, like = source.n_kernels, source.n_samples, like_of(source)
+        self.who, self.symmetry, self.rounding = who, symmetry, rounding_of(source)
+        self.largest = zeros((m,), like)
+        self.sums, self.diagonals = empty((m, n), like), empty((m, n), like)
+        self.differences = zeros((m, n), like)
+        # No weight of the probe is small, so that no entry escapes it.
+        rng = np.random.default_rng(0)
+        self.probe = to_device(rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n), like)
+
+    def handle_block(self, rows: slice, blocks: Sequence[Array]) -> None:
+        """Check some rows of every kernel, and learn from them."""
+        xp = namespace(self.sums)
+        for p, block in enumerate(blocks):
+            shape, expected = tuple(block.shape), (rows.stop - rows.start, self.sums.shape[1])
+            if shape != expected:
+                raise ValueError(
+                    f"{self.who[p]}: rows {rows.start} to {rows.stop} came in the shape {shape}, "
+                    f"expected {expected}: the source of the rows is at fault"
+                )
+            self.sums[p, rows] = _row_sums(block)
+            diagonal = xp.linalg.diagonal(block, offset=rows.start)
+            self.diagonals[p, rows] = astype(diagonal, "float64")
+        # Of all kernels at once, for a device is waited for here.
+        if not xp.all(xp.isfinite(self.sums[:, rows])):
+            for p, block in enumerate(blocks):
+                _check_finite(block, self.sums[p, rows], self.who[p], rows.start)
+        for p, block in enumerate(blocks if self.symmetry else ()):
+            self._compare_with_transpose(p, rows, block)
+
+    def _compare_with_transpose(self, p: int, rows: slice, block: Array) -> None:
+        """Add what some rows of one kernel contribute to the products with the random vector."""
+        xp = namespace(self.sums)
+        # In float64, where sums over many samples stay far more exact than the entries.
+        block = astype(block, "float64")
+        most = xp.maximum(xp.max(block), -xp.min(block))
+        self.largest[p] = xp.maximum(self.largest[p], most)
+        self.differences[p, rows] += block @ self.probe
+        self.differences[p, :] -= self.probe[rows] @ block
+
+    def refuse_asymmetry(self, largest: Float) -> None:
+        """Raise where a kernel and its transpose differ by more than rounding."""
+        xp = namespace(self.differences)
+        for p, who in enumerate(self.who):
+            worst = int(xp.argmax(xp.abs(self.differences[p, :])))
+            difference = abs(float(self.differences[p, worst]))
+            if difference > np.sqrt(self.rounding) * largest[p]:
+                raise ValueError(
+                    f"{who} is not symmetric: its product with a random vector and that of its "
+                    f"transpose differ by up to {difference:.3g}, most at sample {worst} "
+                    f"(largest entry {largest[p]:.3g}); if that is meant, pass (K + K.T) / 2"
+                )
 
 
 def _row_sums(block: Array) -> Array:
