@@ -43,7 +43,7 @@ from mkclust import AverageKKM, KernelBank
 from mkclust.datasets import load
 from mkclust.explain.choosing import suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
-from mkclust.explain.choosing.mixed import Recipe, centered
+from mkclust.explain.choosing.mix import MixSettings, centered
 from mkclust.explain.choosing.path import follow
 from mkclust.explain.stability import Resampler
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
@@ -209,8 +209,8 @@ def row(found, **more):
 def borders_of(X, k):
     """Return how sparse the borders between k clusters are, as a row."""
     source = Resampler(X, "auto")
-    recipe = Recipe(source.kernels, True, True, "error")
-    path = follow(recipe.mix(source.take(np.arange(source.n_samples))), [k])
+    settings = MixSettings(source.kernels, True, True, "error")
+    path = follow(settings.mix(source.take(np.arange(source.n_samples))), [k])
     found = count_at_borders(path.coordinates(k), path.labels[0])
     return {
         "true": k,
@@ -243,8 +243,8 @@ def borders(seeds, fewer_seeds):
 def examine_quickly(X, level=0.02, **more):
     """Return a row for data without clusters: short where no number has sparse borders."""
     source, k_values = Resampler(X, "auto"), list(range(2, 13))
-    recipe = Recipe(source.kernels, True, True, "error")
-    path = follow(recipe.mix(source.take(np.arange(source.n_samples))), k_values)
+    settings = MixSettings(source.kernels, True, True, "error")
+    path = follow(settings.mix(source.take(np.arange(source.n_samples))), k_values)
     likelihoods = [
         count_at_borders(path.coordinates(k), labels).likelihood
         for k, labels in zip(k_values, path.labels, strict=True)
@@ -299,7 +299,7 @@ def cost(repetitions=5):
     rng = np.random.default_rng(0)
     k_values = list(range(2, 13))
     views, _ = blobs(rng, 2000, 8, [1.0] * 3)
-    stack = Recipe(KernelBank(**ONE_GAUSSIAN), True, True, "error").stack(views)
+    stack = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error").stack(views)
     average = np.full(3, 1 / 3)
     roads = {
         "path": lambda: follow(centered(stack.combine(average).dense()), k_values),

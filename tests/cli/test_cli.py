@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from mkclust import cli, metrics, plots
 from mkclust.cli import approximation, cluster, inputs, outputs, printing
-from mkclust.samples import mapped
+from mkclust.samples import dask
 
 PYTHON = [sys.executable, "-m", "mkclust.cli"]
 
@@ -717,8 +717,8 @@ def scheduler():
 def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
     kind, data, scheduler, monkeypatch
 ):
-    monkeypatch.setattr(mapped, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(mapped, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(dask, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(dask, "CHUNK_BYTES", 8)
     # So that the picture shows a sample, of an embedding that is with the workers.
     monkeypatch.setattr(plots.embedding, "MAX_ROWS", 30)
     if kind == "parquet":
@@ -766,7 +766,7 @@ def test_kernels_in_a_file_are_not_taken_to_a_cluster(data, scheduler):
 
 
 def test_a_file_that_workers_do_not_have_is_named(data, scheduler, monkeypatch):
-    as_dask = mapped.as_dask
+    as_dask = dask.as_dask
 
     def elsewhere(views):
         for view in views.values():
@@ -786,9 +786,9 @@ def test_chunks_are_whole_row_groups(data, monkeypatch):
         name: mkclust.datasets.load(path).views[name]
         for name, path in zip(data["views"], files, strict=True)
     }
-    monkeypatch.setattr(mapped, "CHUNK_BYTES", 8)
-    monkeypatch.setattr(mapped, "FEWEST_ROWS", 20)
-    arrays = mapped.as_dask(views)
+    monkeypatch.setattr(dask, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(dask, "FEWEST_ROWS", 20)
+    arrays = dask.as_dask(views)
     assert all(array.chunks[0] == (24, 24, 12) for array in arrays.values())
     np.testing.assert_array_equal(arrays["right"].compute(), data["views"]["right"])
 

@@ -737,6 +737,6 @@ def test_some_samples_stand_for_all_where_clusters_of_features_are_looked_for(mo
     rng = np.random.default_rng(0)
     shared, own = (blob_views(rng, strengths=s)[0] for s in ((2, 2, 0), (2,)))
     views = [*shared, own[0][rng.permutation(240)]]
-    monkeypatch.setattr("mkclust.explain.examined_features.COMPARED_SAMPLES", 120)
+    monkeypatch.setattr("mkclust.explain.examined.COMPARED_SAMPLES", 120)
     found = diagnosed(views, approximation=Nystroem(60))
     assert (found.alone, found.noise) == (("view 3",), ("view 2",))

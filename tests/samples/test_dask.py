@@ -745,7 +745,7 @@ def test_files_become_dask_arrays_that_whoever_needs_them_reads(tmp_path):
     for name, view in views.items():
         np.save(tmp_path / f"{name}.npy", view)
     opened = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in views}
-    lazy = mkclust.samples.mapped.as_dask(opened)
+    lazy = mkclust.samples.as_dask(opened)
     for name, view in views.items():
         np.testing.assert_array_equal(lazy[name].compute(), view)
         # The graph holds the way to the file and not its rows.

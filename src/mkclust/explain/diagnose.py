@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.explain.diagnosis import Diagnosis
-from mkclust.explain.examined_features import ExaminedFeatures
-from mkclust.explain.examined_kernels import ExaminedKernels
+from mkclust.explain.examined import ExaminedFeatures, ExaminedKernels
 from mkclust.explain.noise import BEYOND_CHANCE, SAME, chances, judged_together, redundancies
 from mkclust.methods import MultipleKernelClusterer
-from mkclust.samples.label_agreement import agreement
+from mkclust.samples.dask import agreement
 
 # Alignments, of which eigenvalue sums are known to a thousandth, differ by less than this.
 SAME_ALIGNMENT = 0.01

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
-from mkclust.samples.label_agreement import agreement
+from mkclust.samples.dask import agreement
 from mkclust.stack.mapped import seeds_of
 from mkclust.types import Float
 

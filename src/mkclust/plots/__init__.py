@@ -6,7 +6,6 @@ do the same in scikit-learn's manner: ``from_estimator(model, ax=None)`` takes t
 them, on a new figure of pyplot's where no axes are given.
 """
 
-from mkclust.plots.classes import draw_classes
 from mkclust.plots.convergence import ConvergenceDisplay, draw_convergence
 from mkclust.plots.embedding import (
     MAX_NUMBERED,
@@ -16,7 +15,7 @@ from mkclust.plots.embedding import (
     draw_embedding,
 )
 from mkclust.plots.number_of_clusters import NumberOfClustersDisplay, draw_number_of_clusters
-from mkclust.plots.page import plot_fit, save
+from mkclust.plots.page import draw_classes, plot_fit, save
 from mkclust.plots.sorted_kernel import SortedKernelDisplay, draw_sorted_kernel
 from mkclust.plots.style import BLUE, FAINT, INK, MAX_TICKS, ORANGE, PALETTE
 from mkclust.plots.weights import (

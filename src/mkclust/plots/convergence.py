@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mkclust.plots.display import Display, learned
-from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, count_steps, set_titles
+from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, Display, count_steps, learned, set_titles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

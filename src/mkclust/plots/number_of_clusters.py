@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mkclust.plots.display import Display
-from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, set_titles, written
+from mkclust.plots.style import BLUE, FAINT, INK, ORANGE, Display, set_titles, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

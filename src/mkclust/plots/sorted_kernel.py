@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mkclust.linalg import to_host
-from mkclust.plots.display import Display, learned
-from mkclust.plots.style import FAINT, INK, set_titles
+from mkclust.plots.style import FAINT, INK, Display, learned, set_titles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

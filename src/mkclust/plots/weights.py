@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mkclust.plots.display import Display, learned
-from mkclust.plots.style import BLUE, INK, ORANGE, ORANGE_INK, set_titles, shortened, written
+from mkclust.plots.style import (
+    BLUE,
+    INK,
+    ORANGE,
+    ORANGE_INK,
+    Display,
+    learned,
+    set_titles,
+    shortened,
+    written,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

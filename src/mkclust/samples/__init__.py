@@ -1,8 +1,8 @@
 """Input: every accepted form of views and kernels, understood and checked."""
 
 from mkclust.samples.cluster import connect
+from mkclust.samples.dask import as_dask
 from mkclust.samples.devices import to_device
-from mkclust.samples.mapped import as_dask
 from mkclust.samples.samples import Samples, as_blocks, read_samples
 
 __all__ = ["Samples", "as_blocks", "as_dask", "connect", "read_samples", "to_device"]

@@ -1,7 +1,9 @@
 """Pages in one file: sections, sortable tables and plots, without a request to anywhere."""
 
 from mkclust.web.document import Section, document
-from mkclust.web.markup import (
+from mkclust.web.plot import plot, plotting_script
+from mkclust.web.table import Column, number, table, text
+from mkclust.web.words import (
     bullets,
     cautions,
     definitions,
@@ -10,8 +12,6 @@ from mkclust.web.markup import (
     quotation,
     subheading,
 )
-from mkclust.web.plot import plot, plotting_script
-from mkclust.web.table import Column, number, table, text
 
 __all__ = [
     "Column",

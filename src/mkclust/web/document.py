@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from mkclust.web.markup import escape
 from mkclust.web.plot import plotting_script
+from mkclust.web.words import escape
 
 # A browser that honors it loads nothing from anywhere, whatever the page's scripts might try.
 POLICY = (

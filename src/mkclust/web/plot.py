@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.web.markup import escape
+from mkclust.web.words import escape
 
 # Digits of drawn numbers: finer than any screen shows, and a quarter of the bytes.
 DIGITS = 4

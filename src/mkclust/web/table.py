@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mkclust.web.markup import escape
+from mkclust.web.words import escape
 
 
 class Column(NamedTuple):

@@ -1,8 +1,11 @@
-"""Numbers in sentences."""
+"""Words of a page: numbers in sentences, and small pieces of text, which are escaped here."""
 
+import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -12,7 +15,7 @@ def counted(number: int, noun: str) -> str:
 
 def percent(share: float) -> str:
     """Return a share in whole percent, the sign on the line of its number."""
-    return f"{share:.0%}".replace("%", "\N{NO-BREAK SPACE}%")
+    return f"{share:.0%}".replace("%", f"{NO_BREAK}%")
 
 
 def spoken(value: float) -> str:
@@ -31,3 +34,53 @@ def listed(items: Sequence[Any], most: int = 6) -> str:
     if len(words) > most:
         words = [*words[: most - 1], f"{len(words) - most + 1} more"]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def escape(value: Any) -> str:
+    """Return a value as text that no browser takes for markup."""
+    # Letters that XML forbids, such as the null of a damaged file, would spoil the page.
+    plain = "".join(
+        letter if letter.isprintable() or letter == NO_BREAK else " " for letter in str(value)
+    )
+    return html.escape(plain)
+
+
+def paragraph(*sentences: str, kind: str = "") -> str:
+    """Return sentences as one paragraph, empty ones left out; kind is a class of the style."""
+    said = " ".join(sentence for sentence in sentences if sentence)
+    mark = f' class="{kind}"' if kind else ""
+    return f"<p{mark}>{escape(said)}</p>" if said else ""
+
+
+def bullets(items: Sequence[str]) -> str:
+    """Return a list of sentences."""
+    return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>" if items else ""
+
+
+def subheading(title: str) -> str:
+    """Return a heading below that of a section."""
+    return f"<h3>{escape(title)}</h3>"
+
+
+def cautions(items: Sequence[str]) -> str:
+    """Return what the reader should know before all else, or nothing."""
+    if not items:
+        return ""
+    title = '<p class="caution-title">Before you read on</p>'
+    return f'<div class="caution" role="note">{title}{bullets(items)}</div>'
+
+
+def definitions(pairs: Mapping[str, Any]) -> str:
+    """Return names with their values, one a line."""
+    rows = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+        for name, value in pairs.items()
+    )
+    return f"<dl>{rows}</dl>"
+
+
+def quotation(paragraphs: Sequence[str], name: str) -> str:
+    """Return text to be copied, with a button that does so."""
+    body = "".join(f"<p>{escape(text)}</p>" for text in paragraphs)
+    button = '<button type="button" class="copy" hidden>Copy the text</button>'
+    return f'<blockquote aria-label="{escape(name)}">{body}</blockquote>{button}'

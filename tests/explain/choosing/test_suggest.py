@@ -8,8 +8,13 @@ from conftest import blob_views
 from mkclust import KernelBank
 from mkclust.explain.choosing import suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
-from mkclust.explain.choosing.cloud import Cloud, _gaussian_inner_products
-from mkclust.explain.choosing.mixed import Recipe, centered, shuffled
+from mkclust.explain.choosing.mix import (
+    MixSettings,
+    NullSamples,
+    _gaussian_inner_products,
+    centered,
+    shuffled,
+)
 from mkclust.explain.choosing.path import cluster, follow, silhouette
 from mkclust.explain.choosing.suggest import chance
 from mkclust.methods import solve_average_kkm
@@ -125,15 +130,15 @@ def test_directions_that_a_kernel_lacks_play_no_part():
 def test_a_cloud_has_exactly_the_covariance_of_the_samples():
     views = dict(zip("ab", blobs()[0], strict=True))
     bank = KernelBank(widths=(), polynomials=(), linear="linear")
-    for recipe, X in (
-        (Recipe(bank, True, False, "error"), views),
+    for settings, X in (
+        (MixSettings(bank, True, False, "error"), views),
         (
-            Recipe("precomputed", True, False, "error"),
+            MixSettings("precomputed", True, False, "error"),
             {name: view @ view.T for name, view in views.items()},
         ),
     ):
-        drawn = Cloud(X, recipe).draw(np.random.default_rng(0))
-        own = np.linalg.eigvalsh(recipe.mix(X))
+        drawn = NullSamples(X, settings).draw(np.random.default_rng(0))
+        own = np.linalg.eigvalsh(settings.mix(X))
         found = np.linalg.eigvalsh(drawn)
         # A bank divides each view by its mean squared norm, which rotations keep.
         np.testing.assert_allclose(found, own, atol=1e-8 * own[-1])
@@ -141,9 +146,11 @@ def test_a_cloud_has_exactly_the_covariance_of_the_samples():
 
 def test_a_cloud_has_no_clusters():
     views, _ = blobs(strengths=(3.0, 3.0))
-    recipe = Recipe(KernelBank(**ONE_GAUSSIAN), True, True, "error")
-    own = follow(recipe.mix(views), [4]).silhouettes
-    drawn = follow(Cloud(dict(enumerate(views)), recipe).draw(np.random.default_rng(0)), [4])
+    settings = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error")
+    own = follow(settings.mix(views), [4]).silhouettes
+    drawn = follow(
+        NullSamples(dict(enumerate(views)), settings).draw(np.random.default_rng(0)), [4]
+    )
     assert own > 0.8
     assert drawn.silhouettes < 0.5
 
@@ -160,10 +167,10 @@ def test_a_gaussian_kernel_tells_the_points_it_is_of():
 
 
 def test_shuffling_keeps_each_view_and_nothing_that_views_share():
-    recipe = Recipe(KernelBank(**ONE_GAUSSIAN), True, True, "error")
+    settings = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error")
     X = dict(zip("ab", blobs(strengths=(3.0, 3.0))[0], strict=True))
-    mixes = recipe.mixes(X, 2)
-    np.testing.assert_allclose(sum(mixes), recipe.mix(X), atol=1e-12)
+    mixes = settings.mixes(X, 2)
+    np.testing.assert_allclose(sum(mixes), settings.mix(X), atol=1e-12)
     drawn = shuffled(mixes, np.random.default_rng(0))
     assert np.trace(drawn) == pytest.approx(np.trace(sum(mixes)))
     rest = drawn - mixes[0]

@@ -8,8 +8,7 @@ import numpy as np
 
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
-from mkclust.explain.choosing.cloud import Cloud
-from mkclust.explain.choosing.mixed import Recipe, centered, shuffled
+from mkclust.explain.choosing.mix import MixSettings, NullSamples, centered, shuffled
 from mkclust.explain.choosing.path import Path, follow
 from mkclust.explain.choosing.reading import Kind, NumberOfClusters, Strength
 from mkclust.explain.stability import Resampler, check_resamples, draw, part_size, seeded
@@ -137,25 +136,25 @@ def suggest_n_clusters(
     n_used = min(source.n_samples, most_samples)
     numbers = check_k_values(k_values, source.n_samples, n_used)
     mix = check_coefficients(coefficients)
-    recipe = Recipe(source.kernels, center, normalize, psd, validate, mix)
+    settings = MixSettings(source.kernels, center, normalize, psd, validate, mix)
     rng = seeded(random_state)
     used = draw(rng, source.n_samples, n_used)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         part = _on_host(source.take(used))
-        K = recipe.mix(part)
+        K = settings.mix(part)
         path = follow(K, numbers)
         n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
         tested, own = part, path
         if n_tested < n_used:
             tested = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
-            own = follow(recipe.mix(tested), numbers)
-        cloud = Cloud(tested, recipe)
+            own = follow(settings.mix(tested), numbers)
+        cloud = NullSamples(tested, settings)
         clouds, p_cloud = _test(own, lambda: cloud.draw(rng), numbers, n_draws)
         n_views = len(tested) if source.kind != "table" else 1
         p_shuffled, others = float("nan"), clouds
         if n_views > 1:
-            mixes = recipe.mixes(tested, n_views)
+            mixes = settings.mixes(tested, n_views)
             # Without a chance to matter, the first draws are enough to show what shuffling does.
             count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
             others, p_shuffled = _test(own, lambda: shuffled(mixes, rng), numbers, count)

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mkclust.explain import Diagnosis, diagnose
-from mkclust.explain.examined_features import ExaminedFeatures
-from mkclust.explain.examined_kernels import ExaminedKernels
+from mkclust.explain.examined import ExaminedFeatures, ExaminedKernels
 from mkclust.explain.page.budget import leaves_out, samples_examined, thinned
 from mkclust.explain.stability import Resampler
 from mkclust.kernels import default_bank

@@ -1,0 +1,360 @@
+"""The plots of a fit's page, as plain data that the page's script draws."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mkclust.explain.page.budget import MOST_BARS, thinned
+from mkclust.explain.page.findings import Findings
+from mkclust.plots import BLUE, ORANGE, PALETTE
+from mkclust.web import plot
+from mkclust.web.plot import plot_text
+from mkclust.web.style import PALE, SHADES, axis, color, margins, short, symbol
+from mkclust.web.words import few, percent, spoken
+
+MOST_IN_LEGEND = 20
+LEAST_NAMED = 0.03  # clusters of a smaller share of an axis have no number on it
+# Beyond so many classes or clusters their counts are not written out, nor all of them named.
+MOST_COUNTS_WRITTEN, MOST_TICKS = 15, 25
+
+
+def weights(found: Findings) -> str:
+    """Draw the weight of each kernel beside its alignment."""
+    model = found.model
+    names, m = model.kernel_names_, len(model.kernel_names_)
+    places = list(range(m))
+    full = [plot_text(name) for name in names]
+
+    def bars(values: Any, shade: str, word: str, axis: str) -> dict[str, Any]:
+        return {
+            "type": "bar", "orientation": "h", "x": values, "y": places, "xaxis": axis,
+            "marker": {"color": shade}, "customdata": full, "name": word,
+            "hovertemplate": f"%{{customdata}}<br>{word} %{{x:.3f}}<extra></extra>",
+        }  # fmt: skip
+
+    data = [
+        bars(model.weights_, ORANGE, "weight", "x"),
+        bars(model.alignments_, BLUE, "alignment", "x2"),
+    ]
+    ticks = {"tickvals": places, "ticktext": [short(name) for name in names]}
+    layout = {
+        "showlegend": False,
+        "margin": margins(),
+        "bargap": 0.3,
+        "xaxis": axis("weight", domain=[0, 0.48], rangemode="tozero", nticks=5),
+        "xaxis2": axis("alignment", domain=[0.54, 1], range=[0, 1.02], nticks=5),
+        "yaxis": axis("", range=[m - 0.4, -0.6], showgrid=False, **ticks),
+    }
+    largest = int(np.nanargmax(model.weights_))
+    known = model.alignments_[np.isfinite(model.alignments_)]
+    spread = f" Alignments run from {known.min():.2f} to {known.max():.2f}." if len(known) else ""
+    summary = (
+        f"The largest weight, {model.weights_[largest]:.3f}, is that of {names[largest]}."
+        f"{spread if m > 1 else ''}"
+    )
+    return plot(
+        "weights-plot", data, layout, label="Weights and alignments of the kernels, as bars",
+        summary=summary, height=int(np.clip(26 * m + 70, 170, 1400)),
+    )  # fmt: skip
+
+
+def convergence(found: Findings) -> str:
+    """Draw the objective over the iterations, and what is certified below or beside it."""
+    model = found.model
+    history = np.asarray(model.history_, dtype=float)
+    steps, bounds = list(range(len(history))), getattr(model, "lower_bounds_", None)
+    mode = "lines+markers" if len(history) <= 60 else "lines"
+    margin, every = 0.03 * (len(history) - 1), -(-len(history) // 10)
+    data: list[dict[str, Any]] = [
+        {
+            "type": "scatter", "x": steps, "y": history, "mode": mode, "name": "objective",
+            "line": {"color": BLUE},
+            "hovertemplate": "step %{x}: %{y:.6g}<extra>objective</extra>",
+        }
+    ]  # fmt: skip
+    layout: dict[str, Any] = {
+        "margin": margins(),
+        "showlegend": bounds is not None,
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "xaxis": axis("step", range=[-margin, len(history) - 1 + margin], dtick=every),
+        "yaxis": axis("objective"),
+    }
+    direction = "falls" if history[-1] < history[0] else "rises" if history[-1] > history[0] else ""
+    moved = f"{direction} from {history[0]:.5g} to {history[-1]:.5g}" if direction else "stays"
+    summary = f"Within {len(history) - 1} steps the objective {moved}."
+    height = 300
+    if bounds is not None:
+        lower = np.where(np.isfinite(bounds), bounds, np.nan).astype(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gaps = np.maximum(history - lower, 0) / np.abs(history)
+        gaps[-1] = model.duality_gap_
+        data += [
+            {
+                "type": "scatter", "x": steps, "y": lower, "mode": mode,
+                "name": "certified lower bound", "line": {"color": ORANGE},
+                "hovertemplate": "step %{x}: %{y:.6g}<extra>lower bound</extra>",
+            },
+            {
+                "type": "scatter", "x": steps, "y": np.where(gaps > 0, gaps, np.nan), "mode": mode,
+                "name": "relative gap", "line": {"color": "#444444"}, "yaxis": "y2",
+                "showlegend": False,
+                "hovertemplate": "step %{x}: %{y:.1e}<extra>relative gap</extra>",
+            },
+        ]  # fmt: skip
+        layout["yaxis"]["domain"] = [0.46, 1]
+        layout["yaxis2"] = axis("relative gap", domain=[0, 0.38], type="log", exponentformat="e")
+        layout["yaxis2"]["nticks"] = 5
+        layout["xaxis"]["anchor"] = "y2"
+        summary += f" The certified relative gap between it and the bound ends at {gaps[-1]:.1e}."
+        height = 440
+    return plot(
+        "convergence-plot", data, layout, label="The objective at each step of the solver",
+        summary=summary, height=height,
+    )  # fmt: skip
+
+
+def embedding(found: Findings) -> str:
+    """Draw the samples in the plane, colored by cluster."""
+    own = found.labels[found.drawn]
+    steady = found.steadiness.samples(found.drawn)
+    parts = {"silhouette": found.silhouettes, "stability": steady}
+    shown = {name: values for name, values in parts.items() if not np.isnan(values).all()}
+    data = []
+    for cluster in range(found.n_clusters):
+        at = np.flatnonzero(own == cluster)
+        columns = [[plot_text(found.ids[i]) for i in found.drawn[at]]]
+        columns += [[spoken(value) for value in values[at]] for values in shown.values()]
+        lines = [f"{name} %{{customdata[{c + 1}]}}" for c, name in enumerate(shown)]
+        if found.y is not None:
+            lines.append(f"class %{{customdata[{len(columns)}]}}")
+            columns.append([plot_text(value) for value in found.y[found.drawn[at]].tolist()])
+        hover = "<br>".join([f"<b>%{{customdata[0]}}</b><br>cluster {cluster}", *lines])
+        data.append(
+            {
+                "type": "scatter", "mode": "markers", "name": f"cluster {cluster}",
+                "x": found.plane[at, 0], "y": found.plane[at, 1],
+                "customdata": [list(row) for row in zip(*columns, strict=True)],
+                "hovertemplate": hover + "<extra></extra>",
+                "marker": {
+                    "color": color(cluster), "opacity": 0.75,
+                    "size": 7 if len(own) <= 800 else 5,
+                    "symbol": symbol(cluster),
+                },
+            }
+        )  # fmt: skip
+    first, second = found.shares
+    layout = {
+        "margin": margins(),
+        "showlegend": 1 < found.n_clusters <= MOST_IN_LEGEND,
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "hovermode": "closest",
+        "xaxis": axis(f"first axis ({percent(first)} of the variance)", showticklabels=False),
+        "yaxis": axis(f"second axis ({percent(second)})", showticklabels=False, scaleanchor="x"),
+    }
+    thin = "" if len(own) == found.n_samples else (
+        f" Drawn are {len(own):,} of the {found.n_samples:,} samples, some of every cluster."
+    )  # fmt: skip
+    colors = (
+        f" Ten colors, with another shape for every ten clusters, stand for {found.n_clusters} "
+        "clusters: hovering tells which."
+        if found.n_clusters > len(PALETTE)
+        else ""
+    )
+    summary = (
+        f"The two axes show {percent(first + second)} of the variance of the embedding, so that "
+        f"clusters which overlap here may be apart in the other directions.{thin}{colors} Hover "
+        "over a dot for its sample; drag to zoom, double-click to go back."
+    )
+    return plot(
+        "embedding-plot", data, layout, label="The samples in the plane, colored by cluster",
+        summary=summary, height=520, widest=760,
+    )  # fmt: skip
+
+
+def similarities(found: Findings) -> str:
+    """Draw the mixed kernel, sorted by cluster."""
+    pairs, s = found.similarities, len(found.similarities.samples)
+    own = found.labels[pairs.samples]
+    others = pairs.entries[~np.eye(s, dtype=bool)]
+    # The diagonal, and a few copies of samples, would take all shades for themselves.
+    low, high = np.quantile(others, [0.01, 0.99]) if len(others) else (0.0, 1.0)
+    names = [
+        f"{plot_text(found.ids[i])} (cluster {cluster})"
+        for i, cluster in zip(pairs.samples, own.tolist(), strict=True)
+    ]
+    starts = np.flatnonzero(np.diff(own, prepend=-1))
+    ends = np.append(starts[1:], s)
+    wide = (ends - starts) >= LEAST_NAMED * s
+    ticks = {
+        "tickvals": ((starts + ends - 1) / 2)[wide],
+        "ticktext": [str(cluster) for cluster in own[starts][wide].tolist()],
+        "tickangle": 0,
+    }
+    edges = (starts[1:] - 0.5).tolist() if found.n_clusters <= 40 else []
+    line = {"color": "#b4610a", "width": 1}
+    layout = {
+        "margin": margins(),
+        "xaxis": axis("cluster", showgrid=False, constrain="domain", **ticks),
+        "yaxis": axis(
+            "cluster", showgrid=False, autorange="reversed", scaleanchor="x", constrain="domain",
+            **ticks,
+        ),
+        "shapes": [
+            {"type": "line", "x0": at, "x1": at, "y0": -0.5, "y1": s - 0.5, "line": line}
+            for at in edges
+        ]
+        + [
+            {"type": "line", "x0": -0.5, "x1": s - 0.5, "y0": at, "y1": at, "line": line}
+            for at in edges
+        ],
+    }  # fmt: skip
+    digits = 3 if high - low > 0.05 else 5
+    data = [
+        {
+            "type": "heatmap", "z": np.round(pairs.entries, digits), "zmin": low, "zmax": high,
+            "colorscale": SHADES, "pairs": names,
+            "colorbar": {"title": {"text": "similarity"}, "thickness": 12, "len": 0.8},
+            "hovertemplate": "%{text}<br>similarity %{z:.3f}<extra></extra>",
+        }
+    ]  # fmt: skip
+    thin = "" if s == found.n_samples else (
+        f" Drawn are {s} of the {found.n_samples:,} samples, some of every cluster."
+    )  # fmt: skip
+    apart = ""
+    if np.isfinite(pairs.within) and np.isfinite(pairs.between):
+        apart = (
+            f"Two samples of one cluster have a mean similarity of {few(pairs.within)}, two of "
+            f"different clusters {few(pairs.between)}. "
+        )
+    summary = (
+        f"{apart}Shades run from {few(low)} to {few(high)}, which hold {percent(0.98)} of the "
+        f"entries off the diagonal.{thin}"
+    )
+    return plot(
+        "similarities-plot", data, layout, label="Similarities of the samples, sorted by cluster",
+        summary=summary, height=520, widest=620,
+    )  # fmt: skip
+
+
+def silhouettes(found: Findings) -> str:
+    """Draw the silhouettes, cluster by cluster, falling."""
+    own = found.labels[found.drawn]
+    some = thinned(own, MOST_BARS)
+    some = some[np.lexsort((-found.silhouettes[some], own[some]))]
+    clusters, values = own[some], found.silhouettes[some]
+    starts = np.flatnonzero(np.diff(clusters, prepend=-1))
+    ends = np.append(starts[1:], len(some))
+    wide = (ends - starts) >= LEAST_NAMED * len(some)
+    data = [
+        {
+            "type": "bar", "x": list(range(len(some))), "y": values,
+            "customdata": [
+                [plot_text(found.ids[found.drawn[i]]), cluster]
+                for i, cluster in zip(some, clusters.tolist(), strict=True)
+            ],
+            "marker": {"color": [color(cluster) for cluster in clusters], "line": {"width": 0}},
+            "hovertemplate": "<b>%{customdata[0]}</b><br>cluster %{customdata[1]}<br>"
+            "silhouette %{y:.2f}<extra></extra>",
+        }
+    ]  # fmt: skip
+    layout = {
+        "margin": margins(),
+        "bargap": 0,
+        "xaxis": axis(
+            "samples by cluster", showgrid=False,
+            tickvals=((starts + ends - 1) / 2)[wide],
+            ticktext=[str(cluster) for cluster in clusters[starts][wide].tolist()],
+        ),
+        "yaxis": axis("silhouette", zeroline=True, zerolinecolor="#777777"),
+    }  # fmt: skip
+    below = float((found.silhouettes < 0).mean())
+    thin = f" Drawn are {len(some)} of {found.n_samples:,}." if len(some) < found.n_samples else ""
+    summary = (
+        f"{percent(below)} of the samples have a negative silhouette: they are nearer to another "
+        f"cluster than to their own.{thin}"
+        if below
+        else f"No sample has a negative silhouette.{thin}"
+    )
+    return plot(
+        "silhouettes-plot", data, layout, label="Silhouettes of the samples, cluster by cluster",
+        summary=summary, height=300,
+    )  # fmt: skip
+
+
+def stability(values: np.ndarray, sizes: np.ndarray) -> str:
+    """Draw how stable each cluster is; values and sizes are one a cluster."""
+    clusters = list(range(len(values)))
+    data = [
+        {
+            "type": "bar", "x": clusters, "y": values,
+            "marker": {"color": [color(cluster) for cluster in clusters]},
+            "customdata": sizes,
+            "hovertemplate": "cluster %{x}, %{customdata} samples<br>stability %{y:.2f}"
+            "<extra></extra>",
+        }
+    ]  # fmt: skip
+    layout = {
+        "margin": margins(),
+        "bargap": 0.3,
+        "xaxis": axis("cluster", showgrid=False, tickvals=clusters[:: -(-len(clusters) // 25)]),
+        "yaxis": axis("stability", range=[0, 1.02]),
+    }
+    known = values[np.isfinite(values)]
+    summary = "No cluster's stability is known."
+    if len(known) and known.max() - known.min() < 0.005:
+        summary = f"All clusters have a stability of {known[0]:.2f}."
+    elif len(known):
+        summary = (
+            f"The least stable cluster is {int(np.nanargmin(values))}, at {known.min():.2f}; the "
+            f"most stable reaches {known.max():.2f}."
+        )
+    return plot(
+        "stability-plot", data, layout, label="Stability of each cluster, as bars",
+        summary=summary, height=280,
+    )  # fmt: skip
+
+
+def classes(counts: np.ndarray, clusters: Sequence[int], names: Sequence[str]) -> str:
+    """Draw how each class spreads over the clusters; rows and columns are matched already."""
+    shares = counts / np.maximum(counts.sum(axis=0), 1)
+    small = max(counts.shape) <= MOST_COUNTS_WRITTEN
+    across = _distinct([plot_text(name) for name in names])
+    down = [str(cluster) for cluster in clusters]
+    trace: dict[str, Any] = {
+        "type": "heatmap", "x": across, "y": down, "z": np.round(shares, 3), "zmin": 0, "zmax": 1,
+        "colorscale": PALE if small else SHADES, "customdata": counts,
+        "colorbar": {"title": {"text": "share"}, "thickness": 12, "len": 0.8},
+        "hovertemplate": "cluster %{y}, class %{x}<br>%{customdata} samples, %{z:.0%} of the class"
+        "<extra></extra>",
+    }  # fmt: skip
+    if small:
+        trace |= {"text": [[str(c) if c else "" for c in row] for row in counts.tolist()]}
+        trace |= {"texttemplate": "%{text}", "textfont": {"color": "#222222"}, "xgap": 1, "ygap": 1}
+    columns, rows = (slice(None, None, -(-len(of) // MOST_TICKS)) for of in (across, down))
+    layout = {
+        "margin": margins(),
+        "xaxis": axis(
+            "given class", showgrid=False, type="category", tickvals=across[columns],
+            ticktext=[short(name, 12) for name in names[columns]],
+        ),
+        "yaxis": axis(
+            "cluster", showgrid=False, type="category", autorange="reversed", tickvals=down[rows]
+        ),
+    }  # fmt: skip
+    matched = np.diag(counts)
+    summary = (
+        f"The matched pairs, on the diagonal, hold {int(matched.sum()):,} of the "
+        f"{int(counts.sum()):,} samples. Shades are shares of a class."
+    )
+    return plot(
+        "classes-plot", [trace], layout, label="Clusters against given classes, matched",
+        summary=summary, height=int(np.clip(26 * len(clusters) + 110, 280, 700)),
+    )  # fmt: skip
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names of which no two are the same, which would be one place on an axis."""
+    seen = Counter(names)
+    return [f"{name} ({i})" if seen[name] > 1 else name for i, name in enumerate(names)]
