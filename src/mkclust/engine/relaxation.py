@@ -143,9 +143,9 @@ def block_width(n: int, n_clusters: int) -> int:
 
 def _complete(operator: Operator, start: Array | None, width: int) -> Array:
     """Return orthonormal vectors to start from, as many as wanted."""
-    known = 0 if start is None else start.shape[1]
-    if known < width:
-        drawn = noise((operator.shape[0], width - known), 0, operator.like)
+    n_given = 0 if start is None else start.shape[1]
+    if n_given < width:
+        drawn = noise((operator.shape[0], width - n_given), 0, operator.like)
         # Images of random vectors lean towards the leading eigenvectors; where the matrix has too
         # low a rank for that, the random vectors themselves fill up.
         for fresh in (operator @ drawn, drawn):
