@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.engine.cutting import Evaluation
-from mkclust.engine.relaxation import Relaxation, judged
+from mkclust.engine.relaxation import Relaxation, with_error_bound
 from mkclust.linalg import (
     empty,
     namespace,
@@ -107,7 +107,7 @@ class Basis:
         for p, c in enumerate(weights**2):
             products += (float(c) * turn) @ self._images[p, : self.size, :]
         images = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
-        return judged(vectors, images, values, n_clusters)
+        return with_error_bound(vectors, images, values, n_clusters)
 
     def residuals(self, relaxation: Relaxation) -> Array:
         """Return where the eigenvectors found in the basis still miss, orthonormal, (n, b)."""

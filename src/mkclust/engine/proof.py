@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 
-from mkclust.engine.relaxation import Relaxation, improve, relax, ritz
+from mkclust.engine.relaxation import Relaxation, improve, rayleigh_ritz, relax
 from mkclust.linalg import (
     empty,
     gaussian_noise,
@@ -127,7 +127,7 @@ def relax_from(
         vectors = side_by_side(relaxation.vectors, missed.vectors)
         previous, relaxation = (
             relaxation,
-            improve(operator, ritz(operator, vectors, n_clusters), tol),
+            improve(operator, rayleigh_ritz(operator, vectors, n_clusters), tol),
         )
         if relaxation.value <= previous.value + tol * abs(previous.value):
             break  # what was found is rounding: in single precision it never ends

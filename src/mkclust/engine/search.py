@@ -28,9 +28,9 @@ from mkclust.engine.relaxation import (
     Relaxation,
     block_width,
     improve,
+    rayleigh_ritz,
     relax,
     relax_whole,
-    ritz,
 )
 from mkclust.linalg import (
     captured,
@@ -312,7 +312,7 @@ class _CombinedSearch(_SubspaceSearch):
             self.combine()
         if not far and self.anchor is None:
             return baseline.vectors
-        start = ritz(self.target, baseline.vectors, k)
+        start = rayleigh_ritz(self.target, baseline.vectors, k)
         first = improve(self.target, start, FIRST_VECTORS_TOLERANCE)
         # Two partitions tell the kernels apart better than one.
         return orthonormalize(side_by_side(first.vectors, baseline.vectors))

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.rows import CrossRows, KernelRows, power
-from mkclust.kernels.tiles import raised
+from mkclust.kernels.tiles import integer_power
 from mkclust.linalg import (
     astype,
     copied,
@@ -461,7 +461,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         for _ in self.widths:
             yield xp.ones_like(squared)
         for offset, degree in self.polynomials:
-            yield raised(squared + float(offset), degree)
+            yield integer_power(squared + float(offset), degree)
         if self.linear is not None:
             yield squared if self.linear == "linear" else astype(squared > 0, "float64")
 

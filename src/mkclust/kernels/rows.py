@@ -270,7 +270,7 @@ class _ViewKernels:
     def only(self, indices: Sequence[int]) -> "_ViewKernels":
         """Return some of the kernels, at the places that the indices give them."""
 
-        def picked(kernels: Sequence[tuple]) -> list[tuple]:
+        def select(kernels: Sequence[tuple]) -> list[tuple]:
             """Return those kernels that the indices name, at their new places."""
             return [
                 (place, *rest)
@@ -281,9 +281,9 @@ class _ViewKernels:
 
         return replace(
             self,
-            gaussians=picked(self.gaussians),
-            polynomials=picked(self.polynomials),
-            linear=picked(self.linear),
+            gaussians=select(self.gaussians),
+            polynomials=select(self.polynomials),
+            linear=select(self.linear),
         )
 
     def among(self, samples: np.ndarray) -> "_ViewKernels":
@@ -297,22 +297,22 @@ class _ViewKernels:
     def on_host(self) -> "_ViewKernels":
         """Return the same kernels of samples on a device, computed by NumPy."""
 
-        def of_both(pair: tuple[Array, Array] | None, brought: Callable) -> Any:
+        def bring_both(pair: tuple[Array, Array] | None, convert: Callable) -> Any:
             """Bring both of a pair to the host, once where they are the same."""
             if pair is None:
                 return None
-            training = brought(to_host(pair[1]))
-            return (training if pair[0] is pair[1] else brought(to_host(pair[0])), training)
+            training = convert(to_host(pair[1]))
+            return (training if pair[0] is pair[1] else convert(to_host(pair[0])), training)
 
-        def exactly(extended: Float) -> Float:
+        def with_exact_norms(extended: Float) -> Float:
             """Return extended columns with half their squared norms in float64."""
             norms = squared_norms(extended[:-2].T) / 2
             return np.concatenate([extended[:-1], norms[None]])
 
         return replace(
             self,
-            moved=of_both(self.moved, exactly),
-            plain=of_both(self.plain, lambda rows: rows * np.sqrt(self.scale)),
+            moved=bring_both(self.moved, with_exact_norms),
+            plain=bring_both(self.plain, lambda rows: rows * np.sqrt(self.scale)),
         )
 
     def write(self, rows: slice, out: np.ndarray) -> None:
@@ -391,13 +391,13 @@ def _view_kernels(bank: Any, name: str, view: Array, first: int) -> _ViewKernels
     training_rows = bank.views_[name]
     same, precision = view is training_rows, bank._precision(bank.views_)
 
-    def columns(rows: Array) -> Array:
+    def as_columns(rows: Array) -> Array:
         """Return rows as the Gaussian kernels multiply them."""
         if is_foreign(rows):
             return extended(rows, bank._origins[name], unit, precision)
         return _extended(rows, bank._origins[name], unit)
 
-    def plainly(rows: Array) -> Array:
+    def as_rows(rows: Array) -> Array:
         """Return rows as the other kernels multiply them."""
         if is_foreign(rows):
             return in_units(rows, bank.scales_[name], precision)
@@ -409,15 +409,15 @@ def _view_kernels(bank: Any, name: str, view: Array, first: int) -> _ViewKernels
     gaussians = [(next(places), (bank.widths[0] / width) ** 2) for width in bank.widths]
     if gaussians:
         unit = bank.widths[0] * bank.medians_[name]
-        right = columns(training_rows)
-        moved = (right if same else columns(view), right)
+        right = as_columns(training_rows)
+        moved = (right if same else as_columns(view), right)
         if is_foreign(right):
             far = far_rows(moved[0], [factor for _, factor in gaussians])
     polynomials = [(next(places), offset, degree) for offset, degree in bank.polynomials]
     linear = [(next(places), bank.linear)] if bank.linear is not None else []
     if polynomials or linear:
-        right = plainly(training_rows)
-        plain = (right if same else plainly(view), right)
+        right = as_rows(training_rows)
+        plain = (right if same else as_rows(view), right)
     return _ViewKernels(gaussians, polynomials, linear, moved, plain, bank.scales_[name], far)
 
 

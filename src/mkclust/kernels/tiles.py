@@ -95,7 +95,7 @@ def _others(view: Any, rows: slice, columns: slice) -> Iterator[tuple[int, Array
     left, right = view.plain[0][rows, :], view.plain[1][columns, :]
     inner = left @ right.T
     for place, offset, degree in view.polynomials:
-        yield place, raised(inner + float(offset), degree)
+        yield place, integer_power(inner + float(offset), degree)
     for place, kind in view.linear:
         if kind == "linear":
             yield place, inner
@@ -104,7 +104,7 @@ def _others(view: Any, rows: slice, columns: slice) -> Iterator[tuple[int, Array
             yield place, inner / next(lengths)[:, None] / next(lengths)
 
 
-def raised(base: Array, degree: int) -> Array:
+def integer_power(base: Array, degree: int) -> Array:
     """Return an integer power, by repeated products."""
     product = base
     for _ in range(degree - 1):

@@ -116,7 +116,7 @@ def n_components(map_: Any) -> list[int]:
     return [int(value) for value in values if isinstance(value, int | np.integer)]
 
 
-def missed(map_: Any, rows: Array, F: Array) -> float:
+def missed_trace_share(map_: Any, rows: Array, F: Array) -> float:
     """Return the share of a kernel's trace that features of rows miss, NaN where nobody knows."""
     if hasattr(map_, "self_similarity"):
         lengths = map_.self_similarity(rows)

@@ -36,7 +36,7 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Slab:
+class DatasetKernel:
     """One kernel of a three-dimensional dataset, not read before its rows are asked for."""
 
     dataset: Any
@@ -258,11 +258,11 @@ def only(source: RowSource, indices: Sequence[int]) -> RowSource:
     """Return a source of some kernels, which reads only these where the given one can."""
     if len(indices) == source.n_kernels:
         return source
-    return source.only(indices) if hasattr(source, "only") else _Picked(source, tuple(indices))
+    return source.only(indices) if hasattr(source, "only") else _SomeKernels(source, tuple(indices))
 
 
 @dataclass(frozen=True)
-class _Picked:
+class _SomeKernels:
     """Some kernels of a source that can only tell the rows of all."""
 
     source: RowSource
