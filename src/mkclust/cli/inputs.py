@@ -17,7 +17,7 @@ from mkclust.cli.printing import count
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import looks_like_kernel
-from mkclust.stack.rows import Slab
+from mkclust.stack.rows import DatasetKernel
 
 # Files that together take more than this share of the memory there is are not loaded.
 LARGEST_SHARE_LOADED = 0.25
@@ -162,7 +162,7 @@ def _join(data_sets: Sequence[datasets.Dataset]) -> dict[str, Any]:
     for data in data_sets:
         arrays = data.X if data.precomputed else data.X.values()
         if is_hdf5(arrays):
-            arrays = [Slab(arrays, index) for index in range(len(arrays))]
+            arrays = [DatasetKernel(arrays, index) for index in range(len(arrays))]
         for name, array in zip(data.kernel_names, arrays, strict=True):
             base = name if counts[name] == 1 else f"{data.name}/{name}"
             unique, number = base, 1

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.engine.cutting import Evaluation
-from mkclust.engine.relaxation import Relaxation, judged
+from mkclust.engine.relaxation import Relaxation, with_error_bound
 from mkclust.linalg import (
     empty,
     namespace,
@@ -106,12 +106,12 @@ class Basis:
         products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
         for p, c in enumerate(weights**2):
             products += (float(c) * turn) @ self._images[p, : self.size, :]
-        found = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
-        return judged(vectors, found, values, n_clusters)
+        images = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
+        return with_error_bound(vectors, images, values, n_clusters)
 
-    def residuals(self, found: Relaxation) -> Array:
+    def residuals(self, relaxation: Relaxation) -> Array:
         """Return where the eigenvectors found in the basis still miss, orthonormal, (n, b)."""
-        return orthonormalize(found.residuals, self.vectors)
+        return orthonormalize(relaxation.residuals, self.vectors)
 
     def _restrict(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""

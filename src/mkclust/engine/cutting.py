@@ -61,9 +61,9 @@ class CuttingSurfaces:
                 # From a bound of zero no gradient leads away; the middle is a better start.
                 start = np.full(len(start), 1 / len(start))
             self._shares = best_mixture(self._alignments, start, self._offsets)
-            kept = self._shares > self.NEGLIGIBLE
-            self._alignments, self._shares = self._alignments[kept], self._shares[kept]
-            self._offsets = self._offsets[kept]
+            active = self._shares > self.NEGLIGIBLE
+            self._alignments, self._shares = self._alignments[active], self._shares[active]
+            self._offsets = self._offsets[active]
             self._shares /= self._shares.sum()
         self.weights, bound = best_response(self._shares @ self._alignments)
         bound = (bound + float(self._shares @ self._offsets)) * (1 - self._rounding)

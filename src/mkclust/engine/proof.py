@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 
-from mkclust.engine.relaxation import Relaxation, improve, relax, ritz
+from mkclust.engine.relaxation import Relaxation, improve, rayleigh_ritz, relax
 from mkclust.linalg import (
     empty,
     gaussian_noise,
@@ -125,11 +125,11 @@ def relax_from(
         if missed.vectors is None:
             break
         vectors = side_by_side(relaxation.vectors, missed.vectors)
-        known, relaxation = (
+        previous, relaxation = (
             relaxation,
-            improve(operator, ritz(operator, vectors, n_clusters), tol),
+            improve(operator, rayleigh_ritz(operator, vectors, n_clusters), tol),
         )
-        if relaxation.value <= known.value + tol * abs(known.value):
+        if relaxation.value <= previous.value + tol * abs(previous.value):
             break  # what was found is rounding: in single precision it never ends
     return relaxation
 
@@ -257,13 +257,13 @@ def find_missed_eigenvectors(
        algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992), Theorem 4.2.
     """
     V, values = relaxation.vectors, relaxation.eigenvalues
-    (n, known), kth = V.shape, float(values[relaxation.n_clusters - 1])
+    (n, n_leading), kth = V.shape, float(values[relaxation.n_clusters - 1])
     largest_harmless = _largest_outside(relaxation, room)
     level = kth + ROUNDINGS * rounding * float(values[0])
     new = orthonormalize(gaussian_noise((n, N_PROBES), seed, V), V)
-    rows = empty((known + new.shape[1] * max_steps, n), V)
-    images = empty((rows.shape[0] - known, n), V)
-    rows[:known, :], size = V.T, known
+    rows = empty((n_leading + new.shape[1] * max_steps, n), V)
+    images = empty((rows.shape[0] - n_leading, n), V)
+    rows[:n_leading, :], size = V.T, n_leading
     missing, largest = 1.0, 0.0
     for step in range(1, max_steps + 1):
         if not new.shape[1]:
@@ -271,16 +271,16 @@ def find_missed_eigenvectors(
             return MissedSearch(None, float(largest > largest_harmless), step - 1)
         image = operator @ new
         end = size + new.shape[1]
-        rows[size:end, :], images[size - known : end - known, :] = new.T, image.T
+        rows[size:end, :], images[size - n_leading : end - n_leading, :] = new.T, image.T
         size = end
-        T = to_host(rows[known:size, :] @ images[: size - known, :].T)
-        seen, S = top_eigenpairs((T + T.T) / 2, min(N_PROBES, size - known), V)
+        T = to_host(rows[n_leading:size, :] @ images[: size - n_leading, :].T)
+        seen, S = top_eigenpairs((T + T.T) / 2, min(N_PROBES, size - n_leading), V)
         if seen[0] > level:
             turn = to_device(S[:, seen > level].T, V)
-            return MissedSearch((turn @ rows[known:size, :]).T, 1.0, step)
+            return MissedSearch((turn @ rows[n_leading:size, :]).T, 1.0, step)
         largest = float(seen[0])
         share = 1 - largest / largest_harmless if largest_harmless > 0 else 0.0
-        missing = miss_probability(n - known, step, share, new.shape[1])
+        missing = miss_probability(n - n_leading, step, share, new.shape[1])
         if missing <= probability:
             return MissedSearch(None, missing, step)
         new = orthonormalize(image, rows[:size, :].T)
@@ -348,10 +348,10 @@ def prove(M: Array, relaxation: Relaxation, room: float) -> float | None:
     V, R = relaxation.vectors[:, :k], relaxation.residuals
     # As M has them: those known may have been rounded to single precision.
     values = to_host(xp.sum(V * (M @ V), axis=0))
-    known = float(values.sum()) - relaxation.value
+    underestimate = float(values.sum()) - relaxation.value
     # V is orthonormal but for rounding, which can lengthen what is added by so much.
     stretch = float(np.linalg.norm(to_host(V.T @ V) - np.eye(k)))
-    free = room - known - stretch * float((values - values.min()).sum() + room)
+    free = room - underestimate - stretch * float((values - values.min()).sum() + room)
     squares = np.zeros(k) if R is None else to_host(xp.sum(R * R, axis=0))[:k]
     following = squares / squares.sum() if squares.sum() > 0 else np.full(k, 1 / k)
     outside = free * OUTSIDE_SHARE / k

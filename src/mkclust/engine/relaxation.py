@@ -114,7 +114,7 @@ def relax(
     if width >= n:
         return relax_whole(operator.dense(), n_clusters)
     vectors = _complete(operator, start, width)
-    return improve(operator, ritz(operator, vectors, n_clusters), tol)
+    return improve(operator, rayleigh_ritz(operator, vectors, n_clusters), tol)
 
 
 class Progress:
@@ -143,9 +143,9 @@ def block_width(n: int, n_clusters: int) -> int:
 
 def _complete(operator: Operator, start: Array | None, width: int) -> Array:
     """Return orthonormal vectors to start from, as many as wanted."""
-    known = 0 if start is None else start.shape[1]
-    if known < width:
-        drawn = noise((operator.shape[0], width - known), 0, operator.like)
+    n_given = 0 if start is None else start.shape[1]
+    if n_given < width:
+        drawn = noise((operator.shape[0], width - n_given), 0, operator.like)
         # Images of random vectors lean towards the leading eigenvectors; where the matrix has too
         # low a rank for that, the random vectors themselves fill up.
         for fresh in (operator @ drawn, drawn):
@@ -163,13 +163,13 @@ def relax_whole(M: Array, n_clusters: int) -> Relaxation:
     return Relaxation(n_clusters, vectors, M @ vectors, values)
 
 
-def ritz(operator: Operator, vectors: Array, n_clusters: int) -> Relaxation:
+def rayleigh_ritz(operator: Operator, vectors: Array, n_clusters: int) -> Relaxation:
     """Return what orthonormal vectors know of the leading eigenvectors of a matrix."""
     products = operator @ vectors
     T = to_host(vectors.T @ products)
     values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
     turn = to_device(S, vectors)
-    return judged(vectors @ turn, products @ turn, values, n_clusters)
+    return with_error_bound(vectors @ turn, products @ turn, values, n_clusters)
 
 
 def improve(
@@ -207,10 +207,10 @@ def improve(
         values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width, rows)
         turn = to_device(S.T, rows)
         vectors, products = (turn @ rows[:size, :]).T, (turn @ images[:size, :]).T
-        current = judged(vectors, products, values, start.n_clusters)
+        current = with_error_bound(vectors, products, values, start.n_clusters)
 
 
-def judged(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:
+def with_error_bound(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:
     """Return a relaxation with the error that its residuals leave open."""
     residuals = products - vectors * to_device(values, vectors)
     lengths = np.sqrt(to_host(namespace(residuals).sum(residuals * residuals, axis=0)))

@@ -91,10 +91,10 @@ def minimize_over_rows(
         free = search.follow_face()
         search.accelerate(n_steps)
         n_steps *= 1 if free else GROWTH  # at a border the zeros are not settled yet
-    found = search.minimum()
-    if found.value > first.value:  # by rounding, or for want of convexity
-        return first._replace(n_products=found.n_products)
-    return found
+    last = search.minimum()
+    if last.value > first.value:  # by rounding, or for want of convexity
+        return first._replace(n_products=last.n_products)
+    return last
 
 
 class _Search:

@@ -28,9 +28,9 @@ from mkclust.engine.relaxation import (
     Relaxation,
     block_width,
     improve,
+    rayleigh_ritz,
     relax,
     relax_whole,
-    ritz,
 )
 from mkclust.linalg import (
     captured,
@@ -173,13 +173,13 @@ def search(
         return _search_whole(stack, n_clusters, surfaces, tol, max_iter, anchor, baseline)
     kind = _CombinedSearch if stack.combining_pays else _StreamedSearch
     iteration = kind(stack, n_clusters, surfaces, tol, max_iter, prove)
-    found = iteration.run(anchor, baseline)
-    left = max_iter - len(found.history)
-    if found.converged or left <= 0 or not iteration.could_be_whole():
-        return found
-    whole = _search_whole(stack, n_clusters, surfaces, tol, left, anchor, found.baseline)
-    history = np.concatenate([found.history, whole.history])
-    return replace(whole, history=history, n_passes=found.n_passes + whole.n_passes)
+    result = iteration.run(anchor, baseline)
+    left = max_iter - len(result.history)
+    if result.converged or left <= 0 or not iteration.could_be_whole():
+        return result
+    whole = _search_whole(stack, n_clusters, surfaces, tol, left, anchor, result.baseline)
+    history = np.concatenate([result.history, whole.history])
+    return replace(whole, history=history, n_passes=result.n_passes + whole.n_passes)
 
 
 class _SubspaceSearch:
@@ -312,7 +312,7 @@ class _CombinedSearch(_SubspaceSearch):
             self.combine()
         if not far and self.anchor is None:
             return baseline.vectors
-        start = ritz(self.target, baseline.vectors, k)
+        start = rayleigh_ritz(self.target, baseline.vectors, k)
         first = improve(self.target, start, FIRST_VECTORS_TOLERANCE)
         # Two partitions tell the kernels apart better than one.
         return orthonormalize(side_by_side(first.vectors, baseline.vectors))
@@ -487,22 +487,22 @@ def _excess(weights: Float, combined: Float) -> float:
 
 
 def _start(
-    basis: Basis, weights: Float, n_clusters: int, tol: float, known: Relaxation | None
+    basis: Basis, weights: Float, n_clusters: int, tol: float, baseline: Relaxation | None
 ) -> Relaxation:
     """Fill an empty basis until it holds the partition of some weights, and return that."""
-    if known is not None:
-        basis.expand(known.vectors, weights)
-        return known
+    if baseline is not None:
+        basis.expand(baseline.vectors, weights)
+        return baseline
     basis.expand(noise((basis.n_samples, basis.width), 0, basis.like), weights)
     progress = Progress()
     while True:
-        found = basis.lift(weights, basis.evaluate(weights, n_clusters), n_clusters)
-        progress.note(found.error)
-        if found.error <= tol * found.value or progress.stalled:
-            return found
-        new = basis.residuals(found)
+        relaxation = basis.lift(weights, basis.evaluate(weights, n_clusters), n_clusters)
+        progress.note(relaxation.error)
+        if relaxation.error <= tol * relaxation.value or progress.stalled:
+            return relaxation
+        new = basis.residuals(relaxation)
         if not new.shape[1]:
-            return found  # an invariant subspace: the residuals are rounding
+            return relaxation  # an invariant subspace: the residuals are rounding
         basis.expand(new, weights)
 
 
@@ -550,6 +550,7 @@ def _search_whole(
     anchored = _anchor(baseline, anchor)
 
     def evaluate(gamma: Float) -> Evaluation:
+        """Solve the eigenproblem of some weights at full size."""
         operator = stack.combine(gamma**2)
         M = entries_of_combination(stack, gamma**2, operator)
         if anchored is not None:
@@ -598,6 +599,7 @@ def _coarse_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float
         anchor = Anchor(H, anchor.strength * size / n)
 
     def evaluate(gamma: Float) -> Evaluation:
+        """Solve the eigenproblem of some weights on the sample."""
         combined = np.tensordot(gamma**2, G, 1)
         if anchor is not None:
             combined += anchor.strength * (anchor.vectors @ anchor.vectors.T)

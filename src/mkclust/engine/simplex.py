@@ -136,16 +136,16 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     Q = Q / unit
     c = np.zeros(m) if c is None else c / unit
     # In units of each variable's own, in which the diagonal is one: kernels may differ by orders.
-    own = np.sqrt(np.abs(np.diag(Q)))
-    own[own == 0] = 1
-    values, vectors = np.linalg.eigh(Q / own / own[:, None])
+    units = np.sqrt(np.abs(np.diag(Q)))
+    units[units == 0] = 1
+    values, vectors = np.linalg.eigh(Q / units / units[:, None])
     null = values <= QUADRATIC_RIDGE
     values[null] = QUADRATIC_RIDGE
-    system = np.sqrt(values)[:, None] * vectors.T * own
+    system = np.sqrt(values)[:, None] * vectors.T * units
     # What c has outside the range of Q is rounding; equal kernels shall have equal weights.
-    v = -(vectors @ np.where(null, 0, (vectors.T @ (c / own)) / values)) / own
+    v = -(vectors @ np.where(null, 0, (vectors.T @ (c / units)) / values)) / units
     # The row for the sum weighs about as much as the minimum, or rounding would swallow that.
-    weight = 1 / np.sqrt(np.sum(own**-2.0))
+    weight = 1 / np.sqrt(np.sum(units**-2.0))
     system = np.vstack([system - (system @ v)[:, None], np.full(m, weight)])
     # Columns of one length, so that the least squares see no unit.
     lengths = np.linalg.norm(system, axis=0)

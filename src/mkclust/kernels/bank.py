@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.rows import CrossRows, KernelRows, power
-from mkclust.kernels.tiles import raised
+from mkclust.kernels.tiles import integer_power
 from mkclust.linalg import (
     astype,
     copied,
@@ -227,10 +227,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
             gives, where `X` holds the training views. On the fly, their rows: ``blocks()`` gives
             them one after another, ``rows(start, stop)`` those of some samples.
         """
-        views, known = self._check_new(X), self.views_
-        n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, known))
+        views, training_views = self._check_new(X), self.views_
+        n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, training_views))
         advice = ", or pass fewer new samples at a time"
-        self._require_memory(len(known), n_new, n, known, advice)
+        self._require_memory(len(training_views), n_new, n, training_views, advice)
         return self._kernels(views)
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
@@ -272,9 +272,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         """Say which parameter cannot be used, and why."""
         for name in ("widths", "polynomials"):
-            if not hasattr(found := getattr(self, name), "__len__"):
+            if not hasattr(value := getattr(self, name), "__len__"):
                 expected = "a sequence, with one entry for each kernel of a view"
-                raise ValueError(f"{name} must be {expected}; found {found!r}.")
+                raise ValueError(f"{name} must be {expected}; found {value!r}.")
         for width in self.widths:
             if not (_is_number(width) and 0 < width < np.inf):
                 expected = "positive numbers, in units of the median distance"
@@ -290,32 +290,32 @@ class KernelBank(TransformerMixin, BaseEstimator):
                     "zero or more, or the kernel may not be positive semi-definite."
                 )
             if not (isinstance(degree, Integral) and _is_number(degree) and int(degree) > 0):
-                found = f"the degree {degree!r} in {pair!r}"
-                raise ValueError(f"polynomials has {found}; it must be a positive integer.")
+                problem = f"the degree {degree!r} in {pair!r}"
+                raise ValueError(f"polynomials has {problem}; it must be a positive integer.")
         if not (self.linear is None or self.linear in ("linear", "cosine")):
             raise ValueError(f"linear must be 'linear', 'cosine' or None; found {self.linear!r}.")
         if not isinstance(self.on_the_fly, bool | np.bool_):
             raise ValueError(f"on_the_fly must be True or False; found {self.on_the_fly!r}.")
         if len(self.widths) == len(self.polynomials) == 0 and self.linear is None:
-            found = "widths and polynomials are empty and linear is None"
-            raise ValueError(f"{found}, which leaves no kernel; ask for at least one.")
+            problem = "widths and polynomials are empty and linear is None"
+            raise ValueError(f"{problem}, which leaves no kernel; ask for at least one.")
 
     def _kinds(self) -> int:
         """Count the kernels of one view."""
         return len(self.widths) + len(self.polynomials) + (self.linear is not None)
 
     def _require_memory(
-        self, n_views: int, n_new: int, n: int, known: dict[str, Array], advice: str
+        self, n_views: int, n_new: int, n: int, training_views: dict[str, Array], advice: str
     ) -> None:
         """Refuse kernels that do not fit into memory, before anything is learned or computed."""
         if self.on_the_fly:
             return
-        m, itemsize = self._kinds() * n_views, np.dtype(self._precision(known)).itemsize
+        m, itemsize = self._kinds() * n_views, np.dtype(self._precision(training_views)).itemsize
         require_memory(
             m * n_new * n * itemsize,
             f"holding {m} kernels of {n_new} x {n} entries",
             f"pass on_the_fly=True to compute them when they are asked for{advice}",
-            available=free_bytes(next(iter(known.values()))),
+            available=free_bytes(next(iter(training_views.values()))),
         )
 
     @staticmethod
@@ -336,18 +336,21 @@ class KernelBank(TransformerMixin, BaseEstimator):
                 "pass the new samples in the same form as the training ones."
             )
         samples.check_columns(self._columns, "bank")
-        for name, known in self.views_.items():
-            found, expected = views[name].shape[1], known.shape[1]
-            if found != expected and list(views) == [TABLE]:
+        for name, training_view in self.views_.items():
+            n_columns, expected = views[name].shape[1], training_view.shape[1]
+            if n_columns != expected and list(views) == [TABLE]:
                 # The wording that scikit-learn's checks of estimators look for.
                 needs = f"{type(self).__name__} is expecting {expected} features as input"
-                raise ValueError(f"X has {found} features, but {needs}.")
-            if found != expected:
+                raise ValueError(f"X has {n_columns} features, but {needs}.")
+            if n_columns != expected:
                 raise ValueError(
-                    f"View {name!r} has {found} columns, but {expected} when the bank was fitted; "
-                    "pass the same features in the same order."
+                    f"View {name!r} has {n_columns} columns, but {expected} when the bank was "
+                    "fitted; pass the same features in the same order."
                 )
-        return {name: to_device(views[name], known) for name, known in self.views_.items()}
+        return {
+            name: to_device(views[name], training_view)
+            for name, training_view in self.views_.items()
+        }
 
     def _check_files(self) -> None:
         """Refuse training views in files that no longer hold what the bank was fitted on."""
@@ -383,17 +386,20 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _kernels(self, views: dict[str, Array]) -> Any:
         """Compute the kernels of checked views against the training views, or get ready to."""
-        known = self.views_
-        same = all(views[v] is known[v] or _equal(views[v], known[v]) for v in known)
-        foreign = is_foreign(next(iter(known.values())))
+        training_views = self.views_
+        same = all(
+            views[v] is training_views[v] or _equal(views[v], training_views[v])
+            for v in training_views
+        )
+        foreign = is_foreign(next(iter(training_views.values())))
         if self.on_the_fly or foreign:
-            rows = KernelRows(self, known) if same else CrossRows(self, views)
+            rows = KernelRows(self, training_views) if same else CrossRows(self, views)
             if self.on_the_fly:
                 return rows
             return rows.whole() if isinstance(rows, KernelRows) else rows.rows(0, rows.shape[1])
-        n_new, n_samples = (len(next(iter(rows.values()))) for rows in (views, known))
+        n_new, n_samples = (len(next(iter(rows.values()))) for rows in (views, training_views))
         kernels = self._allocate(n_new, n_samples)
-        for part, name in zip(np.split(kernels, len(known)), known, strict=True):
+        for part, name in zip(np.split(kernels, len(training_views)), training_views, strict=True):
             self._fill(part, name, views[name], same)
         if same:
             np.einsum("pii->pi", kernels)[...] = self._self_similarity(views)
@@ -401,22 +407,22 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _fill(self, kernels: np.ndarray, name: str, view: np.ndarray, same: bool) -> None:
         """Write the kernels of one view in place, by blocks of rows."""
-        known = self.views_[name].astype(np.float64, copy=False)
-        view = known if same else view.astype(np.float64, copy=False)
-        known_moved = known - self._origins[name]
-        view_moved = known_moved if same else view - self._origins[name]
+        training = self.views_[name].astype(np.float64, copy=False)
+        view = training if same else view.astype(np.float64, copy=False)
+        training_moved = training - self._origins[name]
+        view_moved = training_moved if same else view - self._origins[name]
         for start in range(0, len(view), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
             columns = slice(start if same else 0, None)
             parts = iter(kernels[:, rows, columns])
             if len(self.widths) > 0:
-                squared = squared_distances(view_moved[rows], known_moved[columns])
+                squared = squared_distances(view_moved[rows], training_moved[columns])
                 for width in self.widths:
                     part = next(parts)
                     np.multiply(squared, -0.5 / (width * self.medians_[name]) ** 2, out=part)
                     np.exp(part, out=part)
             if len(self.polynomials) > 0 or self.linear is not None:
-                inner = view[rows] @ known[columns].T
+                inner = view[rows] @ training[columns].T
                 inner /= self.scales_[name]
                 for offset, degree in self.polynomials:
                     power(inner + offset, degree, out=next(parts))
@@ -425,15 +431,19 @@ class KernelBank(TransformerMixin, BaseEstimator):
                 elif self.linear == "cosine":
                     inner *= self.scales_[name]
                     inner /= safe_norms(view[rows])[:, None]
-                    np.divide(inner, safe_norms(known[columns]), out=next(parts))
+                    np.divide(inner, safe_norms(training[columns]), out=next(parts))
             if same:
                 _mirror(kernels, start, start + BLOCK_ROWS)
 
     def _self_similarity(self, views: dict[str, Array]) -> Array:
         """Compute k(x, x) for the rows of checked views."""
         if is_foreign(first := next(iter(views.values()))):
-            found = [own for name, view in views.items() for own in self._own(name, view)]
-            return astype(namespace(first).stack(found), self._precision(self.views_))
+            diagonals = [
+                diagonal
+                for name, view in views.items()
+                for diagonal in self._diagonals_on_device(name, view)
+            ]
+            return astype(namespace(first).stack(diagonals), self._precision(self.views_))
         result = self._allocate(len(next(iter(views.values()))))
         for part, name in zip(np.split(result, len(views)), views, strict=True):
             squared = squared_norms(views[name]) / self.scales_[name]
@@ -445,13 +455,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
                 next(rest)[...] = squared if self.linear == "linear" else squared > 0
         return result
 
-    def _own(self, name: str, view: Array) -> Iterator[Array]:
+    def _diagonals_on_device(self, name: str, view: Array) -> Iterator[Array]:
         """Compute k(x, x) for the rows of one view on a device, kernel by kernel."""
         xp, squared = namespace(view), squared_norms(view) / self.scales_[name]
         for _ in self.widths:
             yield xp.ones_like(squared)
         for offset, degree in self.polynomials:
-            yield raised(squared + float(offset), degree)
+            yield integer_power(squared + float(offset), degree)
         if self.linear is not None:
             yield squared if self.linear == "linear" else astype(squared > 0, "float64")
 
@@ -474,8 +484,8 @@ def _is_single(view: Any) -> bool:
     if is_foreign(view):
         floating = namespace(view).isdtype(view.dtype, "real floating")
         return floating and precision_of(view) == "float32"
-    found = view.dtypes if hasattr(view, "dtypes") else [getattr(view, "dtype", None)]
-    return all(kind == np.float32 for kind in found)
+    dtypes = view.dtypes if hasattr(view, "dtypes") else [getattr(view, "dtype", None)]
+    return all(kind == np.float32 for kind in dtypes)
 
 
 def _is_number(value: Any) -> bool:

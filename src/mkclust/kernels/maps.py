@@ -51,9 +51,9 @@ class _FeatureMap(TransformerMixin, BaseEstimator):
         validate_data(self, np.zeros((min(X.shape[0], 1), X.shape[1])), reset=reset)
         X, xp = as_floats(X, "X"), namespace(X)
         if not bool(xp.all(xp.isfinite(X))):
-            found = "NaN" if bool(xp.any(xp.isnan(X))) else "infinity"
+            problem = "NaN" if bool(xp.any(xp.isnan(X))) else "infinity"
             raise ValueError(
-                f"Input X contains {found}.\n{type(self).__name__} does not accept such values: "
+                f"Input X contains {problem}.\n{type(self).__name__} does not accept such values: "
                 "impute them, or drop their rows."
             )
         return X
@@ -156,8 +156,8 @@ class Nystroem(_FeatureMap):
         # In float64: small eigenvalues decide about the rank.
         Z = np.subtract(chosen, origin, dtype=np.float64)
         values, U = np.linalg.eigh(self._similarities(Z, Z))
-        kept = values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]
-        self._whitening = U[:, kept] / np.sqrt(values[kept])
+        significant = values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]
+        self._whitening = U[:, significant] / np.sqrt(values[significant])
         return self
 
     def transform(self, X: Any) -> Array:

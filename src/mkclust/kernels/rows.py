@@ -59,16 +59,16 @@ class CrossRows:
     of_training_samples: ClassVar[bool] = False
 
     def __init__(self, bank: Any, views: dict[str, Array]):
-        known = bank.views_
+        training_views = bank.views_
         # A bank may be given other parameters later: what it makes now is noted here.
         kinds = bank._kinds()
         self._views = tuple(
             _view_kernels(bank, name, views[name], place * kinds)
-            for place, name in enumerate(known)
+            for place, name in enumerate(training_views)
         )
-        n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, known))
-        self.shape: tuple[int, int, int] = (kinds * len(known), n_new, n)
-        precision, foreign = bank._precision(known), is_foreign(self.like)
+        n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, training_views))
+        self.shape: tuple[int, int, int] = (kinds * len(training_views), n_new, n)
+        precision, foreign = bank._precision(training_views), is_foreign(self.like)
         self.dtype: Any = (
             getattr(namespace(self.like), precision) if foreign else np.dtype(precision)
         )
@@ -117,21 +117,21 @@ class CrossRows:
         """Return the rows from start to stop of every kernel, (m, stop - start, n)."""
         stop = min(stop, self.shape[1])
         shape = self.shape[0], stop - start, self.shape[2]
-        found = empty(shape, self.like, precision_of(self))
-        if not is_foreign(found):
-            self.write(start, stop, found)
-            return found
+        kernels = empty(shape, self.like, precision_of(self))
+        if not is_foreign(kernels):
+            self.write(start, stop, kernels)
+            return kernels
         for block in ranges(stop - start, tile_rows(shape[2], precision_of(self))):
             for place, tile in self._tiles(start + block.start, start + block.stop):
-                found[place, block, :] = tile
-        return found
+                kernels[place, block, :] = tile
+        return kernels
 
     def parts(self, start: int, stop: int) -> list[Array]:
         """Return the same on a device, all at once: m blocks, as they were computed."""
-        found: list[Any] = [None] * self.shape[0]
+        blocks: list[Any] = [None] * self.shape[0]
         for place, tile in self._tiles(start, min(stop, self.shape[1])):
-            found[place] = tile
-        return found
+            blocks[place] = tile
+        return blocks
 
     def _tiles(self, start: int, stop: int, first: int = 0) -> Iterator[tuple[int, Array]]:
         """Compute rows on a device, kernel after kernel, with the columns from the first on."""
@@ -139,8 +139,8 @@ class CrossRows:
         for view in self._views:
             for place, tile in tiles(view, rows, columns):
                 if self._diagonal is not None:
-                    own = tile[:, start - first : stop - first]
-                    set_diagonal(own, self._diagonal[place, rows])
+                    square = tile[:, start - first : stop - first]
+                    set_diagonal(square, self._diagonal[place, rows])
                 yield place, tile
 
     def write(self, start: int, stop: int, out: np.ndarray) -> None:
@@ -211,11 +211,11 @@ class KernelRows(CrossRows):
     def whole(self) -> Array:
         """Return the kernels of views on a device, (m, n, n), exactly symmetric."""
         _, n, _ = self.shape
-        found = empty(self.shape, self.like, precision_of(self))
+        kernels = empty(self.shape, self.like, precision_of(self))
         for rows in ranges(n, tile_rows(n, precision_of(self))):
             for place, tile in self._tiles(rows.start, rows.stop, first=rows.start):
-                write_symmetric(found, place, rows, tile)
-        return found
+                write_symmetric(kernels, place, rows, tile)
+        return kernels
 
     def entries(self, who: str) -> Array:
         """Write the kernels out, (m, n, n), for somebody who needs them, where they fit."""
@@ -270,19 +270,20 @@ class _ViewKernels:
     def only(self, indices: Sequence[int]) -> "_ViewKernels":
         """Return some of the kernels, at the places that the indices give them."""
 
-        def picked(kernels: Sequence[tuple]) -> list[tuple]:
+        def select(kernels: Sequence[tuple]) -> list[tuple]:
+            """Return those kernels that the indices name, at their new places."""
             return [
                 (place, *rest)
                 for place, index in enumerate(indices)
-                for found, *rest in kernels
-                if found == index
+                for old_place, *rest in kernels
+                if old_place == index
             ]
 
         return replace(
             self,
-            gaussians=picked(self.gaussians),
-            polynomials=picked(self.polynomials),
-            linear=picked(self.linear),
+            gaussians=select(self.gaussians),
+            polynomials=select(self.polynomials),
+            linear=select(self.linear),
         )
 
     def among(self, samples: np.ndarray) -> "_ViewKernels":
@@ -296,20 +297,22 @@ class _ViewKernels:
     def on_host(self) -> "_ViewKernels":
         """Return the same kernels of samples on a device, computed by NumPy."""
 
-        def of_both(pair: tuple[Array, Array] | None, brought: Callable) -> Any:
+        def bring_both(pair: tuple[Array, Array] | None, convert: Callable) -> Any:
+            """Bring both of a pair to the host, once where they are the same."""
             if pair is None:
                 return None
-            known = brought(to_host(pair[1]))
-            return (known if pair[0] is pair[1] else brought(to_host(pair[0])), known)
+            training = convert(to_host(pair[1]))
+            return (training if pair[0] is pair[1] else convert(to_host(pair[0])), training)
 
-        def exactly(extended: Float) -> Float:
+        def with_exact_norms(extended: Float) -> Float:
+            """Return extended columns with half their squared norms in float64."""
             norms = squared_norms(extended[:-2].T) / 2
             return np.concatenate([extended[:-1], norms[None]])
 
         return replace(
             self,
-            moved=of_both(self.moved, exactly),
-            plain=of_both(self.plain, lambda rows: rows * np.sqrt(self.scale)),
+            moved=bring_both(self.moved, with_exact_norms),
+            plain=bring_both(self.plain, lambda rows: rows * np.sqrt(self.scale)),
         )
 
     def write(self, rows: slice, out: np.ndarray) -> None:
@@ -347,14 +350,14 @@ class _ViewKernels:
         assert self.moved is not None
         right = self.moved[1][:, columns]
         np.matmul(left, right, out=tile)
-        longest, longest_known = -left[:, -2].min(), right[-1].max()
-        if tile.max() >= -RESOLUTION * (longest + longest_known):
+        longest, longest_training = -left[:, -2].min(), right[-1].max()
+        if tile.max() >= -RESOLUTION * (longest + longest_training):
             # Somewhere the distance may be rounding only, as on the diagonal: identical rows.
             tile[tile >= RESOLUTION * np.subtract.outer(left[:, -2], right[-1])] = 0
         # Exponentials about the smallest normal number, and below, take up to fifty times as long
         # as others. No distance exceeds the sum of the lengths, so few tiles need a look.
         lowest = 0.98 * np.log(np.finfo(parts.dtype).tiny)
-        smallest = -((np.sqrt(longest) + np.sqrt(longest_known)) ** 2)
+        smallest = -((np.sqrt(longest) + np.sqrt(longest_training)) ** 2)
         if max(factor for _, factor in self.gaussians) * smallest < lowest:
             smallest = tile.min()
         for place, factor in self.gaussians:
@@ -385,15 +388,17 @@ class _ViewKernels:
 
 def _view_kernels(bank: Any, name: str, view: Array, first: int) -> _ViewKernels:
     """Return the kernels that a bank makes of one view, the first of them at a place."""
-    known = bank.views_[name]
-    same, precision = view is known, bank._precision(bank.views_)
+    training_rows = bank.views_[name]
+    same, precision = view is training_rows, bank._precision(bank.views_)
 
-    def columns(rows: Array) -> Array:
+    def as_columns(rows: Array) -> Array:
+        """Return rows as the Gaussian kernels multiply them."""
         if is_foreign(rows):
             return extended(rows, bank._origins[name], unit, precision)
         return _extended(rows, bank._origins[name], unit)
 
-    def plainly(rows: Array) -> Array:
+    def as_rows(rows: Array) -> Array:
+        """Return rows as the other kernels multiply them."""
         if is_foreign(rows):
             return in_units(rows, bank.scales_[name], precision)
         return rows.astype(np.float64, copy=False)
@@ -404,25 +409,25 @@ def _view_kernels(bank: Any, name: str, view: Array, first: int) -> _ViewKernels
     gaussians = [(next(places), (bank.widths[0] / width) ** 2) for width in bank.widths]
     if gaussians:
         unit = bank.widths[0] * bank.medians_[name]
-        right = columns(known)
-        moved = (right if same else columns(view), right)
+        right = as_columns(training_rows)
+        moved = (right if same else as_columns(view), right)
         if is_foreign(right):
             far = far_rows(moved[0], [factor for _, factor in gaussians])
     polynomials = [(next(places), offset, degree) for offset, degree in bank.polynomials]
     linear = [(next(places), bank.linear)] if bank.linear is not None else []
     if polynomials or linear:
-        right = plainly(known)
-        plain = (right if same else plainly(view), right)
+        right = as_rows(training_rows)
+        plain = (right if same else as_rows(view), right)
     return _ViewKernels(gaussians, polynomials, linear, moved, plain, bank.scales_[name], far)
 
 
 def _extended(view: np.ndarray, origin: np.ndarray, unit: float) -> Float:
     """Return rows z, from an origin in some unit, as columns followed by 1 and |z|^2 / 2."""
-    found = np.empty((view.shape[1] + 2, view.shape[0]))
-    moved = np.subtract(view.T, origin[:, None], out=found[:-2], dtype=np.float64)
+    columns = np.empty((view.shape[1] + 2, view.shape[0]))
+    moved = np.subtract(view.T, origin[:, None], out=columns[:-2], dtype=np.float64)
     moved /= unit
-    found[-2], found[-1] = 1, squared_norms(moved.T) / 2
-    return found
+    columns[-2], columns[-1] = 1, squared_norms(moved.T) / 2
+    return columns
 
 
 def power(base: np.ndarray, degree: int, out: np.ndarray) -> None:

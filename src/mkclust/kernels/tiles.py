@@ -23,13 +23,13 @@ def tile_rows(n_columns: int, precision: str) -> int:
 def extended(view: Array, origin: Array, unit: float, precision: str) -> Array:
     """Return rows z, from an origin in some unit, as columns followed by 1 and |z|^2 / 2."""
     n, d = view.shape
-    found = empty((d + 2, n), view, precision)
+    columns = empty((d + 2, n), view, precision)
     for rows in ranges(n, max(1, BLOCK_ENTRIES // d)):
         moved = astype((astype(view[rows, :], "float64") - origin) / unit, precision)
-        found[:-2, rows] = moved.T
-        found[-2, rows] = 1.0
-        found[-1, rows] = astype(squared_norms(moved) / 2, precision)
-    return found
+        columns[:-2, rows] = moved.T
+        columns[-2, rows] = 1.0
+        columns[-1, rows] = astype(squared_norms(moved) / 2, precision)
+    return columns
 
 
 def far_rows(samples: Array, factors: Iterable[float]) -> np.ndarray:
@@ -95,7 +95,7 @@ def _others(view: Any, rows: slice, columns: slice) -> Iterator[tuple[int, Array
     left, right = view.plain[0][rows, :], view.plain[1][columns, :]
     inner = left @ right.T
     for place, offset, degree in view.polynomials:
-        yield place, raised(inner + float(offset), degree)
+        yield place, integer_power(inner + float(offset), degree)
     for place, kind in view.linear:
         if kind == "linear":
             yield place, inner
@@ -104,12 +104,12 @@ def _others(view: Any, rows: slice, columns: slice) -> Iterator[tuple[int, Array
             yield place, inner / next(lengths)[:, None] / next(lengths)
 
 
-def raised(base: Array, degree: int) -> Array:
+def integer_power(base: Array, degree: int) -> Array:
     """Return an integer power, by repeated products."""
-    found = base
+    product = base
     for _ in range(degree - 1):
-        found = found * base
-    return found
+        product = product * base
+    return product
 
 
 def write_symmetric(out: Array, place: int, rows: slice, tile: Array) -> None:

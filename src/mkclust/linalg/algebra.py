@@ -80,8 +80,8 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     gram = np.reshape(gram, (len(squares), len(squares)))
     left = np.diag(gram)
     # What is left of a vector after the projection must exceed its rounding error.
-    kept = left > (0 if against is None else 1e-26 * squares)
-    mixing, well_conditioned = _inverse_root(gram, RANK_TOLERANCE, kept)
+    significant = left > (0 if against is None else 1e-26 * squares)
+    mixing, well_conditioned = _inverse_root(gram, RANK_TOLERANCE, significant)
     X = X @ to_device(mixing, X)
     if well_conditioned and np.all(left >= LITTLE_TAKEN * squares):
         return X
@@ -91,7 +91,7 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     return X @ to_device(mixing, X)
 
 
-def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> tuple[Float, bool]:
+def _inverse_root(gram: Float, tolerance: float, mask: Any = True) -> tuple[Float, bool]:
     """Return what makes columns orthonormal, given their Gram matrix: an inverse root of it.
 
     Parameters
@@ -100,7 +100,7 @@ def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> tuple[Floa
         Inner products of the columns.
     tolerance : float
         Directions with less than this share of the largest are dropped.
-    kept : ndarray of bool of shape (b,), default=True
+    mask : ndarray of bool of shape (b,), default=True
         Which columns count; the others are dropped.
 
     Returns
@@ -110,7 +110,7 @@ def _inverse_root(gram: Float, tolerance: float, kept: Any = True) -> tuple[Floa
     well_conditioned : bool
         Whether they are orthonormal then but for rounding.
     """
-    used = np.flatnonzero(np.broadcast_to(kept, len(gram)) & (np.diag(gram) > 0))
+    used = np.flatnonzero(np.broadcast_to(mask, len(gram)) & (np.diag(gram) > 0))
     lengths = np.sqrt(np.diag(gram)[used])[:, None]
     scaled = gram[np.ix_(used, used)] / lengths / lengths.T
     try:
@@ -172,8 +172,8 @@ def psd_part(
     """
     xp = namespace(M)
     if is_foreign(M):
-        found, vectors = xp.linalg.eigh(M)
-        values = to_host(found)
+        eigenvalues, vectors = xp.linalg.eigh(M)
+        values = to_host(eigenvalues)
     else:
         values, vectors = _eigenpairs_on_host(M, count, likely_rank)
     first = len(values) - max(count, int((values > 0).sum()))

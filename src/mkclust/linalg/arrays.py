@@ -31,10 +31,10 @@ def namespace(*arrays: Any) -> Any:
 
     Memory maps, sparse matrices and matrices known by their rows are computed with by NumPy.
     """
-    found = {_library(array) for array in arrays} - {None}
-    if len(found) > 1:
-        raise TypeError(f"arrays of several libraries: {', '.join(sorted(map(str, found)))}")
-    return found.pop() if found else array_api_compat.numpy
+    libraries = {_library(array) for array in arrays} - {None}
+    if len(libraries) > 1:
+        raise TypeError(f"arrays of several libraries: {', '.join(sorted(map(str, libraries)))}")
+    return libraries.pop() if libraries else array_api_compat.numpy
 
 
 def _library(thing: Any) -> Any:
@@ -217,9 +217,9 @@ def set_diagonal(M: Array, values: Any) -> None:
         return
     xp = namespace(M)
     for rows in ranges(M.shape[0], DIAGONAL_ROWS):
-        own = xp.eye(rows.stop - rows.start, dtype=xp.bool, device=device(M))
+        is_diagonal = xp.eye(rows.stop - rows.start, dtype=xp.bool, device=device(M))
         new = values[rows] if is_foreign(values) else float(values)
-        M[rows, rows] = xp.where(own, new, M[rows, rows])
+        M[rows, rows] = xp.where(is_diagonal, new, M[rows, rows])
 
 
 def precision_of(array: Any) -> str:

@@ -19,8 +19,8 @@ def available_bytes() -> int | None:
         What is free, or can be freed, within the limits of the control groups this process is in;
         all memory there is where only that is known; None where nothing is.
     """
-    known = [_free_in_system(), *_free_in_groups()]
-    return min((n_bytes for n_bytes in known if n_bytes is not None), default=None)
+    limits = [_free_in_system(), *_free_in_groups()]
+    return min((n_bytes for n_bytes in limits if n_bytes is not None), default=None)
 
 
 def in_units(n_bytes: int) -> str:

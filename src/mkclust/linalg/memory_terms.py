@@ -180,18 +180,18 @@ def _solving_mixes(fit: Fit) -> list[Terms]:
 
 def _solving_lf_mvc(fit: Fit) -> list[Terms]:
     """Return what LF-MVC takes: the partitions of all kernels and of their mix, and a consensus."""
-    mix, thin, small = _mix(fit), fit.vectors(fit.k), 8 * fit.k**2
-    found = {"partitions of the kernels": (fit.m + 1) * fit.partition}
-    aligned = {**mix, **found, "partitions to align": (2 * fit.m + 2) * thin}
+    mix, vectors, small = _mix(fit), fit.vectors(fit.k), 8 * fit.k**2
+    partitions = {"partitions of the kernels": (fit.m + 1) * fit.partition}
+    aligned = {**mix, **partitions, "partitions to align": (2 * fit.m + 2) * vectors}
     return [
-        *({**mix, **found, **step} for step in _relaxing(fit)),
+        *({**mix, **partitions, **step} for step in _relaxing(fit)),
         {
             **aligned,
             "rotations": 5 * fit.m * small,
-            "consensus": 4 * thin,
-            "singular value decomposition": 2 * thin + 6 * small,
+            "consensus": 4 * vectors,
+            "singular value decomposition": 2 * vectors + 6 * small,
         },
-        {**aligned, "rotations": 2 * fit.m * small, "projections": (fit.m + 4) * thin},
+        {**aligned, "rotations": 2 * fit.m * small, "projections": (fit.m + 4) * vectors},
     ]
 
 
@@ -225,16 +225,16 @@ def _solving_lmkkm(fit: Fit) -> list[Terms]:
 
 def _solving_onkc(fit: Fit) -> list[Terms]:
     """Return what ONKC takes: a mix of the kernels, and the kernel near it."""
-    mix, thin = _mix(fit), fit.vectors(fit.k)
+    mix, vectors = _mix(fit), fit.vectors(fit.k)
     return [
         *({**mix, **step} for step in _relaxing(fit)),
-        {**mix, "entries of the mix": 3 * fit.square, "partitions held": 2 * thin},
+        {**mix, "entries of the mix": 3 * fit.square, "partitions held": 2 * vectors},
         {
             "entries of the mix": fit.square,
             "matrix to decompose": fit.square,
             # A root of it, or few eigenvectors found in a place for all and a smaller root.
             "its positive part": 2 * fit.square + fit.square // 8,
-            "partitions held": 4 * thin,
+            "partitions held": 4 * vectors,
         },
     ]
 
@@ -249,23 +249,23 @@ SOLVING = {
 
 def _finishing(fit: Fit) -> list[Terms]:
     """Return what it takes to embed the samples, cluster them, and compare with each kernel."""
-    thin, centers = fit.vectors(fit.k), 8 * fit.k**2
+    vectors, centers = fit.vectors(fit.k), 8 * fit.k**2
     # SimpleMKKM keeps the partition of the average kernel, LF-MVC has only that and a consensus.
     solution = {"solution": fit.partition * (2 if fit.method == "simplemkkm" else 1)}
     if fit.method == "onkc":
-        solution = {"learned kernel": fit.square, "its partition": 3 * thin}
-    embedded = {**solution, "embeddings": 3 * thin}
-    clustering = {"k-means": 5 * thin + 2 * centers}
+        solution = {"learned kernel": fit.square, "its partition": 3 * vectors}
+    embedded = {**solution, "embeddings": 3 * vectors}
+    clustering = {"k-means": 5 * vectors + 2 * centers}
     if fit.method not in OF_ENTRIES:
-        embedded["projections"] = fit.m * thin
+        embedded["projections"] = fit.m * vectors
     steps = [*_relaxing(fit), _products(fit), clustering]
     if fit.method not in OF_ENTRIES:
-        steps.append({"alignments with centroids": (fit.m + 5) * thin, "centers": centers})
+        steps.append({"alignments with centroids": (fit.m + 5) * vectors, "centers": centers})
     return [{**embedded, **step} for step in steps]
 
 
 def exact_terms(
-    road: str,
+    storage: str,
     n_samples: int,
     n_kernels: int,
     n_clusters: int,
@@ -279,7 +279,7 @@ def exact_terms(
 
     Parameters
     ----------
-    road : {"dense", "on-the-fly", "streamed", "precomputed", "sparse"}
+    storage : {"dense", "on-the-fly", "streamed", "precomputed", "sparse"}
         Where the kernels come from. Those that are sparse have a mix that is, which counts nothing.
     n_samples, n_kernels, n_clusters : int
         Sizes of the problem.
@@ -296,10 +296,10 @@ def exact_terms(
         Bytes by name.
     """
     n, d = n_samples, n_features
-    if road == "on-the-fly" and method in OF_ENTRIES:
-        road = "dense"  # they are written out
-    made, lazy = road == "dense", road in ("on-the-fly", "streamed")
-    mixed = road in ("dense", "precomputed")
+    if storage == "on-the-fly" and method in OF_ENTRIES:
+        storage = "dense"  # they are written out
+    made, lazy = storage == "dense", storage in ("on-the-fly", "streamed")
+    mixed = storage in ("dense", "precomputed")
     fit = Fit(n, n_kernels, n_clusters, itemsize, method, held=made, mixed=mixed)
     moments = [fit.worst()]
     if lazy:
@@ -307,13 +307,13 @@ def exact_terms(
             "rows read at a time": 2 * _rows_bytes(n, n_kernels, itemsize),
             "means, scales and diagonals": fit.vectors(5 * n_kernels),
         }
-    if road == "on-the-fly":
+    if storage == "on-the-fly":
         moments[0]["views as they are multiplied"] = fit.vectors(d + 2 * n_views)
-    if road in ("dense", "on-the-fly"):
+    if storage in ("dense", "on-the-fly"):
         moved = 0 if made else 2 * fit.vectors(d)
         moments.append({"views": moved, "median distance": median_bytes(min(n, MEDIAN_ROWS))})
     # What a model keeps of the views, for new samples.
-    copies = itemsize * n * d if road in ("dense", "on-the-fly") else 0
+    copies = itemsize * n * d if storage in ("dense", "on-the-fly") else 0
     return max(moments, key=total) | {"copy of the views": copies, "overhead": OVERHEAD}
 
 

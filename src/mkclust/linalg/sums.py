@@ -92,6 +92,7 @@ def _sum_on_host(
     height = max(1, BLOCK_ENTRIES // n)
 
     def fill(start: int) -> None:
+        """Write one block of rows of the sum."""
         block = slice(start, start + height)
         if whole is not None:
             np.einsum("pi,pj,pij->ij", rows[:, block], columns, whole[:, block], out=out[block])

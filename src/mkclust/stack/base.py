@@ -175,6 +175,7 @@ class Standardization:
         """Return the same with its arrays where another array lives."""
 
         def moved(array: Array | None) -> Array | None:
+            """Return an array where the other lives."""
             return None if array is None else to_device(array, like)
 
         diagonal, row_means = moved(self.diagonal), moved(self.row_means)
@@ -272,8 +273,8 @@ class Standardization:
         if here.row_means is not None:
             rows -= here.row_means @ P
         if here.shift and samples is not None:
-            known = to_device(samples >= 0, cross)[:, None]
-            rows += here.shift * xp.where(known, pick(scaled, np.maximum(samples, 0)), 0.0)
+            is_training = to_device(samples >= 0, cross)[:, None]
+            rows += here.shift * xp.where(is_training, pick(scaled, np.maximum(samples, 0)), 0.0)
         if here.scale is None:
             return rows
         if self_similarity is None:
@@ -292,8 +293,8 @@ class Standardization:
         average = zeros((n_new,), self.added) + xp.mean(self.added)
         if samples is None:
             return average
-        own = pick(self.added, np.maximum(samples, 0))
-        return xp.where(to_device(samples >= 0, own), own, average)
+        additions = pick(self.added, np.maximum(samples, 0))
+        return xp.where(to_device(samples >= 0, additions), additions, average)
 
 
 def _as_float64(block: Array) -> Array:

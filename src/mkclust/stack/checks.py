@@ -140,8 +140,8 @@ def diagonal_of(matrix: Array) -> Array:
     """
     if is_foreign(matrix):
         return copied(astype(namespace(matrix).linalg.diagonal(matrix), "float64"))
-    found = matrix.diagonal()
-    return copied(astype(found if is_foreign(found) else np.asarray(found), "float64"))
+    diagonal = matrix.diagonal()
+    return copied(astype(diagonal if is_foreign(diagonal) else np.asarray(diagonal), "float64"))
 
 
 def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:
@@ -152,6 +152,7 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:
     xp, rounding = namespace(diagonal), 1e3 * rounding_of(matrix)
 
     def mean_size(vector: Array) -> float:
+        """Return the mean absolute value of a vector."""
         return float(xp.mean(xp.abs(vector)))
 
     # What is small beside the diagonal has to have its digits, too.
@@ -163,8 +164,8 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:
     if mean_size(standardization.centered_diagonal()) <= rounding * mean_size(diagonal):
         # An indefinite kernel may have a zero diagonal and something beside it.
         probe = np.random.default_rng(0).standard_normal((matrix.shape[0], 1))
-        thin = to_device(probe - probe.mean() if center else probe, diagonal)
-        image = to_host(matrix @ astype(thin, precision_of(matrix)))
+        column = to_device(probe - probe.mean() if center else probe, diagonal)
+        image = to_host(matrix @ astype(column, precision_of(matrix)))
         rest = np.abs(image - image.mean() if center else image).max()
         if rest <= rounding * np.abs(probe).sum() * mean_size(diagonal):
             constant = center and bool(xp.any(diagonal != 0))
@@ -231,6 +232,7 @@ def smallest_eigenvalue(kernel: Operator) -> float:
         return float(np.linalg.eigvalsh(to_host(kernel.dense()))[0])
 
     def product(v: Float) -> Float:
+        """Multiply the kernel with a vector on the host."""
         return to_host(kernel @ to_device(v.reshape(-1, 1), like)).reshape(-1)
 
     operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=product, dtype=np.float64)

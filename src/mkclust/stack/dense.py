@@ -43,11 +43,11 @@ def _product(matrix: Array, X: Array) -> Array:
         return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=np.float64)
     if not hasattr(matrix, "__array__") and not is_foreign(matrix):
         return matrix @ X  # known by its rows, which see to all that
-    thin = astype(X, precision_of(matrix))
+    columns = astype(X, precision_of(matrix))
     if X.shape[1] <= NARROW and is_on_accelerator(matrix):
-        return astype(matrix @ thin, "float64")
+        return astype(matrix @ columns, "float64")
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
-    return astype(thin.T @ matrix, "float64").T
+    return astype(columns.T @ matrix, "float64").T
 
 
 def _n_entries(matrix: Any) -> int:

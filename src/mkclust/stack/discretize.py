@@ -178,6 +178,7 @@ def _census(rows: Array, centers: Float) -> tuple[np.ndarray, np.ndarray]:
     n_clusters = len(centers)
 
     def count(block: Array, start: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the census of one block."""
         labels = _assign_block(block, centers)
         first = np.full(n_clusters, np.iinfo(np.int64).max)
         np.minimum.at(first, labels, start + np.arange(len(labels)))

@@ -38,7 +38,7 @@ from mkclust.stack.checks import (
 )
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.dissimilarity import refuse_distances
-from mkclust.stack.rows import MatrixRows, Slab
+from mkclust.stack.rows import DatasetKernel, MatrixRows
 from mkclust.stack.streamed import StreamedStack, check_rows
 
 PSD_CHOICES = ("error", "clip", "shift")
@@ -297,7 +297,8 @@ def _collect(
             "[K] if it is the only kernel"
         )
     elif lazily and _is_dataset(kernels):
-        whole, matrices = kernels, [Slab(kernels, index) for index in range(kernels.shape[0])]
+        whole = kernels
+        matrices = [DatasetKernel(kernels, index) for index in range(kernels.shape[0])]
     else:
         kernels = kernels[()] if _is_dataset(kernels) else kernels
         for index, matrix in enumerate(kernels if np.ma.is_masked(kernels) else ()):
@@ -308,7 +309,7 @@ def _collect(
     if not matrices:
         raise ValueError("no kernels: the list is empty; pass at least one n x n matrix")
     if lazily:
-        on_disk = (np.memmap, Slab)
+        on_disk = (np.memmap, DatasetKernel)
         matrices = [
             matrix if isinstance(matrix, on_disk) or _is_dataset(matrix) else as_numbers(matrix, "")
             for matrix in matrices

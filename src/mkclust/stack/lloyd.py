@@ -70,19 +70,19 @@ def k_means(
     rounding = n * rounding_of(rows) ** 2 * length
     rng = check_random_state(random_state)
     at_once = max(1, DISTANCE_BYTES // (8 * n * k))
-    found = []
+    candidates = []
     for some in ranges(n_init, at_once):
         centers = _start(rows, k, init, rng, some.stop - some.start)
         centers = _settle(rows, centers, max(TOLERANCE * variance, rounding), rounding)
         far = _distances(rows, centers)
         inertia = to_host(xp.sum(astype(xp.min(far, axis=2), "float64"), axis=0))
         best = int(np.argmin(inertia))
-        found.append((inertia[best], centers[best, :, :], xp.argmin(far[:, best, :], axis=1)))
-    _, centers, labels = min(found, key=lambda one: one[0])
+        candidates.append((inertia[best], centers[best, :, :], xp.argmin(far[:, best, :], axis=1)))
+    _, centers, labels = min(candidates, key=lambda one: one[0])
     distinct = xp.unique_values(labels).shape[0]
     if distinct < k:
-        told = f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({k})."
-        warnings.warn(f"{told} Are there duplicates?", ConvergenceWarning, stacklevel=2)
+        message = f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({k})."
+        warnings.warn(f"{message} Are there duplicates?", ConvergenceWarning, stacklevel=2)
     return to_host(centers + middle, None)
 
 
@@ -156,11 +156,13 @@ def _means(rows: Array, labels: Array, centers: Array, rounding: float) -> Array
     some = (sizes > 0)[:, :, None]
     means = xp.where(some, sums / xp.where(some, sizes[:, :, None], 1.0), centers)
     for start in np.flatnonzero(to_host(xp.any(sizes == 0, axis=1), bool)).tolist():
-        own = labels[:, start]
-        off = rows - xp.take(centers[start, :, :], own, axis=0)
+        start_labels = labels[:, start]
+        off = rows - xp.take(centers[start, :, :], start_labels, axis=0)
         far = xp.sum(off * off, axis=1)
-        found = _relocate(rows, own, far, means[start, :, :], sizes[start, :], rounding)
-        means[start, :, :] = to_device(found, rows)
+        new_means = _relocate(
+            rows, start_labels, far, means[start, :, :], sizes[start, :], rounding
+        )
+        means[start, :, :] = to_device(new_means, rows)
     return means
 
 

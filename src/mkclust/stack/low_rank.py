@@ -31,7 +31,7 @@ from mkclust.stack.mapped import (
     draw,
     floor_of,
     learn_maps,
-    missed,
+    missed_trace_share,
     rows_at_once,
     sum_of_squares,
     to_same_device,
@@ -203,7 +203,7 @@ def _preview(blocks: Blocks, features: Features) -> _Preview:
     check_finite(drawn, numbers)
     computed = features.of(drawn)
     views = zip(features.maps, drawn.values(), computed, strict=True)
-    errors = np.array([missed(*each) for each in views])
+    errors = np.array([missed_trace_share(*each) for each in views])
     means = [to_host(_column_sums(F)) / len(numbers) for F in computed]
     return _Preview(computed, means, errors)
 

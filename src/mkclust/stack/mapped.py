@@ -50,24 +50,28 @@ class Features:
 
     def of(self, block: dict[str, Array]) -> list[Array]:
         """Return the standardized features of some samples, view by view, where these live."""
-        found = [_transform(*each) for each in zip(self.maps, block.values(), strict=True)]
+        features = [_transform(*each) for each in zip(self.maps, block.values(), strict=True)]
         if self.means is not None:
-            found = [F - to_same_device(mean, F) for F, mean in zip(found, self.means, strict=True)]
+            features = [
+                F - to_same_device(mean, F) for F, mean in zip(features, self.means, strict=True)
+            ]
         if self.floors is not None:
-            found = [_unit_rows(F, floor) for F, floor in zip(found, self.floors, strict=True)]
-        return found
+            features = [
+                _unit_rows(F, floor) for F, floor in zip(features, self.floors, strict=True)
+            ]
+        return features
 
     def project(self, block: dict[str, Array], matrix: Float) -> Array:
         """Multiply the standardized features of some samples, side by side, with a matrix."""
         parts = [_multiply(self.of(part), matrix) for part, _ in cut(block, 0, len(matrix))]
         xp = namespace(*parts)
-        found = xp.concat(parts)
-        if not bool(xp.all(xp.isfinite(found))):
+        projections = xp.concat(parts)
+        if not bool(xp.all(xp.isfinite(projections))):
             raise ValueError(
                 "the feature maps make features of these samples that are not finite, or too large "
                 "to square; rescale the samples, or drop them"
             )
-        return found
+        return projections
 
 
 def learn_maps(blocks: Blocks, approximation: Any, random_state: Any) -> tuple[list, list[int]]:
@@ -83,14 +87,14 @@ def learn_maps(blocks: Blocks, approximation: Any, random_state: Any) -> tuple[l
         map_.set_params(**dict.fromkeys(unset, _seed(random_state, p) if unset else None))
         try:
             # A map may keep what it learns from; of all samples, that is the caller's array.
-            own = rows if len(drawn) < blocks.n_samples else copied(rows)
-            first = map_.fit(own).transform(rows[:1, :])
+            training_rows = rows if len(drawn) < blocks.n_samples else copied(rows)
+            first = map_.fit(training_rows).transform(rows[:1, :])
             _check_place(map_, rows, first)
         except (ValueError, TypeError) as error:
             if isinstance(error, TypeError) and not is_foreign(rows):
                 raise
-            told = error if isinstance(error, ValueError) else _elsewhere(map_, rows)
-            raise ValueError(f"View {name!r}: {told}") from error
+            message = error if isinstance(error, ValueError) else _elsewhere(map_, rows)
+            raise ValueError(f"View {name!r}: {message}") from error
         if issparse(first):
             raise ValueError(
                 f"View {name!r}: {type(map_).__name__} gives sparse features, and their products "
@@ -112,7 +116,7 @@ def n_components(map_: Any) -> list[int]:
     return [int(value) for value in values if isinstance(value, int | np.integer)]
 
 
-def missed(map_: Any, rows: Array, F: Array) -> float:
+def missed_trace_share(map_: Any, rows: Array, F: Array) -> float:
     """Return the share of a kernel's trace that features of rows miss, NaN where nobody knows."""
     if hasattr(map_, "self_similarity"):
         lengths = map_.self_similarity(rows)
@@ -173,7 +177,7 @@ def draw(n_samples: int, count: int, seed: int = 0) -> np.ndarray:
 
 def _parameters(map_: Any, name: str) -> list[str]:
     """Return the parameters of a map that have a name, those of its parts included."""
-    return [found for found in map_.get_params() if found.split("__")[-1] == name]
+    return [parameter for parameter in map_.get_params() if parameter.split("__")[-1] == name]
 
 
 def _seed(random_state: Any, index: int) -> int:

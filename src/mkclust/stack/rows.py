@@ -36,7 +36,7 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Slab:
+class DatasetKernel:
     """One kernel of a three-dimensional dataset, not read before its rows are asked for."""
 
     dataset: Any
@@ -90,8 +90,8 @@ class MatrixRows:
     @property
     def dtype(self) -> Any:
         """Number type of the rows, the shorter one where kernels differ."""
-        found = [_read(matrix, slice(0, 0), "a kernel") for matrix in self.matrices]
-        return max(found, key=rounding_of).dtype
+        empty_parts = [_read(matrix, slice(0, 0), "a kernel") for matrix in self.matrices]
+        return max(empty_parts, key=rounding_of).dtype
 
     @property
     def step(self) -> int:
@@ -113,10 +113,10 @@ class MatrixRows:
 
 def _read(matrix: Any, part: Any, who: str) -> Array:
     """Return a part of a matrix as floats in memory."""
-    found = matrix[part, ...] if is_foreign(matrix) else matrix[part]
-    if scipy.sparse.issparse(found):
-        found = found.toarray()
-    return as_numbers(_copied(found, who) if isinstance(found, np.memmap) else found, who)
+    entries = matrix[part, ...] if is_foreign(matrix) else matrix[part]
+    if scipy.sparse.issparse(entries):
+        entries = entries.toarray()
+    return as_numbers(_copied(entries, who) if isinstance(entries, np.memmap) else entries, who)
 
 
 def _copied(part: np.memmap, who: str) -> Array:
@@ -149,10 +149,10 @@ def _copied(part: np.memmap, who: str) -> Array:
         # not in its file.
         if file is None or named != mapped or part.mode == "c":
             return np.array(part)
-        found = np.fromfile(file, part.dtype, part.size, offset=position)
-    if found.size < part.size:
+        entries = np.fromfile(file, part.dtype, part.size, offset=position)
+    if entries.size < part.size:
         raise cut
-    return found.reshape(part.shape)
+    return entries.reshape(part.shape)
 
 
 def _address(array: np.ndarray) -> int:
@@ -207,9 +207,10 @@ def _reading(source: RowSource, height: int) -> Callable[[int, int], Sequence[Ar
     turns = itertools.cycle([np.empty(shape, source.dtype) for _ in range(2)])
 
     def read(start: int, stop: int) -> Sequence[Array]:
-        found = next(turns)[:, : stop - start]
-        source.write(start, stop, found)
-        return list(found)
+        """Read some rows into the memory whose turn it is."""
+        block = next(turns)[:, : stop - start]
+        source.write(start, stop, block)
+        return list(block)
 
     return read
 
@@ -257,11 +258,11 @@ def only(source: RowSource, indices: Sequence[int]) -> RowSource:
     """Return a source of some kernels, which reads only these where the given one can."""
     if len(indices) == source.n_kernels:
         return source
-    return source.only(indices) if hasattr(source, "only") else _Picked(source, tuple(indices))
+    return source.only(indices) if hasattr(source, "only") else _SomeKernels(source, tuple(indices))
 
 
 @dataclass(frozen=True)
-class _Picked:
+class _SomeKernels:
     """Some kernels of a source that can only tell the rows of all."""
 
     source: RowSource
@@ -269,20 +270,25 @@ class _Picked:
 
     @property
     def n_kernels(self) -> int:
+        """Number of kernels, m."""
         return len(self.indices)
 
     @property
     def n_samples(self) -> int:
+        """Number of samples, n."""
         return self.source.n_samples
 
     @property
     def like(self) -> Array:
+        """An array that says where the rows live."""
         return like_of(self.source)
 
     @property
     def dtype(self) -> Any:
+        """Number type of the rows."""
         return self.source.dtype
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
+        """Return the rows from start to stop of these kernels."""
         blocks = self.source.rows(start, stop)
         return [blocks[index] for index in self.indices]

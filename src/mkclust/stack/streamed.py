@@ -76,29 +76,31 @@ class RowMatrix:
             "ask for fewer at a time",
             available=free_bytes(self.like),
         )
-        found = empty((wanted.size, self.shape[0]), self.like, precision)
+        entries = empty((wanted.size, self.shape[0]), self.like, precision)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
+            """Keep those rows of a block that are wanted."""
             here = slice(*np.searchsorted(rising, [rows.start, rows.stop]).tolist())
-            found[here, :] = pick(blocks[0], rising[here] - rows.start)
+            entries[here, :] = pick(blocks[0], rising[here] - rows.start)
 
         sweep(self.source, take, row_ranges(self.source, rising))
-        return found if back is None else pick(found, back)
+        return entries if back is None else pick(entries, back)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a vector or a thin matrix, in one pass."""
         X = astype(X, precision_of(self.source))
-        found = empty(tuple(X.shape), X)
+        product = empty(tuple(X.shape), X)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            found[rows, ...] = astype(blocks[0] @ X, "float64")
+            """Multiply some rows."""
+            product[rows, ...] = astype(blocks[0] @ X, "float64")
 
         sweep(self.source, take)
-        return found
+        return product
 
-    def __rmatmul__(self, thin: Array) -> Array:
+    def __rmatmul__(self, X: Array) -> Array:
         """Multiply from the left, which is the same by symmetry."""
-        return (self @ (thin.T if is_foreign(thin) else np.ascontiguousarray(thin.T))).T
+        return (self @ (X.T if is_foreign(X) else np.ascontiguousarray(X.T))).T
 
     def diagonal(self) -> Array:
         """Return the self-similarities, (n,)."""
@@ -106,8 +108,8 @@ class RowMatrix:
 
     def sum(self, axis: int = 1, dtype: Any = np.float64) -> Array:
         """Return the row sums, which are the column sums, in float64."""
-        known = self.row_sums
-        return self @ (zeros(self.shape[0], self.like) + 1.0) if known is None else known
+        sums = self.row_sums
+        return self @ (zeros(self.shape[0], self.like) + 1.0) if sums is None else sums
 
 
 def _in_order(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -118,11 +120,11 @@ def _in_order(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     return samples[order], np.argsort(order)
 
 
-def _products(blocks: Sequence[Array], thin: list[Array]) -> Iterator[tuple[int, Array]]:
+def _products(blocks: Sequence[Array], columns: list[Array]) -> Iterator[tuple[int, Array]]:
     """Multiply some rows of every kernel with its thin matrix, in the rows' own precision."""
-    for p, (block, Y) in enumerate(zip(blocks, thin, strict=True)):
-        thin[p] = astype(Y, precision_of(block))  # once, for all blocks to come
-        yield p, astype(block @ thin[p], "float64")
+    for p, (block, Y) in enumerate(zip(blocks, columns, strict=True)):
+        columns[p] = astype(Y, precision_of(block))  # once, for all blocks to come
+        yield p, astype(block @ columns[p], "float64")
 
 
 @dataclass(frozen=True)
@@ -151,21 +153,24 @@ class StreamedCombination:
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         xp, n = namespace(X), self.shape[0]
-        thin = [standardization.transform_columns(X) for standardization in self.standardizations]
+        columns = [
+            standardization.transform_columns(X) for standardization in self.standardizations
+        ]
         ones = zeros((n,), X) + 1.0
         scales = xp.stack([ones if s.scale is None else s.scale for s in self.standardizations])
         outer = to_device(self.coefficients[:, None], X) * scales
-        found, sums = zeros(tuple(X.shape), X), zeros((len(thin), X.shape[1]), X)
+        product, sums = zeros(tuple(X.shape), X), zeros((len(columns), X.shape[1]), X)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            for p, part in _products(blocks, thin):
+            """Add what some rows of every kernel contribute."""
+            for p, part in _products(blocks, columns):
                 sums[p, :] += xp.sum(part, axis=0)
-                found[rows, :] += outer[p, rows][:, None] * part
+                product[rows, :] += outer[p, rows][:, None] * part
 
         sweep(self.source, take)
         # What centering takes away is known at the end only: the means over all rows.
         centered = np.flatnonzero([s.row_means is not None for s in self.standardizations])
-        return found - pick(outer, centered).T @ (pick(sums, centered) / n)
+        return product - pick(outer, centered).T @ (pick(sums, centered) / n)
 
     def dense(self) -> Array:
         """Write the entries out, (n, n)."""
@@ -176,16 +181,17 @@ class StreamedCombination:
             "use fewer samples",
             available=free_bytes(self.like),
         )
-        found, coefficients = zeros((n, n), self.like), self.coefficients.tolist()
+        matrix, coefficients = zeros((n, n), self.like), self.coefficients.tolist()
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
+            """Add some rows of every kernel."""
             for c, block, standardization in zip(
                 coefficients, blocks, self.standardizations, strict=True
             ):
-                found[rows, :] += c * standardization.entries(block, rows, slice(None))
+                matrix[rows, :] += c * standardization.entries(block, rows, slice(None))
 
         sweep(self.source, take)
-        return found
+        return matrix
 
 
 @dataclass(frozen=True)
@@ -287,11 +293,14 @@ class StreamedStack:
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         xp = namespace(V)
-        thin = [standardization.transform_columns(V) for standardization in self.standardizations]
+        columns = [
+            standardization.transform_columns(V) for standardization in self.standardizations
+        ]
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            for p, part in _products(blocks, thin):
+            """Multiply some rows of every kernel."""
+            for p, part in _products(blocks, columns):
                 products[p, :, rows] = part.T
 
         sweep(self.source, take)
@@ -318,6 +327,7 @@ class StreamedStack:
         total = np.zeros((self.n_kernels, self.n_kernels))
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
+            """Add what some rows of every pair of kernels contribute."""
             xp, pairs = namespace(blocks[0]), zip(blocks, self.standardizations, strict=True)
             wide = [s.entries(block, rows, slice(None)) for block, s in pairs]
             parts = [xp.reshape(part, (-1,)) for part in wide]
@@ -342,31 +352,33 @@ class StreamedStack:
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
             available=free_bytes(self.like),
         )
-        found = empty((m, count, count), self.like)
+        kernels = empty((m, count, count), self.like)
         rising, back = _in_order(wanted)
 
         def place(rows: slice, blocks: Sequence[Array]) -> None:
+            """Write some rows of all that are wanted."""
             for p, (block, standardization) in enumerate(
                 zip(blocks, self.standardizations, strict=True)
             ):
-                found[p, rows, :] = standardization.entries(block, wanted[rows], wanted)
+                kernels[p, rows, :] = standardization.entries(block, wanted[rows], wanted)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
+            """Write those rows and columns of a block that are wanted."""
             here = slice(*np.searchsorted(rising, [rows.start, rows.stop]).tolist())
             for p, (block, standardization) in enumerate(
                 zip(blocks, self.standardizations, strict=True)
             ):
                 part = pick(pick(block, rising[here] - rows.start), wanted, axis=1)
-                found[p, here, :] = standardization.entries(part, rising[here], wanted)
+                kernels[p, here, :] = standardization.entries(part, rising[here], wanted)
 
         source: Any = self.source
         if samples is None or hasattr(source, "among"):
             sweep(source if samples is None else source.among(wanted), place)
-            return found
+            return kernels
         sweep(source, take, row_ranges(source, rising))
         for p in range(m if back is not None else 0):
-            found[p, :, :] = pick(found[p, :, :], back)
-        return found
+            kernels[p, :, :] = pick(kernels[p, :, :], back)
+        return kernels
 
     def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
         """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""
