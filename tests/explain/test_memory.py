@@ -330,12 +330,12 @@ def test_views_are_refused_by_the_very_figures_of_the_estimate(name, dtype, k, o
     bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=on_the_fly)
     estimate = estimate_memory(260, 2, n_clusters=k, n_features=10, dtype=dtype, method=name)
     needed = estimate.n_bytes["on-the-fly" if on_the_fly else "dense"]
-    room.require_room_for_views(model, bank, views, there=needed)
+    room.require_room_for_views(model, bank, views, available=needed)
     advice = "needs the entries.*fewer samples" if name in TRANSDUCTIVE else "on_the_fly=True"
     if name in INDUCTIVE and on_the_fly:
         advice = "computed on the fly,.*approximation=Nystroem"
     with pytest.raises(MemoryError, match=f"2 kernels of 260 samples|{advice}") as refused:
-        room.require_room_for_views(model, bank, views, there=needed - 1)
+        room.require_room_for_views(model, bank, views, available=needed - 1)
     assert f"{k} clusters" in str(refused.value)
     assert re.search(advice, str(refused.value))
 
@@ -349,9 +349,9 @@ def test_kernels_are_refused_by_the_very_figures_of_the_estimate(name, dtype, st
     estimate = estimate_memory(60, 2, n_clusters=30, dtype=dtype, method=name)
     needed = estimate.n_bytes["streamed" if streamed else "precomputed"]
     model = METHODS[name](30)
-    room.require_room_beside_kernels(model, stack, there=needed)
+    room.require_room_beside_kernels(model, stack, available=needed)
     with pytest.raises(MemoryError, match="30 clusters by 2 kernels of 60 samples, beside"):
-        room.require_room_beside_kernels(model, stack, there=needed - 1)
+        room.require_room_beside_kernels(model, stack, available=needed - 1)
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
@@ -365,7 +365,7 @@ def test_kernels_that_leave_no_room_are_refused_before_they_are_solved(method, m
 def test_sparse_kernels_need_no_room_for_a_dense_mix():
     n = 20_000
     stack = as_stack([scipy.sparse.eye_array(n, format="csr")] * 2, center=False, validate=False)
-    room.require_room_beside_kernels(SimpleMKKM(3), stack, there=8 * n**2 // 4)
+    room.require_room_beside_kernels(SimpleMKKM(3), stack, available=8 * n**2 // 4)
 
 
 def test_more_clusters_than_samples_are_no_question_of_memory():

@@ -13,7 +13,7 @@ OTHER_METHOD = "use fewer samples, or a method that needs products only, such as
 
 
 def require_room_for_views(
-    model: Any, bank: KernelBank, views: Any, *, there: int | None = None
+    model: Any, bank: KernelBank, views: Any, *, available: int | None = None
 ) -> None:
     """Refuse views whose kernels do not fit into memory, or what a fit takes beside them.
 
@@ -25,7 +25,7 @@ def require_room_for_views(
         What is to make the kernels.
     views : mapping, list, tuple, array or data frame
         Views; they need not be sound.
-    there : int, default=None
+    available : int, default=None
         Bytes there are; None asks the device of the views, or the host.
     """
     samples = read_views(views)
@@ -59,12 +59,12 @@ def require_room_for_views(
             "ask for fewer clusters, use fewer samples, or pass "
             "approximation=Nystroem(n_components=200) to do with features of the views"
         )
-    there = free_bytes(parts[0]) if there is None else there
-    require_memory(total(needed), purpose, advice, there=there)
+    available = free_bytes(parts[0]) if available is None else available
+    require_memory(total(needed), purpose, advice, there=available)
 
 
 def require_room_beside_kernels(
-    model: Any, stack: KernelStack, *, there: int | None = None
+    model: Any, stack: KernelStack, *, available: int | None = None
 ) -> None:
     """Refuse kernels that leave too little room for a fit.
 
@@ -74,7 +74,7 @@ def require_room_beside_kernels(
         What is to be fitted.
     stack : KernelStack
         The kernels.
-    there : int, default=None
+    available : int, default=None
         Bytes there are; None asks the device of the kernels, or the host.
     """
     n, m, k = stack.n_samples, stack.n_kernels, model.n_clusters
@@ -87,7 +87,7 @@ def require_room_beside_kernels(
         "approximation=Nystroem(n_components=200)"
         if not model.NEEDS_ENTRIES
         else OTHER_METHOD,
-        there=free_bytes(stack.like) if there is None else there,
+        there=free_bytes(stack.like) if available is None else available,
     )
 
 

@@ -78,9 +78,9 @@ def as_floats(name: str, rows: Any) -> Array:
     if is_foreign(rows):
         return as_foreign_floats(rows, f"View {name!r}")
     check_masks(rows, f"View {name!r}")
-    found = np.asarray(rows)
-    check_type(name, found.dtype)
-    return found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
+    array = np.asarray(rows)
+    check_type(name, array.dtype)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def check_type(name: str, dtype: Any) -> None:

@@ -120,8 +120,8 @@ class DaskBlocks:
 
     def take(self, samples: np.ndarray) -> dict[str, np.ndarray]:
         """Return the views of some samples, given by rising numbers; only these travel."""
-        found = compute(*(view[samples] for view in self._arrays()), client=self._client)
-        taken = dict(zip(self._names, map(as_floats, self._names, found), strict=True))
+        blocks = compute(*(view[samples] for view in self._arrays()), client=self._client)
+        taken = dict(zip(self._names, map(as_floats, self._names, blocks), strict=True))
         if len(samples) and samples[0] == 0:
             self._example = {name: rows[:1] for name, rows in taken.items()}
         return taken
