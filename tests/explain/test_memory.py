@@ -376,11 +376,11 @@ def test_more_clusters_than_samples_are_no_question_of_memory():
 def test_kernels_on_the_fly_are_taken_where_the_same_kernels_held_are_refused():
     view, model = views_of(3000)[0], SimpleMKKM(4)
     estimate = estimate_memory(3000, 12, n_clusters=4, n_features=5, n_views=1)
-    there = estimate.n_bytes["dense"] - 1
-    assert there > 5 * estimate.n_bytes["on-the-fly"]
-    room.require_room_for_views(model, KernelBank(on_the_fly=True), view, there=there)
+    available = estimate.n_bytes["dense"] - 1
+    assert available > 5 * estimate.n_bytes["on-the-fly"]
+    room.require_room_for_views(model, KernelBank(on_the_fly=True), view, available=available)
     with pytest.raises(MemoryError):
-        room.require_room_for_views(model, KernelBank(), view, there=there)
+        room.require_room_for_views(model, KernelBank(), view, available=available)
 
 
 def test_a_refused_fit_leaves_an_earlier_one_as_it_was(monkeypatch):

@@ -78,6 +78,7 @@ class Diagnosis:
         return "\n".join([title, "", *self._table(), "", *self._sentences()])
 
     def __str__(self) -> str:
+        """Return the summary."""
         return self.summary()
 
     def _table(self) -> list[str]:

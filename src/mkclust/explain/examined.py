@@ -228,7 +228,7 @@ class ExaminedFeatures:
         The other kernels keep the features that they have: what changes is not their landmarks.
         """
         rest = [q for q in range(len(self.relaxations)) if q != p]
-        maps = _KnownMaps([self._features.maps[q] for q in rest])
+        maps = _LearnedMaps([self._features.maps[q] for q in rest])
         refitted = clone(self._model).set_params(approximation=maps, random_state=self._seed)
         if len(rest) == 1 and "anchor" in refitted.get_params():
             refitted.set_params(anchor=0)  # one kernel has no weights, and so nothing to anchor
@@ -272,7 +272,7 @@ class ExaminedFeatures:
         )
 
 
-class _KnownMaps(TransformerMixin, BaseEstimator):
+class _LearnedMaps(TransformerMixin, BaseEstimator):
     """Feature maps that were learned before: a clone is the next of them, and learns nothing.
 
     So a model that clones its approximation for one view after another takes them as they are.
@@ -282,10 +282,11 @@ class _KnownMaps(TransformerMixin, BaseEstimator):
         self.maps = maps
         self._coming = iter(maps)
 
-    def __sklearn_clone__(self) -> "_KnownMaps":
-        return _KnownMaps([next(self._coming)])
+    def __sklearn_clone__(self) -> "_LearnedMaps":
+        """Return the next of the maps."""
+        return _LearnedMaps([next(self._coming)])
 
-    def fit(self, X: Any, y: Any = None) -> "_KnownMaps":
+    def fit(self, X: Any, y: Any = None) -> "_LearnedMaps":
         """Learn nothing."""
         return self
 

@@ -99,6 +99,7 @@ class LandmarkStability:
         return "\n".join(sentences)
 
     def __str__(self) -> str:
+        """Return the summary."""
         return self.summary()
 
     def _pairs(self) -> Float:
@@ -114,6 +115,7 @@ class _Streams(np.random.RandomState):
     """
 
     def __deepcopy__(self, memo: Any) -> "_Streams":
+        """Return a stream of another seed, drawn from this one."""
         return _Streams(self.randint(2**31 - 1))
 
 

@@ -84,6 +84,7 @@ class Stability:
         return "\n".join(sentences)
 
     def __str__(self) -> str:
+        """Return the summary."""
         return self.summary()
 
 

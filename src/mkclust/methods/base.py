@@ -89,6 +89,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     NEEDS_ENTRIES: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Write the shared parts into the docstring of a method."""
         super().__init_subclass__(**options)
         cls.__doc__ = fill(cls.__doc__)
 
@@ -459,9 +460,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         return {name: on_host(value) for name, value in state.items()}
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Return whether there are labels."""
         return hasattr(self, "labels_")
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: several kernels are an array of three dimensions."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags

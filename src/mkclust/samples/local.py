@@ -11,7 +11,7 @@ import numpy as np
 
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.linalg import device, is_foreign, namespace, pick, ranges
-from mkclust.samples.blocks import Look, add, as_floats, block_height
+from mkclust.samples.blocks import BlockFunction, add, as_floats, block_height
 from mkclust.types import Array
 
 # Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
@@ -69,7 +69,7 @@ class LocalBlocks:
         """Return the same views in blocks of at most so many samples."""
         return LocalBlocks(self._views, min(self._height, most_rows))
 
-    def total(self, look: Look) -> Any:
+    def total(self, look: BlockFunction) -> Any:
         """Return the sum over all blocks of what `look` makes of each: an array or a tuple."""
         total = None
 
@@ -80,7 +80,7 @@ class LocalBlocks:
         self._sweep(take)
         return total
 
-    def map(self, look: Look) -> Array:
+    def map(self, look: BlockFunction) -> Array:
         """Return what `look` makes of all blocks, one row a sample."""
         result: Array = None
 

@@ -119,6 +119,7 @@ class NumberOfClusters:
         return "\n".join([self._title(), "", *self._table(), "", *self._sentences()])
 
     def __str__(self) -> str:
+        """Return the summary."""
         return self.summary()
 
     def _title(self) -> str:
