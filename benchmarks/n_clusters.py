@@ -44,7 +44,7 @@ from mkclust.datasets import load
 from mkclust.explain.choosing import suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.mix import MixSettings, centered
-from mkclust.explain.choosing.path import follow
+from mkclust.explain.choosing.path import cluster_for_all_k
 from mkclust.explain.stability import Resampler
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
@@ -210,7 +210,7 @@ def borders_of(X, k):
     """Return how sparse the borders between k clusters are, as a row."""
     source = Resampler(X, "auto")
     settings = MixSettings(source.kernels, True, True, "error")
-    path = follow(settings.mix(source.take(np.arange(source.n_samples))), [k])
+    path = cluster_for_all_k(settings.mix(source.take(np.arange(source.n_samples))), [k])
     found = count_at_borders(path.coordinates(k), path.labels[0])
     return {
         "true": k,
@@ -244,7 +244,7 @@ def examine_quickly(X, level=0.02, **more):
     """Return a row for data without clusters: short where no number has sparse borders."""
     source, k_values = Resampler(X, "auto"), list(range(2, 13))
     settings = MixSettings(source.kernels, True, True, "error")
-    path = follow(settings.mix(source.take(np.arange(source.n_samples))), k_values)
+    path = cluster_for_all_k(settings.mix(source.take(np.arange(source.n_samples))), k_values)
     likelihoods = [
         count_at_borders(path.coordinates(k), labels).likelihood
         for k, labels in zip(k_values, path.labels, strict=True)
@@ -302,7 +302,7 @@ def cost(repetitions=5):
     stack = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error").stack(views)
     average = np.full(3, 1 / 3)
     roads = {
-        "path": lambda: follow(centered(stack.combine(average).dense()), k_values),
+        "path": lambda: cluster_for_all_k(centered(stack.combine(average).dense()), k_values),
         "average kernel, k = 12": lambda: solve_average_kkm(stack, 12),
         "SimpleMKKM, k = 12": lambda: solve_simple_mkkm(stack, 12),
         "AverageKKM.fit, k = 12": lambda: AverageKKM(12, random_state=0).fit(views),

@@ -665,7 +665,7 @@ def test_the_page_of_a_fit_finds_the_same_wherever_it_was_fitted(form, library, 
     np.testing.assert_allclose(found.similarities.entries, expected.similarities.entries, atol=1e-3)
     np.testing.assert_allclose(found.kernels.with_consensus, expected.kernels.with_consensus)
     np.testing.assert_allclose(
-        found.steadiness.stability.samples, expected.steadiness.stability.samples
+        found.resampling.stability.samples, expected.resampling.stability.samples
     )
 
 
@@ -674,7 +674,7 @@ def test_the_page_of_a_fit_finds_the_same_wherever_it_was_fitted(form, library, 
 def test_a_page_of_some_samples_takes_them_from_where_they_live(
     form, library, no_silent_copies, monkeypatch
 ):
-    monkeypatch.setattr(mkclust.explain.page.kernels, "samples_examined", lambda model: 60)
+    monkeypatch.setattr(mkclust.explain.page.kernels, "n_examined", lambda model: 60)
     X = as_library(library, samples(form))
     less = {"n_resamples": 0, "leave_one_out": False}
     found = find(model_of(form, library), X, **less).kernels

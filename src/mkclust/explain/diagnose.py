@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.explain.diagnosis import Diagnosis
-from mkclust.explain.examined import ExaminedFeatures, ExaminedKernels
+from mkclust.explain.examined import ExaminedFeatures, ExaminedKernels, examine
 from mkclust.explain.noise import BEYOND_CHANCE, SAME, chances, judged_together, redundancies
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.training import in_order_of_fit
 from mkclust.samples.dask import agreement
 
 # Alignments, of which eigenvalue sums are known to a thousandth, differ by less than this.
@@ -106,11 +107,10 @@ def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
     # Seeds that change from call to call would make a diagnosis do so, too.
     integral = isinstance(model.random_state, numbers.Integral)
     seed = int(model.random_state) if integral else 0
-    approximated = hasattr(model, "approximation_error_")
     with warnings.catch_warnings():
         # The model itself has warned when it was fitted.
         warnings.simplefilter("ignore")
-        examined = (ExaminedFeatures if approximated else ExaminedKernels)(model, X, seed)
+        examined = examine(model, in_order_of_fit(model, X), seed)
         _check_same(model, examined)
         redundancy = redundancies(examined.gram)
         structure, traces = examined.structure()
@@ -129,15 +129,15 @@ def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
                 alone[p] = examined.has_clusters(p)
             alone = together @ alone
             noise = unshared & ~alone
-    values, known = np.array([found.value for found in structure]), traces > 0
+    values, has_trace = np.array([relaxation.value for relaxation in structure]), traces > 0
     return Diagnosis(
         method=type(model).__name__,
         n_clusters=k,
         names=names,
         weights=model.weights_.copy(),
         alignments=model.alignments_.copy(),
-        top_share=np.where(known, values / np.where(known, traces, 1), np.nan),
-        cluster_gap=np.array([found.cluster_gap for found in structure]),
+        top_share=np.where(has_trace, values / np.where(has_trace, traces, 1), np.nan),
+        cluster_gap=np.array([relaxation.cluster_gap for relaxation in structure]),
         agreement=np.array(same),
         leave_one_out=without,
         redundancy=redundancy,
@@ -154,7 +154,9 @@ def _check_same(
     model: MultipleKernelClusterer, examined: ExaminedKernels | ExaminedFeatures
 ) -> None:
     """Refuse kernels that the model's partition does not fit as it fitted those of the fit."""
-    alignments = examined.captured() / np.array([found.value for found in examined.own])
+    alignments = examined.captured() / np.array(
+        [relaxation.value for relaxation in examined.relaxations]
+    )
     for name, now, then in zip(model.kernel_names_, alignments, model.alignments_, strict=True):
         if abs(now - then) > SAME_ALIGNMENT:
             raise ValueError(

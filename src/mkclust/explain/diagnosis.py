@@ -78,6 +78,7 @@ class Diagnosis:
         return "\n".join([title, "", *self._table(), "", *self._sentences()])
 
     def __str__(self) -> str:
+        """Return the summary."""
         return self.summary()
 
     def _table(self) -> list[str]:
@@ -101,30 +102,30 @@ class Diagnosis:
 
     def _sentences(self) -> list[str]:
         """Return what stands out, a sentence each."""
-        said = [self._say_noise(self.names.index(name)) for name in self.noise]
+        sentences = [self._say_noise(self.names.index(name)) for name in self.noise]
         if len(self.noise) == len(self.names):
-            said.append("All kernels look like noise: there may be no clusters to be found.")
+            sentences.append("All kernels look like noise: there may be no clusters to be found.")
         elif self.noise:
             largest = self.names[int(np.argmax(self.weights))]
             if largest in self.noise and np.ptp(self.weights) > 0:
-                said.append(
+                sentences.append(
                     "Weights are not importance: the largest of all, "
                     f"{_number(self.weights.max())}, is that of {largest!r}."
                 )
-            kept = [name for name in self.names if name not in self.noise]
-            said.append(
-                f"Fit again without what looks like noise, with {_listed(kept)}; but look first: "
+            others = [name for name in self.names if name not in self.noise]
+            sentences.append(
+                f"Fit again without what looks like noise, with {_listed(others)}; but look first: "
                 "overlapping clusters that no other kernel shares would look the same."
             )
         else:
-            said.append("No kernel looks like noise.")
-        said += [
+            sentences.append("No kernel looks like noise.")
+        sentences += [
             f"Kernel {name!r} stands alone: it has clear clusters of its own, but shares nothing "
             f"with the other kernels beyond chance{self._likely(self.names.index(name))}. It is no "
             "noise; whether its clusters are wanted, it cannot say."
             for name in self.alone
         ]
-        said += [
+        sentences += [
             f"Kernels {_listed([self.names[p] for p in group])} are nearly the same (redundancy "
             f"above {SAME}): they say one thing {len(group)} times."
             for p, group in enumerate(map(np.flatnonzero, connected(self.redundancy > SAME)))
@@ -133,13 +134,13 @@ class Diagnosis:
         if not np.isnan(self.leave_one_out).all() and self.n_clusters > 1:
             p = int(np.nanargmin(self.leave_one_out))
             if self.leave_one_out[p] >= 0.995:
-                said.append("No single kernel changes the clusters.")
+                sentences.append("No single kernel changes the clusters.")
             else:
-                said.append(
+                sentences.append(
                     f"The clusters depend most on kernel {self.names[p]!r}: without it they stay "
                     f"the same to {_number(self.leave_one_out[p])} (adjusted Rand index)."
                 )
-        return said
+        return sentences
 
     def _say_noise(self, p: int) -> str:
         """Say why a kernel looks like noise."""

@@ -44,8 +44,8 @@ def alignment_errors(model: Any, X: Any, self_similarity: Array | None = None) -
     """
     _check_mixes(model)
     similarities = model._similarities(X, self_similarity)
-    found = model._centroids.times(model.coefficients_).embed(*similarities)
-    return to_host(1 - namespace(found).max(found, axis=1))
+    cosines = model._centroids.times(model.coefficients_).embed(*similarities)
+    return to_host(1 - namespace(cosines).max(cosines, axis=1))
 
 
 def alignment_error(model: Any, X: Any, self_similarity: Array | None = None) -> float:

@@ -67,7 +67,7 @@ class LandmarkStability:
         -------
         str
         """
-        said = [
+        sentences = [
             f"{self.method}, {self.approximation}, {self.n_draws} draws",
             "",
             f"Clusters of two draws agree to {self.mean:.2f} on average and to {self.lowest:.2f} "
@@ -79,24 +79,27 @@ class LandmarkStability:
             errors = self.approximation_errors.mean(axis=0)
             worst = int(np.argmax(errors))
             most = ", the most of all" if len(errors) > 1 else ""
-            said.append(
+            sentences.append(
                 f"The features miss {abs(errors[worst]):.0%} of the trace of the kernel of "
                 f"{self.names[worst]!r}{most}."
             )
         more = "draw more features (raise n_components)"
         settled = "if that changes nothing, it is the clusters that are not clear"
         if self.mean >= STABLE:
-            said.append(
+            sentences.append(
                 "High: the clusters hardly depend on what was drawn. That does not make them "
                 "right: heed a WeightsWarning, and ask mkclust.diagnose for noise."
             )
         elif self.mean >= UNSTABLE:
-            said.append(f"Middling: some samples change sides with the draw; {more}; {settled}.")
+            sentences.append(
+                f"Middling: some samples change sides with the draw; {more}; {settled}."
+            )
         else:
-            said.append(f"Low: the clusters depend on what was drawn; {more}; {settled}.")
-        return "\n".join(said)
+            sentences.append(f"Low: the clusters depend on what was drawn; {more}; {settled}.")
+        return "\n".join(sentences)
 
     def __str__(self) -> str:
+        """Return the summary."""
         return self.summary()
 
     def _pairs(self) -> Float:
@@ -112,6 +115,7 @@ class _Streams(np.random.RandomState):
     """
 
     def __deepcopy__(self, memo: Any) -> "_Streams":
+        """Return a stream of another seed, drawn from this one."""
         return _Streams(self.randint(2**31 - 1))
 
 
@@ -169,14 +173,14 @@ def landmark_stability(
     if not whole or n_draws < 2:
         raise ValueError(f"n_draws={n_draws!r}: pass a whole number of at least 2, to be compared")
     seeded = _seeds_of(model)
-    kept = isinstance(model.random_state, numbers.Integral)
+    has_seed = isinstance(model.random_state, numbers.Integral)
     streams = check_random_state(random_state)
     samples, labels, errors = in_order_of_fit(model, X), [], []
     for _ in range(n_draws):
         stream = _Streams(streams.randint(2**31 - 1))
         drawn = clone(model.approximation).set_params(**dict.fromkeys(seeded, stream))
         again = clone(model).set_params(
-            approximation=drawn, random_state=model.random_state if kept else 0
+            approximation=drawn, random_state=model.random_state if has_seed else 0
         )
         again.fit(samples)
         labels.append(again.labels_)
@@ -184,8 +188,8 @@ def landmark_stability(
     agreements = np.eye(n_draws)
     for i in range(n_draws):
         for j in range(i):
-            found = agreement(labels[i], labels[j], model.n_clusters)
-            agreements[i, j] = agreements[j, i] = found
+            index = agreement(labels[i], labels[j], model.n_clusters)
+            agreements[i, j] = agreements[j, i] = index
     return LandmarkStability(
         method=type(model).__name__,
         approximation=" ".join(repr(model.approximation).split()),

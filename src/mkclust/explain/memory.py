@@ -93,10 +93,10 @@ class MemoryEstimate:
         str or None
             A name of ``n_bytes``; None where not even the client of a cluster fits.
         """
-        there = self.available if available is None else available
+        limit = self.available if available is None else available
         slow = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()
         steps = {name: n for name, n in self.n_bytes.items() if name not in (*NOT_CHOSEN, *slow)}
-        return next((name for name, n in steps.items() if there is None or n <= there), None)
+        return next((name for name, n in steps.items() if limit is None or n <= limit), None)
 
     def __str__(self) -> str:
         """Return a table of the roads, and the one to take."""
@@ -237,21 +237,21 @@ class _Features:
         n, k, d, columns, item = self.n, self.k, self.d, self.columns, self.item
         height = min(n, int(np.clip(LOCAL_BYTES // (8 * d), LOCAL_LEAST, LOCAL_MOST)))
         lower = min(height, KEPT_ROWS) if self.kept else height
-        kept, (learning, compressing, solving) = {"features kept": self.kept}, self._moments()
+        features, (learning, compressing, solving) = {"features kept": self.kept}, self._moments()
         drawn = {"samples drawn to learn from": self._drawn}
         moments = [
             learning,
-            {**compressing, **kept},
-            {**drawn, **kept, "features being made": height * columns * 3 * item // 2},
+            {**compressing, **features},
+            {**drawn, **features, "features being made": height * columns * 3 * item // 2},
             {
                 **drawn,
-                **kept,
+                **features,
                 "sums of products": 24 * columns**2,
                 # Centered and scaled, and all of them side by side.
                 "features summed up": lower * (2 * d * item + columns * (5 * item // 2 + 8)),
             },
             # The partition, what k-means sees of it and of the baseline; the first is copied.
-            {**solving, **kept, "partition over all samples": n * (4 * k * item + 16)},
+            {**solving, **features, "partition over all samples": n * (4 * k * item + 16)},
         ]
         return max(moments, key=total) | {"overhead": OVERHEAD}
 

@@ -135,16 +135,16 @@ def chances(gram: Float, diagonals: Diagonals, together: np.ndarray) -> Float:
         return np.ones(len(gram))
     n, mix = diagonals.n_samples, together[first] / _lengths(gram)
     gram, diagonals = mix @ gram @ mix.T, diagonals.mixed(mix)
-    own = Moments(diagonals.totals(), np.diag(gram), diagonals.squares())
-    pairs = chance_of(gram, Moments(*(moment[:, None] for moment in own)), own, n)
+    moments = Moments(diagonals.totals(), np.diag(gram), diagonals.squares())
+    pairs = chance_of(gram, Moments(*(moment[:, None] for moment in moments)), moments, n)
     np.fill_diagonal(pairs, 1)
     mix = (1 - np.eye(len(gram))) / _lengths(gram)
     average = Moments(
-        mix @ own.trace,
+        mix @ moments.trace,
         ((mix @ gram) * mix).sum(axis=1),
         diagonals.mixed(mix).squares(),
     )
-    best = np.minimum(chance_of((mix * gram).sum(axis=1), own, average, n), pairs.min(axis=1))
+    best = np.minimum(chance_of((mix * gram).sum(axis=1), moments, average, n), pairs.min(axis=1))
     return np.minimum(best * len(gram), 1)[group]
 
 

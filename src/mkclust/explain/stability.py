@@ -63,7 +63,7 @@ class Stability:
         str
         """
         shares = [f"{share:.2f}" if share == share else "-" for share in self.clusters]
-        said = [
+        sentences = [
             f"{self.method}, {len(self.agreements)} resamples of {self.size} of "
             f"{len(self.samples)} samples",
             "",
@@ -73,17 +73,18 @@ class Stability:
             f"Share of resamples in which a cluster's samples stay with it: {', '.join(shares)}.",
         ]
         if self.mean >= STABLE:
-            said.append("High: the clusters do not hang on a few samples.")
+            sentences.append("High: the clusters do not hang on a few samples.")
         elif self.mean >= UNSTABLE:
-            said.append("Middling: some samples change sides; `samples` tells which.")
+            sentences.append("Middling: some samples change sides; `samples` tells which.")
         else:
-            said.append(
+            sentences.append(
                 "Low: other samples would have given other clusters; n_clusters may not fit, or "
                 "there may be none."
             )
-        return "\n".join(said)
+        return "\n".join(sentences)
 
     def __str__(self) -> str:
+        """Return the summary."""
         return self.summary()
 
 
@@ -219,11 +220,11 @@ def resample(
         warnings.simplefilter("ignore")
         for index in range(n_resamples):
             part = draw(rng, n, size)
-            found = np.asarray(refitted.fit(source.take(part)).labels_)
+            clusters_of_part = np.asarray(refitted.fit(source.take(part)).labels_)
             table = np.zeros((k, k), dtype=np.int64)
-            np.add.at(table, (labels[part], found), 1)
-            own, new = linear_sum_assignment(table, maximize=True)
-            stayed[part] += own[np.argsort(new)][found] == labels[part]
+            np.add.at(table, (labels[part], clusters_of_part), 1)
+            old, new = linear_sum_assignment(table, maximize=True)
+            stayed[part] += old[np.argsort(new)][clusters_of_part] == labels[part]
             drawn[part] += 1
             agreements[index] = adjusted_rand_of_table(table)
     samples = np.divide(stayed, drawn, out=np.full(n, np.nan), where=drawn > 0)

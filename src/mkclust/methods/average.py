@@ -26,9 +26,9 @@ def solve_average_kkm(stack: KernelStack, n_clusters: int) -> Solution:
     Solution
     """
     mixture = Mixture(stack, n_clusters)
-    found = mixture.relax(mixture.uniform)
+    relaxation = mixture.relax(mixture.uniform)
     uniform = mixture.uniform
-    return mixture.solution(found, uniform, uniform, [found.value], True, 1)
+    return mixture.solution(relaxation, uniform, uniform, [relaxation.value], True, 1)
 
 
 class AverageKKM(InductiveClusterer):

@@ -89,6 +89,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     NEEDS_ENTRIES: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Write the shared parts into the docstring of a method."""
         super().__init_subclass__(**options)
         cls.__doc__ = fill(cls.__doc__)
 
@@ -157,9 +158,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         attributes, further = self._common_attributes(stack, solution)
         learned |= attributes
         learned |= self._learned(stack, solution, learned["labels_"], *further)
-        found = count_clusters(learned["labels_"])
-        if found < self.n_clusters:
-            warnings.warn(self._explain_fewer_clusters(found), FewerClustersWarning, 2)
+        n_found = count_clusters(learned["labels_"])
+        if n_found < self.n_clusters:
+            warnings.warn(self._explain_fewer_clusters(n_found), FewerClustersWarning, 2)
         if not solution.converged:
             reason = self._explain_stop(solution)
             warnings.warn(
@@ -251,8 +252,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         ((3, 3), True)
         """
         check_is_fitted(self)
-        found = to_host(self._mixed_kernel(X, check_samples(samples, len(self.labels_))))
-        return (found + found.T) / 2
+        similarities = to_host(self._mixed_kernel(X, check_samples(samples, len(self.labels_))))
+        return (similarities + similarities.T) / 2
 
     def describe_mixed_kernel(self) -> str:
         """Return what :meth:`mixed_kernel` holds, in words that fit below a picture of it.
@@ -266,10 +267,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         what = self.SIMILARITIES
         if what == SUM and hasattr(self, "labels_") and not hasattr(self, "coefficients_"):
             what = COSINES
-        said = f"{what} (kernels {standard}"
+        sentence = f"{what} (kernels {standard}"
         if self.approximation is not None:
-            said += "; approximated by features"
-        return said + ("; without the anchor)" if getattr(self, "anchor_", 0) else ")")
+            sentence += "; approximated by features"
+        return sentence + ("; without the anchor)" if getattr(self, "anchor_", 0) else ")")
 
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the similarities among samples that exist, symmetric but for rounding."""
@@ -305,12 +306,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             )
         return f"{solution.n_iter} iterations were not enough: raise max_iter or tol"
 
-    def _explain_fewer_clusters(self, found: int) -> str:
+    def _explain_fewer_clusters(self, n_found: int) -> str:
         """Say why there may be fewer clusters than were asked for, and what to do about it."""
-        clusters = "cluster" if found == 1 else "clusters"
+        clusters = "cluster" if n_found == 1 else "clusters"
         return (
-            f"{type(self).__name__} found {found} {clusters} where n_clusters={self.n_clusters} "
-            f"were asked for: the embedding tells the samples apart by {found} directions only. "
+            f"{type(self).__name__} found {n_found} {clusters} where n_clusters={self.n_clusters} "
+            f"were asked for: the embedding tells the samples apart by {n_found} directions only. "
             "Either the kernels have fewer independent directions than there are to be clusters, "
             "or many samples are alike; ask for fewer clusters, or add kernels or views that tell "
             "the samples apart"
@@ -459,9 +460,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         return {name: on_host(value) for name, value in state.items()}
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Return whether there are labels."""
         return hasattr(self, "labels_")
 
     def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: several kernels are an array of three dimensions."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags

@@ -143,22 +143,22 @@ class InductiveClusterer(
         if not hasattr(self, "_features") or not hasattr(self, "coefficients_"):
             return super()._mixed_kernel(X, samples)
         everyone = np.arange(len(self.labels_)) if samples is None else samples
-        found = np.zeros((len(everyone), len(everyone)))
+        similarities = np.zeros((len(everyone), len(everyone)))
         for c, F in zip(self.coefficients_, training_features(self, X, everyone), strict=True):
-            found += c * (F @ F.T)
-        return found
+            similarities += c * (F @ F.T)
+        return similarities
 
     def _known_views(self, samples: Samples) -> Samples:
         """Return views in the order of those that features were learned from, or refuse others."""
-        known = self._view_widths
-        found = dict(zip(samples.names, samples.n_features, strict=True))
-        if found != known:
+        fitted = self._view_widths
+        widths = dict(zip(samples.names, samples.n_features, strict=True))
+        if widths != fitted:
             raise ValueError(
-                f"X has the views {found} (name: columns), the model was fitted on {known}: pass "
+                f"X has the views {widths} (name: columns), the model was fitted on {fitted}: pass "
                 "the same views, with the same columns"
             )
         samples.check_columns(self._columns, "model")
-        return samples.only(known)
+        return samples.only(fitted)
 
     def _compress(self, samples: Samples) -> tuple[KernelStack, dict[str, Any]]:
         """Return the kernels of approximating features, compressed, and what is to be known."""
@@ -268,9 +268,9 @@ class InductiveClusterer(
         if solution.coefficients is not None and not stack.compressed:
             extension: Extension = learned["_extension"]
             learned["_centroids"] = extension.toward_centroids(stack, learned["labels_"])
-            found = learned["_centroids"].times(solution.coefficients).embed_training(stack)
-            xp = namespace(found)
-            learned["alignment_error_"] = float(xp.mean(1 - xp.max(found, axis=1)))
+            rows = learned["_centroids"].times(solution.coefficients).embed_training(stack)
+            xp = namespace(rows)
+            learned["alignment_error_"] = float(xp.mean(1 - xp.max(rows, axis=1)))
         return learned, further
 
     def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, dict[str, Any]]:

@@ -231,7 +231,7 @@ def alternate_with_best_weights(
     def respond(relaxation: Relaxation) -> tuple[Float, float]:
         return best_response(mixture.alignments(relaxation))[0], relaxation.value
 
-    found = take_turns(
+    alternation = take_turns(
         mixture.uniform,
         lambda gamma: mixture.relax(gamma**2),
         respond,
@@ -239,13 +239,13 @@ def alternate_with_best_weights(
         max_iter=max_iter,
     )
     return mixture.solution(
-        found.relaxation,
-        found.weights,
-        found.weights**2,
-        found.history,
-        found.converged,
-        found.n_iter,
-        cycle=found.cycle,
+        alternation.relaxation,
+        alternation.weights,
+        alternation.weights**2,
+        alternation.history,
+        alternation.converged,
+        alternation.n_iter,
+        cycle=alternation.cycle,
     )
 
 

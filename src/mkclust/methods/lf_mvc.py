@@ -81,7 +81,7 @@ def solve_lf_mvc(
     single = [
         relax(stack.kernel(p), n_clusters, tol=EIGEN_TOLERANCE) for p in range(stack.n_kernels)
     ]
-    H_0, *H = (_determined(found, stack) for found in [average, *single])
+    H_0, *H = (_determined(relaxation, stack) for relaxation in [average, *single])
     fusion = fuse(H, H_0, reg=float(reg), tol=tol, max_iter=max_iter)
 
     # H = K H Lambda^-1 for every kernel, and for the average of all.
@@ -93,8 +93,8 @@ def solve_lf_mvc(
     root = (Vt.T * inverse(lengths, stack.n_samples, stack.precision)) @ Vt  # (X^T X)^(-1/2)
     shared = coefficients(H_0, average.eigenvalues, reg / stack.n_kernels * root)
     projections = [
-        coefficients(H_p, found.eigenvalues, A_p @ root) + shared
-        for H_p, found, A_p in zip(H, single, fusion.shares, strict=True)
+        coefficients(H_p, relaxation.eigenvalues, A_p @ root) + shared
+        for H_p, relaxation, A_p in zip(H, single, fusion.shares, strict=True)
     ]
     return Solution(
         partition=fusion.partition,
@@ -161,10 +161,10 @@ def fuse(
         A = b[:, None, None] * W
         X = beside @ to_device(A.reshape(m * k, k), beside) + reg * H_0
         F = polar_factor(X)
-        M, kept = overlaps(F), reg * float(xp.sum(F * H_0))
+        M, anchored = overlaps(F), reg * float(xp.sum(F * H_0))
         if converged or len(history) == max_iter:
             # F once more, so that partition, rotations and weights belong together.
-            history.append(float(b @ np.sum(M * W, axis=(1, 2))) + kept)
+            history.append(float(b @ np.sum(M * W, axis=(1, 2))) + anchored)
             return Fusion(F, b, W, A, X, np.array(history), converged)
         for p in np.flatnonzero(b > NEGLIGIBLE):
             W[p] = polar_factor(M[p], ties[p])
@@ -172,7 +172,7 @@ def fuse(
         c = np.maximum(np.sum(M * W, axis=(1, 2)), 0)
         length = float(np.linalg.norm(c))
         b = c / length if length > 0 else np.full(m, m**-0.5)
-        history.append(length + kept)
+        history.append(length + anchored)
         converged = len(history) > 2 and abs(history[-1] - history[-2]) < tol * abs(history[-2])
 
 
@@ -182,13 +182,13 @@ def _principal_axes(X: Array) -> tuple[Float, Float]:
     return np.linalg.svd(R)[1:]
 
 
-def _determined(found: Relaxation, stack: KernelStack) -> Array:
+def _determined(relaxation: Relaxation, stack: KernelStack) -> Array:
     """Return a partition with those of its columns as zeros that the kernel does not determine."""
     # Where a kernel has rank below k, any vector of its null space would do as well as another:
     # which one an eigensolver returns must not matter.
-    k = found.n_clusters
-    kept = inverse(found.eigenvalues[:k], stack.n_samples, stack.precision) > 0
-    return found.vectors[:, :k] * to_device(kept, found.vectors, "float64")
+    k = relaxation.n_clusters
+    is_determined = inverse(relaxation.eigenvalues[:k], stack.n_samples, stack.precision) > 0
+    return relaxation.vectors[:, :k] * to_device(is_determined, relaxation.vectors, "float64")
 
 
 class LFMVC(InductiveClusterer):

@@ -249,9 +249,9 @@ class LKAM(MultipleKernelClusterer):
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the share of neighborhoods they share."""
         stack = training_stack(self, X)
-        found = stack.mixed_entries(self.coefficients_, samples)
+        entries = stack.mixed_entries(self.coefficients_, samples)
         shared = shared_neighborhoods(stack, self.neighbors)
         if samples is not None:
             shared = pick(pick(shared, samples), samples, axis=1)
-        found *= to_host(shared) / stack.n_samples
-        return found
+        entries *= to_host(shared) / stack.n_samples
+        return entries

@@ -87,7 +87,7 @@ def solve_lmkkm(
        Application to Cancer Biology. NIPS 2014.
     """
     localized = _localized(stack, n_clusters)
-    found = descend(
+    descent = descend(
         localized.theta,
         localized.relax,
         localized.leave,
@@ -98,14 +98,14 @@ def solve_lmkkm(
         recorded="after",
     )
     return Solution(
-        partition=found.relaxation.vectors[:, :n_clusters],
-        weights=to_host(namespace(found.weights).mean(found.weights, axis=0)),
-        objective=float(found.history[-1]),
-        history=found.history,
-        converged=_converged(found.history, found.converged, tol, localized.minimum),
-        relaxation=found.relaxation,
-        sample_weights=np.ascontiguousarray(to_host(found.weights)),
-        n_iter=found.n_iter,
+        partition=descent.relaxation.vectors[:, :n_clusters],
+        weights=to_host(namespace(descent.weights).mean(descent.weights, axis=0)),
+        objective=float(descent.history[-1]),
+        history=descent.history,
+        converged=_converged(descent.history, descent.converged, tol, localized.minimum),
+        relaxation=descent.relaxation,
+        sample_weights=np.ascontiguousarray(to_host(descent.weights)),
+        n_iter=descent.n_iter,
         n_passes=1,
     )
 
@@ -115,8 +115,8 @@ def _converged(history: Float, stopped: bool, tol: float, minimum: RowMinimum) -
     tol = tol or SETTLED
     # The last entry is half a step; it counts where there is no whole one.
     before, now = history[-3:-1] if len(history) > 2 else history
-    known = minimum.converged or minimum.gap < tol * minimum.value
-    return bool(known and (stopped or now == 0 or before - now < tol * before))
+    minimum_is_certain = minimum.converged or minimum.gap < tol * minimum.value
+    return bool(minimum_is_certain and (stopped or now == 0 or before - now < tol * before))
 
 
 class _Localized(ABC):
@@ -145,11 +145,11 @@ class _Localized(ABC):
     def relax(self, theta: Array) -> Relaxation:
         """Return the leading eigenvectors of the mix."""
         self.theta = theta
-        found = relax_from(
+        relaxation = relax_from(
             MatrixOperator(self.mix(theta)), self.n_clusters, tol=EIGEN_TOLERANCE, start=self.start
         )
-        self.start = found.vectors
-        return found
+        self.start = relaxation.vectors
+        return relaxation
 
     def best_weights(self, _: "_Localized") -> Array:
         """Return the weights that minimize what is left."""

@@ -64,9 +64,9 @@ class Mixture:
         self._operator = self.stack.combine(coefficients, out=self._operator)
         if self._eigensolver is not None:
             return self._eigensolver(self._operator, self.n_clusters)
-        found = relax_from(self._operator, self.n_clusters, tol=self.tol, start=self._start)
-        self._start = found.vectors
-        return found
+        relaxation = relax_from(self._operator, self.n_clusters, tol=self.tol, start=self._start)
+        self._start = relaxation.vectors
+        return relaxation
 
     def certify(
         self, relaxation: Relaxation, coefficients: Float, room: float, *, prove: bool = True

@@ -45,7 +45,7 @@ def solve_mkkm(
        Transactions on Fuzzy Systems 20(1), 2012.
     """
     mixture = Mixture(stack, n_clusters)
-    found = descend(
+    descent = descend(
         mixture.uniform,
         lambda gamma: mixture.relax(gamma**2),
         mixture.unexplained,
@@ -56,12 +56,12 @@ def solve_mkkm(
         recorded="after",
     )
     return mixture.solution(
-        found.relaxation,
-        found.weights,
-        found.weights**2,
-        found.history,
-        found.converged,
-        found.n_iter,
+        descent.relaxation,
+        descent.weights,
+        descent.weights**2,
+        descent.history,
+        descent.converged,
+        descent.n_iter,
     )
 
 

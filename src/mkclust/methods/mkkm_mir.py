@@ -77,7 +77,7 @@ def descend_regularized(
     def hessian(unexplained: Float) -> Float:
         return overlap + 2 * np.diag(unexplained)
 
-    found = descend(
+    descent = descend(
         mixture.uniform,
         lambda gamma: mixture.relax(mix(gamma)),
         mixture.unexplained,
@@ -87,12 +87,12 @@ def descend_regularized(
         max_iter=max_iter,
     )
     return mixture.solution(
-        found.relaxation,
-        found.weights,
-        mix(found.weights),
-        found.history,
-        found.converged,
-        found.n_iter,
+        descent.relaxation,
+        descent.weights,
+        mix(descent.weights),
+        descent.history,
+        descent.converged,
+        descent.n_iter,
     )
 
 

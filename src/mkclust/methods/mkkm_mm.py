@@ -75,7 +75,7 @@ def alternate_with_worst_weights(
         unexplained = mixture.unexplained(relaxation)
         return _worst_weights(unexplained), float(np.linalg.norm(unexplained))
 
-    found = take_turns(
+    alternation = take_turns(
         _unit(mixture.uniform),
         mixture.relax,
         respond,
@@ -84,13 +84,13 @@ def alternate_with_worst_weights(
         order=2,
     )
     return mixture.solution(
-        found.relaxation,
-        found.weights,
-        found.weights,
-        found.history,
-        found.converged,
-        found.n_iter + 1,
-        cycle=found.cycle,
+        alternation.relaxation,
+        alternation.weights,
+        alternation.weights,
+        alternation.history,
+        alternation.converged,
+        alternation.n_iter + 1,
+        cycle=alternation.cycle,
     )
 
 

@@ -136,8 +136,8 @@ def solve_onkc(
 def _first_partition(stack: KernelStack, gamma: Float, k: int) -> Array:
     """Return the k leading eigenvectors of a mix, completed where it has a lower rank."""
     mixed = stack.combine(gamma)
-    found = relax(mixed, k, tol=EIGEN_TOLERANCE)
-    H, values = found.vectors[:, :k], found.eigenvalues[:k]
+    relaxation = relax(mixed, k, tol=EIGEN_TOLERANCE)
+    H, values = relaxation.vectors[:, :k], relaxation.eigenvalues[:k]
     rank = int((values > stack.n_samples * stack.precision * values[0]).sum())
     if rank == k:
         return H

@@ -27,8 +27,8 @@ SAME_SAMPLE = 1e-6
 
 def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
     """Return the reciprocals of falling eigenvalues, zero where there is only rounding."""
-    kept = eigenvalues > n_samples * precision * max(eigenvalues[0], 0)
-    return kept / np.where(kept, eigenvalues, 1)
+    is_positive = eigenvalues > n_samples * precision * max(eigenvalues[0], 0)
+    return is_positive / np.where(is_positive, eigenvalues, 1)
 
 
 @dataclass(frozen=True)
@@ -104,15 +104,15 @@ class Extension:
         Their embedding is H itself but for rounding, and for what a tolerance left open.
         """
         diagonals = [standardization.diagonal for standardization in self.standardizations]
-        own = namespace(*diagonals).stack(diagonals)
-        found = empty((stack.n_samples, self.projections[0].shape[1]), stack.like)
+        self_similarities = namespace(*diagonals).stack(diagonals)
+        embedding = empty((stack.n_samples, self.projections[0].shape[1]), stack.like)
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
             samples = np.arange(rows.start, rows.stop)
-            found[rows, :] = self._embed(blocks, own[:, rows], samples)
+            embedding[rows, :] = self._embed(blocks, self_similarities[:, rows], samples)
 
         stack.sweep(take)
-        return found
+        return embedding
 
     def embed(self, cross: Sequence[Array], self_similarity: Array | None = None) -> Array:
         """Embed new samples.
@@ -131,9 +131,9 @@ class Extension:
             Where the similarities live.
         """
         if hasattr(cross, "blocks"):
-            own = self_similarity
+            self_similarities = self_similarity
             parts = [
-                self.embed(block, None if own is None else own[:, rows])
+                self.embed(block, None if self_similarities is None else self_similarities[:, rows])
                 for rows, block in cross.blocks()
             ]
             return namespace(*parts).concat(parts)
@@ -160,11 +160,11 @@ class Extension:
 
         The one in the same place comes first: of samples that are alike, too, each finds itself.
         """
-        found, same = self._products(cross), SAME_SAMPLE * np.abs(prints).max()
-        nearest = KDTree(prints).query(found, p=np.inf, distance_upper_bound=same)[1]
+        products, same = self._products(cross), SAME_SAMPLE * np.abs(prints).max()
+        nearest = KDTree(prints).query(products, p=np.inf, distance_upper_bound=same)[1]
         samples = np.where(nearest < len(prints), nearest, -1)
-        both = min(len(found), len(prints))
-        in_place = np.abs(found[:both] - prints[:both]).max(axis=1) <= same
+        both = min(len(products), len(prints))
+        in_place = np.abs(products[:both] - prints[:both]).max(axis=1) <= same
         samples[:both][in_place] = np.flatnonzero(in_place)
         return samples
 
@@ -175,8 +175,8 @@ class Extension:
             plain = replace(standardization, scale=None, added=None, shift=0.0)
             lengths = standardization.repaired_diagonal()
             probe = noise((lengths.shape[0], 3), p, lengths)
-            found = plain.project(_nth(cross, p), probe, None)
-            total += to_host(found) / float(namespace(lengths).mean(lengths))
+            projection = plain.project(_nth(cross, p), probe, None)
+            total += to_host(projection) / float(namespace(lengths).mean(lengths))
         return total
 
     def _known_self_similarity(self, index: int, cross: Array) -> Array:
@@ -184,10 +184,12 @@ class Extension:
         standardization = self.standardizations[index]
         n_new, n = cross.shape
         if n_new == n:
-            xp, known = namespace(cross), to_device(standardization.diagonal, cross)
+            xp, diagonal_of_fit = namespace(cross), to_device(standardization.diagonal, cross)
             diagonal = cross.diagonal() if not is_foreign(cross) else xp.linalg.diagonal(cross)
             diagonal = xp.astype(diagonal, xp.float64)
-            same = bool(xp.all(xp.abs(diagonal - known) <= 1e-6 * xp.abs(known)))
+            same = bool(
+                xp.all(xp.abs(diagonal - diagonal_of_fit) <= 1e-6 * xp.abs(diagonal_of_fit))
+            )
             if same and _symmetric(cross):
                 return diagonal
         constant = standardization.constant_self_similarity()
@@ -213,6 +215,6 @@ def _nth(matrices: Any, index: int) -> Array:
 def _symmetric(matrix: Array) -> bool:
     """Return whether a matrix equals its transpose but for rounding, judged by one product."""
     probe = np.random.default_rng(0).standard_normal((matrix.shape[0], 1))
-    thin = to_device(probe, matrix, precision_of(matrix))
-    left, right = to_host(matrix @ thin), to_host(matrix.T @ thin)
+    columns = to_device(probe, matrix, precision_of(matrix))
+    left, right = to_host(matrix @ columns), to_host(matrix.T @ columns)
     return bool(np.abs(left - right).max() <= 1e-3 * np.abs(left).max())

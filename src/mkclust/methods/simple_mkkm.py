@@ -95,7 +95,7 @@ def solve_simple_mkkm(
        Kernel K-means. ICML 2020. Eqs. 4-5.
     """
     surfaces = CuttingSurfaces(stack.n_kernels, ROUNDINGS * stack.precision)
-    found = search(
+    result = search(
         stack,
         n_clusters,
         surfaces,
@@ -105,39 +105,39 @@ def solve_simple_mkkm(
         baseline=baseline,
         prove=prove,
     )
-    upper, lower = found.history.T
+    upper, lower = result.history.T
     return Solution(
-        partition=found.relaxation.vectors[:, :n_clusters],
-        weights=found.weights,
-        objective=found.relaxation.value,
+        partition=result.relaxation.vectors[:, :n_clusters],
+        weights=result.weights,
+        objective=result.relaxation.value,
         # An early estimate may turn out to have been too low; what is known last is known best.
         history=np.maximum(np.minimum.accumulate(upper), upper[-1]),
-        converged=found.converged,
-        coefficients=found.weights**2,
-        relaxation=found.relaxation,
-        projections=_projections(stack, found),
+        converged=result.converged,
+        coefficients=result.weights**2,
+        relaxation=result.relaxation,
+        projections=_projections(stack, result),
         anchor=anchor,
-        baseline=found.baseline,
+        baseline=result.baseline,
         lower_bounds=lower,
-        certificate=found.certificate,
+        certificate=result.certificate,
         n_iter=len(upper),
-        n_passes=found.n_passes,
+        n_passes=result.n_passes,
     )
 
 
-def _projections(stack: KernelStack, found: Search) -> list[Array] | None:
+def _projections(stack: KernelStack, result: Search) -> list[Array] | None:
     """Return an anchored partition as a function of similarities; others follow from their mix."""
-    if found.anchor is None:
+    if result.anchor is None:
         return None
-    k, m, baseline = found.relaxation.n_clusters, stack.n_kernels, found.baseline
-    H = found.relaxation.vectors[:, :k]
-    values = found.relaxation.eigenvalues[:k]
+    k, m, baseline = result.relaxation.n_clusters, stack.n_kernels, result.baseline
+    H = result.relaxation.vectors[:, :k]
+    values = result.relaxation.eigenvalues[:k]
     H = H * to_device(inverse(values, stack.n_samples, stack.precision), H)
     # H_0 is a function of the average kernel, which the anchor adds to the mix: H_0 = K H_0 / L_0.
-    H_0 = found.anchor.vectors
+    H_0 = result.anchor.vectors
     scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
-    shared = (H_0 * to_device(scale, H_0)) @ (found.anchor.strength * (H_0.T @ H)) / m**2
-    return [float(c) * H + shared for c in found.weights**2]
+    shared = (H_0 * to_device(scale, H_0)) @ (result.anchor.strength * (H_0.T @ H)) / m**2
+    return [float(c) * H + shared for c in result.weights**2]
 
 
 def _agreement(first: Array, second: Array, n_clusters: int) -> float:
@@ -387,9 +387,11 @@ class SimpleMKKM(InductiveClusterer):
                 start = solution.baseline.vectors
                 baseline = relax(stack.combine(uniform**2), k, tol=ANCHOR_TOLERANCE, start=start)
                 clusters = self._clusters(stack, baseline.vectors[:, :k])
-            kept = structure_kept(solution.partition, baseline)
+            share_kept = structure_kept(solution.partition, baseline)
             labels = self._clusters(stack, solution.partition)
-            if k == 1 or (kept >= KEPT and adjusted_rand_score(clusters, labels) >= SAME_CLUSTERS):
+            if k == 1 or (
+                share_kept >= KEPT and adjusted_rand_score(clusters, labels) >= SAME_CLUSTERS
+            ):
                 break
         return replace(solution, n_passes=n_passes)
 
@@ -445,15 +447,15 @@ class SimpleMKKM(InductiveClusterer):
             "structure_kept_": structure_kept(solution.partition, baseline),
             "anchor_": solution.anchor,
         }
-        kept, agreement = learned["structure_kept_"], learned["baseline_agreement_"]
-        if kept < SUPPRESSED and agreement < OTHER_CLUSTERS:
+        share_kept, agreement = learned["structure_kept_"], learned["baseline_agreement_"]
+        if share_kept < SUPPRESSED and agreement < OTHER_CLUSTERS:
             warnings.warn(
-                "the learned weights suppress structure that the average kernel has: the partition "
-                f"keeps {kept:.0%} of the directions in which the average kernel shows its {k} "
-                f"clusters, and agrees with them to {agreement:.2f} only (adjusted Rand index). "
-                "Some kernels may be noise, or n_clusters may not fit; pass anchor='auto', compare "
-                "with baseline_labels_, the average kernel's clusters, or ask mkclust.diagnose "
-                "which kernels share nothing with the others",
+                "the learned weights suppress structure that the average kernel has: the "
+                f"partition keeps {share_kept:.0%} of the directions in which the average kernel "
+                f"shows its {k} clusters, and agrees with them to {agreement:.2f} only (adjusted "
+                "Rand index). Some kernels may be noise, or n_clusters may not fit; pass "
+                "anchor='auto', compare with baseline_labels_, the average kernel's clusters, or "
+                "ask mkclust.diagnose which kernels share nothing with the others",
                 WeightsWarning,
                 stacklevel=3,
             )

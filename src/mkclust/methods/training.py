@@ -89,9 +89,9 @@ def training_stack(model: Any, X: Any) -> KernelStack:
     KernelStack
     """
     kernels, names = training_kernels(model, X), model.kernel_names_
-    known = model._extension.standardizations if hasattr(model, "_extension") else None
-    if known is not None and hasattr(model, "bank_"):
-        return StreamedStack(kernels, names, known)  # spares the pass that learns the means
+    fitted = model._extension.standardizations if hasattr(model, "_extension") else None
+    if fitted is not None and hasattr(model, "bank_"):
+        return StreamedStack(kernels, names, fitted)  # spares the pass that learns the means
     stack = as_stack(
         kernels,
         center=model.center,
@@ -102,7 +102,7 @@ def training_stack(model: Any, X: Any) -> KernelStack:
         names=names,
     )
     for name, new, old in zip(
-        names, stack.standardizations, known or stack.standardizations, strict=True
+        names, stack.standardizations, fitted or stack.standardizations, strict=True
     ):
         apart = [np.abs(to_host(new.diagonal) - to_host(old.diagonal)).max()]
         if new.row_means is not None and old.row_means is not None:
@@ -225,24 +225,24 @@ def embedding_cosines(model: Any, X: Any, samples: np.ndarray | None) -> Float:
 
 def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
     """Return the numbers of some samples, None for all, or say why there are no such samples."""
-    found = None if samples is None else np.asarray(on_host(samples))
-    if found is not None:
-        if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+    indices = None if samples is None else np.asarray(on_host(samples))
+    if indices is not None:
+        if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
             raise ValueError(
-                f"samples is an array of shape {found.shape} and type {found.dtype}: pass the "
+                f"samples is an array of shape {indices.shape} and type {indices.dtype}: pass the "
                 "numbers of the samples in a list, or np.flatnonzero(mask) for a mask"
             )
-        found = found.astype(np.intp)
-        outside = found[(found < 0) | (found >= n_samples)]
+        indices = indices.astype(np.intp)
+        outside = indices[(indices < 0) | (indices >= n_samples)]
         if len(outside):
             raise ValueError(
                 f"samples names the sample {outside[0]}, the model was fitted on {n_samples}: pass "
                 f"numbers from 0 to {n_samples - 1}"
             )
-    count = n_samples if found is None else len(found)
+    count = n_samples if indices is None else len(indices)
     require_memory(
         3 * 8 * count**2,
         f"writing out the similarities of {count} samples",
         "pass samples, the numbers of some of them",
     )
-    return found
+    return indices

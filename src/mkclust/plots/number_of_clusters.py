@@ -43,7 +43,9 @@ def draw_number_of_clusters(
     from matplotlib.ticker import MaxNLocator
 
     k_values, null = np.asarray(k_values), null or {}
-    found = f"{n_clusters} clusters recommended" if n_clusters > 1 else "no evidence of clusters"
+    recommendation = (
+        f"{n_clusters} clusters recommended" if n_clusters > 1 else "no evidence of clusters"
+    )
     ax.set_axis_off()
     count, gap = len(criteria), 0.07
     height = (1 - gap * (count - 1)) / count
@@ -55,7 +57,9 @@ def draw_number_of_clusters(
         if null.get(name) is not None:
             _draw_null(panel, k_values, np.asarray(null[name], dtype=float))
         # Above what is said about the shades.
-        set_titles(panel, "" if place else f"Number of clusters: {found}", "", name, pad=20)
+        set_titles(
+            panel, "" if place else f"Number of clusters: {recommendation}", "", name, pad=20
+        )
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=14))
         if len(k_values) == 1:
             panel.set_xticks(k_values)
@@ -150,8 +154,8 @@ class NumberOfClustersDisplay(Display):
                 f"{type(result).__name__} has no {missing[0]}: pass what suggest_n_clusters returns"
             )
         null = ("null_eigengaps", "null_silhouettes", "null_stabilities")
-        known: dict[str, Any] = {name: getattr(result, name, None) for name in (*names, *null)}
-        return cls(**known).plot(ax)
+        values: dict[str, Any] = {name: getattr(result, name, None) for name in (*names, *null)}
+        return cls(**values).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> NumberOfClustersDisplay:
         """Draw.
@@ -220,6 +224,6 @@ def _draw_null(panel: Axes, k_values: np.ndarray, edges: np.ndarray) -> None:
     lower = np.full(len(upper), low) if edges.ndim == 1 else edges[0]
     panel.fill_between(k_values, lower, upper, color=FAINT, alpha=0.25, linewidth=0, zorder=0)
     panel.set_ylim(min(low, np.nanmin(lower)), max(high, np.nanmax(upper)))
-    said = "shaded: reached without clusters"
+    caption = "shaded: reached without clusters"
     place: dict[str, Any] = {"ha": "right", "va": "bottom", "transform": panel.transAxes}
-    panel.text(1, 1.01, said, fontsize=8, color=INK, **place)
+    panel.text(1, 1.01, caption, fontsize=8, color=INK, **place)

@@ -60,8 +60,8 @@ def draw_sorted_kernel(
     named = _with_room((starts + ends) / 2, s / MAX_NAMED)
     middles, clusters = ((starts + ends) / 2)[named], clusters[named]
     counted = dict(zip(labels[starts], ends - starts, strict=True)) if sizes is None else sizes
-    said = [f"{cluster} ({counted[cluster]:,})" for cluster in clusters]
-    ax.set_yticks(middles, said)
+    tick_names = [f"{cluster} ({counted[cluster]:,})" for cluster in clusters]
+    ax.set_yticks(middles, tick_names)
     ax.set_xticks(middles, [f"{cluster}" for cluster in clusters])
     ax.tick_params(length=0, labelsize=9 if len(middles) <= 12 else 7.5, labelcolor=INK)
     ax.spines[:].set(color=INK, linewidth=0.8)
@@ -223,11 +223,13 @@ def _by_cluster_and_fit(kernel: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Return the order by cluster, and within a cluster by how well a sample fits, best first."""
     clusters, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     members = np.eye(len(clusters))[inverse]
-    sums, own = kernel @ members, np.arange(len(labels))
+    sums, everyone = kernel @ members, np.arange(len(labels))
     means = sums / sizes
     # A sample's similarity to itself says nothing about the company it is in.
-    inside = (sums[own, inverse] - kernel[own, own]) / np.maximum(sizes[inverse] - 1, 1)
-    means[own, inverse] = -np.inf
+    inside = (sums[everyone, inverse] - kernel[everyone, everyone]) / np.maximum(
+        sizes[inverse] - 1, 1
+    )
+    means[everyone, inverse] = -np.inf
     outside = means.max(axis=1) if len(clusters) > 1 else 0.0
     return np.lexsort((-(inside - outside), inverse))
 

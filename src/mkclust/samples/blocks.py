@@ -11,7 +11,7 @@ from mkclust.samples.forms import check_masks
 from mkclust.types import Array
 
 # What is done to a block: its views by name, and the number of its first sample.
-Look = Callable[[dict[str, Array], int], Any]
+BlockFunction = Callable[[dict[str, Array], int], Any]
 # Bytes of a block over all views: large enough for fast products, small enough for the cache.
 # Features may be much wider than the views, so that more rows are not looked at together either.
 BLOCK_BYTES, FEWEST_ROWS, MOST_ROWS = 4 << 20, 256, 8192
@@ -40,10 +40,10 @@ class Blocks(Protocol):
     def n_features(self) -> tuple[int, ...]:
         """Number of columns of each view."""
 
-    def total(self, look: Look) -> Any:
+    def total(self, look: BlockFunction) -> Any:
         """Return the sum over all blocks of what `look` makes of each: an array or a tuple."""
 
-    def map(self, look: Look) -> Array:
+    def map(self, look: BlockFunction) -> Array:
         """Return what `look` makes of all blocks, one row a sample."""
 
     def take(self, samples: np.ndarray) -> dict[str, Array]:
@@ -78,9 +78,9 @@ def as_floats(name: str, rows: Any) -> Array:
     if is_foreign(rows):
         return as_foreign_floats(rows, f"View {name!r}")
     check_masks(rows, f"View {name!r}")
-    found = np.asarray(rows)
-    check_type(name, found.dtype)
-    return found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
+    array = np.asarray(rows)
+    check_type(name, array.dtype)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def check_type(name: str, dtype: Any) -> None:

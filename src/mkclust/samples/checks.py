@@ -111,8 +111,8 @@ def check_tables(views: Mapping[str, Any]) -> None:
             check_type(name, view.dtype)
     lengths = {name: int(view.shape[0]) for name, view in views.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+        listing = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
         raise ValueError(
-            f"The views have different numbers of samples: {told}; every view must describe the "
+            f"The views have different numbers of samples: {listing}; every view must describe the "
             "same samples, in the same order."
         )

@@ -93,18 +93,18 @@ async def _greet(address: str, timeout: float) -> None:
     """Make sure that a scheduler with a worker answers."""
     from distributed import Security, rpc
 
-    found: dict[str, Any] = {}
+    identity: dict[str, Any] = {}
     try:
         connection = Security().get_connection_args("client")
         # A little sooner than all of this, to learn why.
         scheduler = rpc(address, timeout=0.9 * timeout, connection_args=connection)
         async with asyncio.timeout(timeout), scheduler:
-            found = await scheduler.identity()
-            while found["type"] == "Scheduler" and not found["workers"]:
+            identity = await scheduler.identity()
+            while identity["type"] == "Scheduler" and not identity["workers"]:
                 await asyncio.sleep(PATIENCE)
-                found = await scheduler.identity()
+                identity = await scheduler.identity()
     except TimeoutError as error:
-        if found:
+        if identity:
             raise ConnectionError(
                 f"The scheduler at {address} has no workers, and got none within {timeout:g} s, so "
                 f"that work would wait forever: start some with 'dask worker {address}'"
@@ -126,10 +126,10 @@ async def _greet(address: str, timeout: float) -> None:
             f"What listens at {address} does not speak the language of a dask scheduler of this "
             "version: check the port, and that both sides have the same version of dask"
         ) from error
-    if found["type"] != "Scheduler":
+    if identity["type"] != "Scheduler":
         raise ConnectionError(
-            f"At {address} there is a dask {found['type'].lower()}, not a scheduler: pass the "
-            f"address of its scheduler, {found.get('scheduler', 'which it does not tell')}"
+            f"At {address} there is a dask {identity['type'].lower()}, not a scheduler: pass the "
+            f"address of its scheduler, {identity.get('scheduler', 'which it does not tell')}"
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.datasets.parquet import ParquetView
 from mkclust.metrics import adjusted_rand_index, adjusted_rand_of_table
-from mkclust.samples.blocks import MOST_ROWS, Look, add, as_floats
+from mkclust.samples.blocks import MOST_ROWS, BlockFunction, add, as_floats
 from mkclust.samples.checks import is_dask
 from mkclust.samples.cluster import active_client, compute, persist
 from mkclust.types import Array
@@ -39,7 +39,7 @@ FEWEST_ROWS = 1024
 MOST_CHUNKS = 4
 
 # What is done to a block: a block of each array, and the number of its first row.
-BlockLook = Callable[[Sequence[np.ndarray], int], Any]
+ChunkFunction = Callable[[Sequence[np.ndarray], int], Any]
 
 
 class DaskBlocks:
@@ -88,7 +88,7 @@ class DaskBlocks:
         """Number of columns of each view."""
         return self._widths
 
-    def total(self, look: Look) -> Any:
+    def total(self, look: BlockFunction) -> Any:
         """Return the sum over all blocks of what `look` makes of each, in float64.
 
         Partial sums are added up in a tree, so that nobody ever holds more than a few of them.
@@ -100,7 +100,7 @@ class DaskBlocks:
 
         return reduce_blocks(self._arrays(), summand, add, client=self._client)
 
-    def map(self, look: Look) -> Array:
+    def map(self, look: BlockFunction) -> Array:
         """Return what `look` makes of all blocks, one row a sample, as a dask array.
 
         `look` is tried on the first sample here, to know the width and the type of the result.
@@ -120,8 +120,8 @@ class DaskBlocks:
 
     def take(self, samples: np.ndarray) -> dict[str, np.ndarray]:
         """Return the views of some samples, given by rising numbers; only these travel."""
-        found = compute(*(view[samples] for view in self._arrays()), client=self._client)
-        taken = dict(zip(self._names, map(as_floats, self._names, found), strict=True))
+        blocks = compute(*(view[samples] for view in self._arrays()), client=self._client)
+        taken = dict(zip(self._names, map(as_floats, self._names, blocks), strict=True))
         if len(samples) and samples[0] == 0:
             self._example = {name: rows[:1] for name, rows in taken.items()}
         return taken
@@ -135,7 +135,7 @@ class DaskBlocks:
             )
         return list(self._views.values())
 
-    def _by_name(self, look: Look) -> BlockLook:
+    def _by_name(self, look: BlockFunction) -> ChunkFunction:
         """Return a look that takes the views of a block in their order."""
         names = self._names
 
@@ -147,7 +147,7 @@ class DaskBlocks:
 
 def reduce_blocks(
     arrays: Sequence[Any],
-    look: BlockLook,
+    look: ChunkFunction,
     combine: Callable[[Any, Any], Any],
     *,
     client: Any = None,
@@ -232,7 +232,7 @@ def cut_evenly(height: int, most: int) -> list[int]:
 
 
 def _map_chunks(
-    arrays: Sequence[Any], look: BlockLook, join: Callable[[Iterator[Any]], Any], **layout: Any
+    arrays: Sequence[Any], look: ChunkFunction, join: Callable[[Iterator[Any]], Any], **layout: Any
 ) -> Any:
     """Return what `look` makes of every chunk, as a dask array that is not yet computed."""
     import dask
@@ -247,7 +247,7 @@ def _map_chunks(
     )
 
 
-def _look_at_chunk(*chunks: np.ndarray, shared: tuple[BlockLook, Callable]) -> Any:
+def _look_at_chunk(*chunks: np.ndarray, shared: tuple[ChunkFunction, Callable]) -> Any:
     """Look at one chunk, some rows at a time."""
     (look, join), (*arrays, numbers) = shared, chunks
     if wrong := [array.shape[0] for array in arrays if array.shape[0] != len(numbers)]:

@@ -78,8 +78,8 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     named = read_views(X).by_name
     parts = [_sliceable(part, _called(name, X)) for name, part in named.items()]
     types = [wanted or _type_of(part) for part in parts]
-    for part, name, kept in zip(parts, named, types, strict=True):
-        _check_type(part, kept, like, _called(name, X))
+    for part, name, dtype_name in zip(parts, named, types, strict=True):
+        _check_type(part, dtype_name, like, _called(name, X))
     _require_room(parts, types, like)
     moved = _copied(parts, types, like)
     if isinstance(X, Mapping):
@@ -119,8 +119,8 @@ def _sliceable(part: Any, who: str) -> Any:
         )
     if np.ma.is_masked(part):
         raise ValueError(f"{who} has masked entries: drop those samples or fill them in")
-    known = all(hasattr(part, name) for name in ("shape", "dtype", "__getitem__"))
-    if not known or hasattr(part, "columns"):
+    is_array = all(hasattr(part, name) for name in ("shape", "dtype", "__getitem__"))
+    if not is_array or hasattr(part, "columns"):
         part = np.asarray(part)
     if len(part.shape) < 2:
         raise ValueError(
@@ -139,25 +139,29 @@ def _type_of(part: Any) -> str:
     return str(part.dtype).rpartition(".")[2] if is_foreign(part) else np.dtype(part.dtype).name
 
 
-def _check_type(part: Any, kept: str, like: Any, who: str) -> None:
+def _check_type(part: Any, dtype_name: str, like: Any, who: str) -> None:
     """Refuse a number type that the library there does not know, or the host on the way."""
-    on_the_way = place(part) == place(like) or kept != HALF
-    if not on_the_way or not hasattr(namespace(like), kept):
+    on_the_way = place(part) == place(like) or dtype_name != HALF
+    if not on_the_way or not hasattr(namespace(like), dtype_name):
         raise ValueError(
             f"{who} has the type {part.dtype}, which cannot be brought to {place(like)}: pass "
             "dtype='float32' or 'float64'"
         )
 
 
-def _is_there(part: Any, kept: str, like: Any) -> bool:
+def _is_there(part: Any, dtype_name: str, like: Any) -> bool:
     """Return whether an array need not be copied."""
-    return place(part) == place(like) and _type_of(part) == kept
+    return place(part) == place(like) and _type_of(part) == dtype_name
 
 
 def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None:
     """Refuse what does not fit, counting what a solve holds beside kernels."""
     given = list(zip(parts, types, strict=True))
-    needed = sum(_bytes(part, kept) for part, kept in given if not _is_there(part, kept, like))
+    needed = sum(
+        _bytes(part, dtype_name)
+        for part, dtype_name in given
+        if not _is_there(part, dtype_name, like)
+    )
     if not needed:
         return
     lighter = "" if set(types) == {"float32"} else "dtype='float32', "
@@ -166,10 +170,21 @@ def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None
         m = int(first.shape[0]) if len(first.shape) == 3 else len(parts)
         # A fit converts all other types to one of the two it computes in, which is a copy.
         solved = [
-            (part, kept if kept in COMPUTED else "float32" if "float16" in kept else "float64")
-            for part, kept in given
+            (
+                part,
+                dtype_name
+                if dtype_name in COMPUTED
+                else "float32"
+                if "float16" in dtype_name
+                else "float64",
+            )
+            for part, dtype_name in given
         ]
-        converted = [pair for pair, (_, kept) in zip(solved, given, strict=True) if pair[1] != kept]
+        converted = [
+            pair
+            for pair, (_, dtype_name) in zip(solved, given, strict=True)
+            if pair[1] != dtype_name
+        ]
         needed += sum(_bytes(*pair) for pair in converted)
         needed += int((1 / m + BESIDE_KERNELS) * sum(_bytes(*pair) for pair in solved))
         purpose = f"copying {m} kernels of {n:,} samples to {place(like)} and solving there"
@@ -183,44 +198,50 @@ def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None
     require_memory(needed, purpose, advice, available=free_bytes(like))
 
 
-def _bytes(part: Any, kept: str) -> int:
+def _bytes(part: Any, dtype_name: str) -> int:
     """Return how much memory an array takes in a number type."""
-    return math.prod(part.shape) * (2 if kept == HALF else np.dtype(kept).itemsize)
+    return math.prod(part.shape) * (2 if dtype_name == HALF else np.dtype(dtype_name).itemsize)
 
 
 def _copied(parts: Sequence[Any], types: Sequence[str], like: Any) -> list[Array]:
     """Return arrays beside ``like``: all of them, or none."""
     moved: list[Array] = []
     try:
-        for part, kept in zip(parts, types, strict=True):
-            moved.append(part if _is_there(part, kept, like) else _copy(part, kept, like))
+        for part, dtype_name in zip(parts, types, strict=True):
+            moved.append(
+                part if _is_there(part, dtype_name, like) else _copy(part, dtype_name, like)
+            )
     except BaseException:
         moved.clear()  # an error that is kept to be read would keep them, too
         raise
     return moved
 
 
-def _copy(part: Any, kept: str, like: Any) -> Array:
+def _copy(part: Any, dtype_name: str, like: Any) -> Array:
     """Return one array beside ``like``, copied some rows at a time."""
     shape = tuple(map(int, part.shape))
-    there = empty(shape, like, kept)
-    height = max(1, COPIED_BYTES // max(1, _bytes(part, kept) // max(1, math.prod(shape[:-1]))))
+    target = empty(shape, like, dtype_name)
+    height = max(
+        1, COPIED_BYTES // max(1, _bytes(part, dtype_name) // max(1, math.prod(shape[:-1])))
+    )
     try:
         for front in np.ndindex(*shape[:-2]):
             for rows in ranges(shape[-2], height):
-                there[(*front, rows, slice(None))] = beside(_read(part, front, rows, kept), like)
+                target[(*front, rows, slice(None))] = beside(
+                    _read(part, front, rows, dtype_name), like
+                )
     except BaseException:
-        del there
+        del target
         raise
-    return there
+    return target
 
 
-def _read(part: Any, front: tuple[int, ...], rows: slice, kept: str) -> Array:
+def _read(part: Any, front: tuple[int, ...], rows: slice, dtype_name: str) -> Array:
     """Return some rows of an array, in a number type, in memory of the host or of its device."""
     if is_foreign(part):
         block = part[(*front, rows, slice(None))]
         xp = namespace(block)
-        return xp.astype(block, getattr(xp, kept), copy=False)
-    block = np.ascontiguousarray(part[(*front, rows) if front else rows], dtype=kept)
+        return xp.astype(block, getattr(xp, dtype_name), copy=False)
+    block = np.ascontiguousarray(part[(*front, rows) if front else rows], dtype=dtype_name)
     # Other libraries take no arrays that cannot be written to without a warning.
     return block if block.flags.writeable else block.copy()

@@ -37,9 +37,9 @@ def mean_squared_norm(name: str, view: Array) -> float:
     with np.errstate(over="ignore"):
         scale = float(namespace(view).mean(squared_norms(view)))
     if not np.finfo(np.float64).tiny <= scale < np.inf:
-        found = f"{'zero, or too small' if scale < 1 else 'too large'} to square and sum"
+        finding = f"{'zero, or too small' if scale < 1 else 'too large'} to square and sum"
         advice = "rescale the view, or leave it out"
-        raise ValueError(f"The entries of view {name!r} are {found}; {advice}.")
+        raise ValueError(f"The entries of view {name!r} are {finding}; {advice}.")
     return scale
 
 
@@ -111,13 +111,13 @@ def _on_host(rows: np.ndarray) -> tuple[float, float]:
 def _pair_distances(rows: np.ndarray) -> Float:
     """Return the distance between every two rows, each pair once."""
     n = len(rows)
-    found, filled = np.empty(n * (n - 1) // 2), 0
+    distances, filled = np.empty(n * (n - 1) // 2), 0
     for start in range(0, n, BLOCK_ROWS):
         squared = squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])
         for i, row in enumerate(squared, start=1):
-            found[filled : filled + n - start - i] = row[i:]
+            distances[filled : filled + n - start - i] = row[i:]
             filled += n - start - i
-    return np.sqrt(found, out=found)
+    return np.sqrt(distances, out=distances)
 
 
 def _on_device(rows: Array) -> tuple[float, float]:

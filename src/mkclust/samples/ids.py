@@ -17,7 +17,9 @@ def is_frame(thing: Any) -> bool:
     return named and hasattr(thing.index, "get_indexer")
 
 
-def aligned(X: Any, known: Any = None, *, kernels: bool = False) -> tuple[Any, np.ndarray | None]:
+def aligned(
+    X: Any, expected: Any = None, *, kernels: bool = False
+) -> tuple[Any, np.ndarray | None]:
     """Bring the data frames among views, or kernels, to one order of samples.
 
     Frames with the same ids are brought to the order of the first one that has ids. The index
@@ -28,7 +30,7 @@ def aligned(X: Any, known: Any = None, *, kernels: bool = False) -> tuple[Any, n
     ----------
     X : mapping, list, tuple, or anything else
         Views or kernels, or one table.
-    known : array-like of shape (n_samples,), default=None
+    expected : array-like of shape (n_samples,), default=None
         Ids whose order the frames are to have; None takes that of the first frame with ids.
     kernels : bool, default=False
         Whether X holds kernels, whose columns are the samples, too. So they are in any case where
@@ -62,25 +64,25 @@ def aligned(X: Any, known: Any = None, *, kernels: bool = False) -> tuple[Any, n
         parts, indices = _columns_like_rows(parts, whos)
     else:
         indices = [part.index if is_frame(part) else None for part in parts]
-    orders, ids = _orders(indices, whos, known)
+    orders, ids = _orders(indices, whos, expected)
     parts = [
         part if order is None else part.iloc[order, order if square else slice(None)]
         for part, order in zip(parts, orders, strict=True)
     ]
-    found = None if ids is None else ids.to_numpy()
+    values = None if ids is None else ids.to_numpy()
     if is_frame(X):
-        return parts[0], found
-    return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts, found
+        return parts[0], values
+    return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts, values
 
 
-def aligned_to_training(X: Any, known: Any) -> Any:
+def aligned_to_training(X: Any, expected: Any) -> Any:
     """Bring data frames among kernels of new samples against the training samples to one order.
 
     Parameters
     ----------
     X : mapping, list, tuple, or anything else
         Kernels of shape (n_new, n_samples).
-    known : array-like of shape (n_samples,) or None
+    expected : array-like of shape (n_samples,) or None
         Ids of the training samples, None where they have none.
 
     Returns
@@ -94,9 +96,9 @@ def aligned_to_training(X: Any, known: Any) -> Any:
     if not any(map(is_frame, parts)):
         return X
     rows, _ = _orders([p.index if is_frame(p) else None for p in parts], whos, None)
-    labels = [_like(p.columns, known) if is_frame(p) else None for p in parts]
-    columns, _ = _orders(labels, [f"the columns of {who}" for who in whos], known)
-    if known is None and (
+    labels = [_like(p.columns, expected) if is_frame(p) else None for p in parts]
+    columns, _ = _orders(labels, [f"the columns of {who}" for who in whos], expected)
+    if expected is None and (
         moved := [w for w, c in zip(whos, columns, strict=True) if c is not None]
     ):
         raise ValueError(
@@ -149,7 +151,7 @@ def _columns_like_rows(parts: Sequence[Any], whos: Sequence[str]) -> tuple[list,
 
 
 def _orders(
-    indices: Sequence[Any], whos: Sequence[str], known: Any
+    indices: Sequence[Any], whos: Sequence[str], expected: Any
 ) -> tuple[list[np.ndarray | None], Any]:
     """Return where the rows in the common order are, None where they stay, and the ids.
 
@@ -159,7 +161,7 @@ def _orders(
         The ids of each part, None where it has none.
     whos : sequence of str
         How messages call them.
-    known : array-like or None
+    expected : array-like or None
         Ids that say the order; None leaves that to the first part that has ids.
 
     Returns
@@ -171,8 +173,8 @@ def _orders(
     """
     orders: list[np.ndarray | None] = [None] * len(indices)
     has_ids = [index is not None and not _is_default(index) for index in indices]
-    if known is not None:
-        first, title = _as_index(known, indices), FITTED
+    if expected is not None:
+        first, title = _as_index(expected, indices), FITTED
     elif any(has_ids):
         first, title = indices[has_ids.index(True)], whos[has_ids.index(True)]
     else:
@@ -184,13 +186,13 @@ def _orders(
             has_ids[place] = _counts_as_ids(index, first, whos[place], title)
     if not any(has_ids):
         return orders, None
-    if known is None:
+    if expected is None:
         first, title = indices[has_ids.index(True)], whos[has_ids.index(True)]
     for place, index in enumerate(indices):
         if has_ids[place] and not index.equals(first):
             orders[place] = _order(index, first, whos[place], title)
     moved = [who for who, order in zip(whos, orders, strict=True) if order is not None]
-    without = [who for who, own in zip(whos, has_ids, strict=True) if not own]
+    without = [who for who, has_some in zip(whos, has_ids, strict=True) if not has_some]
     if moved and without:
         raise ValueError(
             f"{_has(moved[0])} the ids of {title} in another order, and {without[0]} has no "
@@ -246,13 +248,13 @@ def _is_default(index: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
-def _as_index(known: Any, indices: Sequence[Any]) -> Any:
+def _as_index(expected: Any, indices: Sequence[Any]) -> Any:
     """Return ids as an index, None where there is none to compare them with."""
-    if hasattr(known, "get_indexer") or all(index is None for index in indices):
-        return known if hasattr(known, "get_indexer") else None
+    if hasattr(expected, "get_indexer") or all(index is None for index in indices):
+        return expected if hasattr(expected, "get_indexer") else None
     import pandas as pd
 
-    return pd.Index(known)
+    return pd.Index(expected)
 
 
 def _like(columns: Any, rows: Any) -> Any:

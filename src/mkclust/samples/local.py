@@ -11,7 +11,7 @@ import numpy as np
 
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.linalg import device, is_foreign, namespace, pick, ranges
-from mkclust.samples.blocks import Look, add, as_floats, block_height
+from mkclust.samples.blocks import BlockFunction, add, as_floats, block_height
 from mkclust.types import Array
 
 # Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
@@ -69,7 +69,7 @@ class LocalBlocks:
         """Return the same views in blocks of at most so many samples."""
         return LocalBlocks(self._views, min(self._height, most_rows))
 
-    def total(self, look: Look) -> Any:
+    def total(self, look: BlockFunction) -> Any:
         """Return the sum over all blocks of what `look` makes of each: an array or a tuple."""
         total = None
 
@@ -80,7 +80,7 @@ class LocalBlocks:
         self._sweep(take)
         return total
 
-    def map(self, look: Look) -> Array:
+    def map(self, look: BlockFunction) -> Array:
         """Return what `look` makes of all blocks, one row a sample."""
         result: Array = None
 
@@ -142,19 +142,19 @@ class LocalBlocks:
         """Return some rows of one view as floats, and say which could not be read."""
         view, owner = self._views[name], self._maps[name]
         if is_foreign(view):
-            found = view[rows, :] if isinstance(rows, slice) else pick(view, rows)
-            return as_floats(name, found)
+            block = view[rows, :] if isinstance(rows, slice) else pick(view, rows)
+            return as_floats(name, block)
         try:
             if owner is None:
-                found = as_floats(name, view[rows])
+                block = as_floats(name, view[rows])
             else:
                 _check_length(owner)
                 # A copy, for otherwise the file would be read no sooner than it is looked at.
-                found = as_floats(name, np.array(view[rows]))
+                block = as_floats(name, np.array(view[rows]))
             expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-            if len(found) != expected:
-                raise OSError(f"there are {len(found)} rows instead of {expected}")
-            return found
+            if len(block) != expected:
+                raise OSError(f"there are {len(block)} rows instead of {expected}")
+            return block
         except (OSError, RuntimeError, KeyError, IndexError) as error:
             first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
             raise OSError(
@@ -206,9 +206,9 @@ def fingerprint(view: Any) -> str | None:
 def _check_length(owner: np.memmap) -> None:
     """Refuse a map of a file that was cut short: to touch what is missing ends the process."""
     assert isinstance(owner.base, mmap.mmap)
-    found, expected = owner.base.size(), owner.offset + owner.nbytes
-    if found < expected:
+    size, expected = owner.base.size(), owner.offset + owner.nbytes
+    if size < expected:
         raise OSError(
-            f"the file {owner.filename} was cut short while in use, it has {found} of {expected} "
+            f"the file {owner.filename} was cut short while in use, it has {size} of {expected} "
             "bytes; write it again, and open it anew"
         )

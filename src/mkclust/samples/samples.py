@@ -140,10 +140,10 @@ class Samples:
         parts = self.by_name
         return replace(self, names=tuple(names), parts=tuple(parts[name] for name in names))
 
-    def check_columns(self, known: Mapping[str, list[str]], who: str) -> None:
+    def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
         """Refuse data frames whose columns are not those that somebody was fitted on, in order."""
         for name, columns in self.columns.items():
-            expected = known.get(name, columns)
+            expected = fitted.get(name, columns)
             if columns != expected and len(columns) == len(expected):
                 raise ValueError(
                     f"View {name!r} has the columns {columns[:5]}, but {expected[:5]} when the "
@@ -366,13 +366,13 @@ def _kind(X: Any, expected: Expected) -> Kind:
     if precomputed:
         if several or dimensions == 3:
             return "kernels"
-        found = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
+        form = f"an array of shape {X.shape}" if hasattr(X, "shape") else f"a {type(X).__name__}"
         advice = ": pass K[None], or [K], if it is the only kernel" if hasattr(X, "shape") else ""
         if isinstance(X, Iterator):
             advice = ": pass list(X)"
         raise ValueError(
             "kernels='precomputed' expects an array of shape (m, n, n) or a list or dict of n x n "
-            f"matrices, got {found}{advice}"
+            f"matrices, got {form}{advice}"
         )
     if dimensions == 3:
         if auto:

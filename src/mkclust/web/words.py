@@ -8,27 +8,27 @@ from typing import Any
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """Return a share in whole percent, the sign on the line of its number."""
     return f"{share:.0%}".replace("%", f"{NO_BREAK}%")
 
 
-def spoken(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number in two decimals, or that it is not known."""
     return f"{round(value, 2) + 0:.2f}" if math.isfinite(value) else "not known"
 
 
-def few(value: float) -> str:
+def format_short(value: float) -> str:
     """Return a number in three digits, a zero without sign."""
     return f"{float(f'{value:.3g}') + 0:g}"
 
 
-def listed(items: Sequence[Any], most: int = 6) -> str:
+def join_words(items: Sequence[Any], most: int = 6) -> str:
     """Return "a", "a and b", or "a, b, c and 4 more"."""
     words = [str(item) for item in items]
     if len(words) > most:
@@ -47,9 +47,9 @@ def escape(value: Any) -> str:
 
 def paragraph(*sentences: str, kind: str = "") -> str:
     """Return sentences as one paragraph, empty ones left out; kind is a class of the style."""
-    said = " ".join(sentence for sentence in sentences if sentence)
+    text = " ".join(sentence for sentence in sentences if sentence)
     mark = f' class="{kind}"' if kind else ""
-    return f"<p{mark}>{escape(said)}</p>" if said else ""
+    return f"<p{mark}>{escape(text)}</p>" if text else ""
 
 
 def bullets(items: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from mkclust.explain.choosing.mix import (
     centered,
     shuffled,
 )
-from mkclust.explain.choosing.path import cluster, follow, silhouette
+from mkclust.explain.choosing.path import cluster, cluster_for_all_k, silhouette
 from mkclust.explain.choosing.suggest import chance
 from mkclust.methods import solve_average_kkm
 from mkclust.metrics import adjusted_rand_index
@@ -67,7 +67,7 @@ def continuum(shape, seed=0, n=120):
 def test_the_gaps_of_all_numbers_are_those_of_single_solves():
     kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(blobs(n=250)[0])
     stack = as_stack(kernels, normalize=False)
-    path = follow(centered(stack.combine(np.full(2, 0.5)).dense()), FEW)
+    path = cluster_for_all_k(centered(stack.combine(np.full(2, 0.5)).dense()), FEW)
     for k, gap in zip(FEW, path.eigengaps, strict=True):
         assert gap == pytest.approx(solve_average_kkm(stack, k).relaxation.cluster_gap, abs=1e-4)
 
@@ -75,7 +75,7 @@ def test_the_gaps_of_all_numbers_are_those_of_single_solves():
 def test_tight_clusters_are_found_from_the_seeds_alone():
     y = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [40, 20, 10, 5, 5]))
     K = centered((y[:, None] == y).astype(float))
-    path = follow(K, [4, 5])
+    path = cluster_for_all_k(K, [4, 5])
     assert adjusted_rand_index(y, path.labels[1]) == 1
     assert path.silhouettes[1] == pytest.approx(1)
     assert path.eigengaps[1] == pytest.approx(1)
@@ -118,7 +118,7 @@ def test_an_indefinite_kernel_is_refused_repaired_or_taken_as_it_is():
 
 def test_directions_that_a_kernel_lacks_play_no_part():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    path = follow(centered(X @ X.T), [3, 4, 6])
+    path = cluster_for_all_k(centered(X @ X.T), [3, 4, 6])
     assert path.eigengaps[0] == pytest.approx(1)
     assert path.eigengaps[1] == path.eigengaps[2] == 0
     assert np.isfinite(path.silhouettes).all()
@@ -147,8 +147,8 @@ def test_a_cloud_has_exactly_the_covariance_of_the_samples():
 def test_a_cloud_has_no_clusters():
     views, _ = blobs(strengths=(3.0, 3.0))
     settings = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error")
-    own = follow(settings.mix(views), [4]).silhouettes
-    drawn = follow(
+    own = cluster_for_all_k(settings.mix(views), [4]).silhouettes
+    drawn = cluster_for_all_k(
         NullSamples(dict(enumerate(views)), settings).draw(np.random.default_rng(0)), [4]
     )
     assert own > 0.8

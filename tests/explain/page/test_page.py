@@ -315,10 +315,10 @@ def test_what_is_thinned_is_said(form, problem, fitted, monkeypatch):
 
 def test_thinned_samples_stand_for_every_cluster():
     labels = np.repeat([0, 1, 2, 3], [6000, 3000, 990, 10])
-    kept = budget.thinned(labels, 1000)
+    kept = budget.sample_by_cluster(labels, 1000)
     assert np.all(np.diff(kept) > 0)
     assert np.bincount(labels[kept]).tolist() == [600, 300, 99, 2]
-    assert budget.thinned(labels[:10], 10).tolist() == list(range(10))
+    assert budget.sample_by_cluster(labels[:10], 10).tolist() == list(range(10))
 
 
 def test_ten_thousand_samples_take_little_room():

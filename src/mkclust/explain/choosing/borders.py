@@ -110,9 +110,9 @@ def _dimensions(offsets: Float, labels: np.ndarray) -> float:
     """Return in how many directions samples lie around their centers, on average."""
     total = 0.0
     for c in range(labels.max() + 1):
-        own = offsets[labels == c]
-        scatter = own.T @ own
+        members = offsets[labels == c]
+        scatter = members.T @ members
         squares = np.square(scatter).sum()
         # Copies of one sample extend nowhere.
-        total += len(own) * (np.trace(scatter) ** 2 / squares if squares > 0 else 1.0)
+        total += len(members) * (np.trace(scatter) ** 2 / squares if squares > 0 else 1.0)
     return float(total / len(labels))

@@ -40,13 +40,13 @@ def check_k_values(given: Any, n_samples: int, n_used: int) -> list[int]:
         return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_IN_CLUSTER) + 1))
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ValueError(f"k_values={given!r}: {SUCH_AS}")
-    found = list(given)
-    if not found:
+    values = list(given)
+    if not values:
         raise ValueError(f"k_values is empty: {SUCH_AS}")
-    for k in found:
+    for k in values:
         if not isinstance(k, Integral) or isinstance(k, bool):
             raise ValueError(f"k_values holds {k!r}, which is no integer: {SUCH_AS}")
-    numbers = sorted({int(k) for k in found})
+    numbers = sorted({int(k) for k in values})
     if numbers[0] < 2:
         raise ValueError(
             f"k_values holds {numbers[0]}: pass numbers of at least 2; one cluster, or none, is "
@@ -77,9 +77,14 @@ def check_coefficients(given: Any) -> Float | None:
     """Return coefficients as an array, or say why they are none."""
     if given is None:
         return None
-    found = np.asarray(given, dtype=np.float64)
-    if found.ndim != 1 or not np.isfinite(found).all() or found.min() < 0 or found.sum() <= 0:
+    coefficients = np.asarray(given, dtype=np.float64)
+    if (
+        coefficients.ndim != 1
+        or not np.isfinite(coefficients).all()
+        or coefficients.min() < 0
+        or coefficients.sum() <= 0
+    ):
         raise ValueError(
             f"coefficients={given!r}: pass one number a kernel, not negative and not all zero"
         )
-    return found
+    return coefficients

@@ -131,8 +131,8 @@ class NullSamples:
         scaled = [view / size for view, size in zip(apart, self._sizes, strict=True)]
         self._ends = np.cumsum([view.shape[1] for view in scaled])[:-1]
         _, lengths, axes = np.linalg.svd(np.hstack(scaled), full_matrices=False)
-        kept = lengths > RANK_TOLERANCE * lengths[0]
-        self._axes = lengths[kept][:, None] * axes[kept]
+        has_length = lengths > RANK_TOLERANCE * lengths[0]
+        self._axes = lengths[has_length][:, None] * axes[has_length]
         self._n_samples = len(apart[0])
 
     def draw(self, rng: np.random.Generator) -> Float:
@@ -186,13 +186,13 @@ def _coordinates(kernels: dict[str, Float], settings: MixSettings) -> tuple[dict
         psd=settings.psd,
         validate=settings.validate,
     )
-    found, gaussian = {}, {}
+    coordinates, gaussian = {}, {}
     for name, given, K in zip(kernels, kernels.values(), stack.entries(), strict=True):
         inner = _gaussian_inner_products(given)
         gaussian[name] = inner is not None
         values, vectors = np.linalg.eigh(K if inner is None else inner)
-        found[name] = vectors * np.sqrt(np.maximum(values, 0))
-    return found, gaussian
+        coordinates[name] = vectors * np.sqrt(np.maximum(values, 0))
+    return coordinates, gaussian
 
 
 def _gaussian_inner_products(K: Float) -> Float | None:

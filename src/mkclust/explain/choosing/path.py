@@ -52,7 +52,7 @@ class Path:
         return self.vectors[:, : n_clusters - 1] * np.sqrt(leading)
 
 
-def follow(K: Float, k_values: Sequence[int], start: Float | None = None) -> Path:
+def cluster_for_all_k(K: Float, k_values: Sequence[int], start: Float | None = None) -> Path:
     """Cluster the samples of one kernel into each of several numbers of clusters.
 
     One eigendecomposition serves all numbers: k clusters of a centered kernel show in its k - 1
@@ -71,8 +71,8 @@ def follow(K: Float, k_values: Sequence[int], start: Float | None = None) -> Pat
     -------
     Path
     """
-    found = spectrum(K, max(k_values), start)
-    values, V = found.eigenvalues, found.vectors
+    relaxation = spectrum(K, max(k_values), start)
+    values, V = relaxation.eigenvalues, relaxation.vectors
     lowest = RANK_TOLERANCE * max(values[0], 0)
     # Directions that the kernel does not have tell nothing, and are left out.
     points = V * (values > lowest)
@@ -80,9 +80,9 @@ def follow(K: Float, k_values: Sequence[int], start: Float | None = None) -> Pat
     for k in k_values:
         above, below = values[k - 2], max(values[k - 1], 0)
         gaps.append((above - below) / above if above > lowest else 0.0)
-        own, distances = cluster(points[:, : k - 1], k)
-        silhouettes.append(silhouette(own, distances))
-        labels.append(own)
+        clusters, distances = cluster(points[:, : k - 1], k)
+        silhouettes.append(silhouette(clusters, distances))
+        labels.append(clusters)
     return Path(np.array(gaps), np.array(silhouettes), np.array(labels), V, values)
 
 
@@ -90,8 +90,8 @@ def spectrum(K: Float, count: int, start: Float | None = None) -> Relaxation:
     """Return the leading eigenpairs of a kernel held as an array, count of them or more."""
     if block_width(len(K), count) >= len(K):
         return relax_whole(K, count)
-    known = None if start is None else orthonormalize(start)
-    return relax(MatrixOperator(K), count, tol=EIGEN_TOLERANCE, start=known)
+    vectors = None if start is None else orthonormalize(start)
+    return relax(MatrixOperator(K), count, tol=EIGEN_TOLERANCE, start=vectors)
 
 
 def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
@@ -119,8 +119,8 @@ def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
     lifted = np.vstack([np.full(n, 1 / np.sqrt(n)), points.T])
     pivots = scipy.linalg.qr(lifted, mode="r", pivoting=True, check_finite=False)[1]
     spread = kmeans_plusplus(points, n_clusters, random_state=0)[1]
-    found = [_settle(points, points[seeds]) for seeds in (pivots[:n_clusters], spread)]
-    labels, squares = min(found, key=lambda one: one[1].min(axis=1).sum())
+    candidates = [_settle(points, points[seeds]) for seeds in (pivots[:n_clusters], spread)]
+    labels, squares = min(candidates, key=lambda one: one[1].min(axis=1).sum())
     return labels, np.sqrt(np.maximum(squares, 0))
 
 
@@ -161,10 +161,10 @@ def silhouette(labels: np.ndarray, distances: Float) -> float:
         At most 1.
     """
     everyone = np.arange(len(labels))
-    own, others = distances[everyone, labels], distances.copy()
+    to_center, others = distances[everyone, labels], distances.copy()
     others[everyone, labels] = np.inf
     nearest = others.min(axis=1)
     sizes = np.bincount(labels, minlength=distances.shape[1])
     if sizes.min() == 0 or nearest.min() <= SAME_CENTER * distances.max():
         return 0.0
-    return float(np.where(sizes[labels] > 1, (nearest - own) / nearest, 0).mean())
+    return float(np.where(sizes[labels] > 1, (nearest - to_center) / nearest, 0).mean())

@@ -9,8 +9,8 @@ import numpy as np
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
 from mkclust.explain.choosing.mix import MixSettings, NullSamples, centered, shuffled
-from mkclust.explain.choosing.path import Path, follow
-from mkclust.explain.choosing.reading import Kind, NumberOfClusters, Strength
+from mkclust.explain.choosing.path import Path, cluster_for_all_k
+from mkclust.explain.choosing.result import Kind, NumberOfClusters, Strength
 from mkclust.explain.stability import Resampler, check_resamples, draw, part_size, seeded
 from mkclust.linalg import on_host
 from mkclust.metrics import adjusted_rand_of_table
@@ -143,21 +143,21 @@ def suggest_n_clusters(
         warnings.simplefilter("ignore")
         part = _on_host(source.take(used))
         K = settings.mix(part)
-        path = follow(K, numbers)
+        path = cluster_for_all_k(K, numbers)
         n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
-        tested, own = part, path
+        tested, tested_path = part, path
         if n_tested < n_used:
             tested = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
-            own = follow(settings.mix(tested), numbers)
+            tested_path = cluster_for_all_k(settings.mix(tested), numbers)
         cloud = NullSamples(tested, settings)
-        clouds, p_cloud = _test(own, lambda: cloud.draw(rng), numbers, n_draws)
+        clouds, p_cloud = _test(tested_path, lambda: cloud.draw(rng), numbers, n_draws)
         n_views = len(tested) if source.kind != "table" else 1
         p_shuffled, others = float("nan"), clouds
         if n_views > 1:
             mixes = settings.mixes(tested, n_views)
             # Without a chance to matter, the first draws are enough to show what shuffling does.
             count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
-            others, p_shuffled = _test(own, lambda: shuffled(mixes, rng), numbers, count)
+            others, p_shuffled = _test(tested_path, lambda: shuffled(mixes, rng), numbers, count)
         expected = _silhouettes(clouds).mean(axis=0)
         stabilities, named = _resample(K, path, numbers, expected, n_resamples, rng)
     best = int(np.argmax(path.silhouettes - expected))
@@ -204,26 +204,26 @@ def _on_host(part: Any) -> Any:
 
 
 def _test(
-    own: Path, draw_kernel: Any, k_values: Sequence[int], n_draws: int
+    path: Path, draw_kernel: Any, k_values: Sequence[int], n_draws: int
 ) -> tuple[list[Path], float]:
     """Return draws without clusters, and how likely they are to look as clear as the data."""
     draws: list[Path] = []
     for count in (min(FIRST_DRAWS, n_draws), n_draws):
-        draws += [follow(draw_kernel(), k_values) for _ in range(count - len(draws))]
-        likelihood = chance(own.silhouettes, _silhouettes(draws))
+        draws += [cluster_for_all_k(draw_kernel(), k_values) for _ in range(count - len(draws))]
+        likelihood = chance(path.silhouettes, _silhouettes(draws))
         if likelihood > HOPELESS:
             break
     return draws, likelihood
 
 
-def chance(own: Float, drawn: Float) -> float:
+def chance(criterion: Float, drawn: Float) -> float:
     """Return how likely draws are to stand out somewhere as far as the data do.
 
     All are standardized together, so that the data are treated as any of the draws.
 
     Parameters
     ----------
-    own : ndarray of shape (s,)
+    criterion : ndarray of shape (s,)
         A criterion of the data.
     drawn : ndarray of shape (n_draws, s)
         The same of draws without clusters.
@@ -233,7 +233,7 @@ def chance(own: Float, drawn: Float) -> float:
     float
         Between 1 / (n_draws + 1) and 1.
     """
-    everything = np.vstack([own, drawn])
+    everything = np.vstack([criterion, drawn])
     deviations = everything.std(axis=0)
     standardized = (everything - everything.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
     largest = standardized.max(axis=1)
@@ -251,17 +251,17 @@ def _resample(
     """Return how far clusters of resamples agree, (s,), and which number each resample names."""
     n = len(K)
     size = part_size(n, FRACTION, n)
-    known = [k for k in k_values if k < size]
+    numbers = [k for k in k_values if k < size]
     agreements = np.full((n_resamples, len(k_values)), np.nan)
     named = np.full(n_resamples, -1)
-    for index in range(n_resamples if known else 0):
+    for index in range(n_resamples if numbers else 0):
         part = draw(rng, n, size)
-        found = follow(centered(K[np.ix_(part, part)]), known, path.vectors[part])
-        for place, (k, labels) in enumerate(zip(known, found.labels, strict=True)):
+        resampled = cluster_for_all_k(centered(K[np.ix_(part, part)]), numbers, path.vectors[part])
+        for place, (k, labels) in enumerate(zip(numbers, resampled.labels, strict=True)):
             table = np.zeros((k, k), dtype=np.int64)
             np.add.at(table, (path.labels[place][part], labels), 1)
             agreements[index, place] = adjusted_rand_of_table(table)
-        named[index] = np.argmax(found.silhouettes - expected[: len(known)])
+        named[index] = np.argmax(resampled.silhouettes - expected[: len(numbers)])
     return agreements.mean(axis=0), named
 
 

@@ -25,7 +25,7 @@ FEWEST_OF_A_CLUSTER = 5
 RESAMPLES_FEW, RESAMPLES_MANY = 10, 20
 
 
-def thinned(labels: np.ndarray, most: int, least: int = 2) -> np.ndarray:
+def sample_by_cluster(labels: np.ndarray, most: int, least: int = 2) -> np.ndarray:
     """Return the numbers of some samples, rising: each cluster by its share, none left out.
 
     Parameters
@@ -49,11 +49,11 @@ def thinned(labels: np.ndarray, most: int, least: int = 2) -> np.ndarray:
     sizes = np.bincount(labels)
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
     rank = np.arange(n) - starts
-    kept = np.maximum(sizes * most // n, least)
-    return np.sort(by_cluster[rank < np.repeat(kept, sizes)])
+    counts = np.maximum(sizes * most // n, least)
+    return np.sort(by_cluster[rank < np.repeat(counts, sizes)])
 
 
-def samples_examined(model: Any) -> int:
+def n_examined(model: Any) -> int:
     """Return on how many samples the kernels of a model are examined."""
     n, m = len(model.labels_), len(model.kernel_names_)
     if hasattr(model, "approximation_error_"):
@@ -64,7 +64,7 @@ def samples_examined(model: Any) -> int:
     return min(n, max(some, FEWEST_OF_A_CLUSTER * model.n_clusters))
 
 
-def leaves_out(model: Any, n_samples: int) -> bool:
+def leave_one_out_is_cheap(model: Any, n_samples: int) -> bool:
     """Return whether refitting without each kernel in turn is cheap enough."""
     m = len(model.kernel_names_)
     if hasattr(model, "approximation_error_"):

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.page.budget import MOST_BARS, thinned
+from mkclust.explain.page.budget import MOST_BARS, sample_by_cluster
 from mkclust.explain.page.findings import Findings
 from mkclust.plots import BLUE, ORANGE, PALETTE
 from mkclust.web import plot
 from mkclust.web.plot import plot_text
 from mkclust.web.style import PALE, SHADES, axis, color, margins, short, symbol
-from mkclust.web.words import few, percent, spoken
+from mkclust.web.words import format_number, format_percent, format_short
 
 MOST_IN_LEGEND = 20
 LEAST_NAMED = 0.03  # clusters of a smaller share of an axis have no number on it
@@ -20,9 +20,9 @@ LEAST_NAMED = 0.03  # clusters of a smaller share of an axis have no number on i
 MOST_COUNTS_WRITTEN, MOST_TICKS = 15, 25
 
 
-def weights(found: Findings) -> str:
+def weights(findings: Findings) -> str:
     """Draw the weight of each kernel beside its alignment."""
-    model = found.model
+    model = findings.model
     names, m = model.kernel_names_, len(model.kernel_names_)
     places = list(range(m))
     full = [plot_text(name) for name in names]
@@ -48,8 +48,12 @@ def weights(found: Findings) -> str:
         "yaxis": axis("", range=[m - 0.4, -0.6], showgrid=False, **ticks),
     }
     largest = int(np.nanargmax(model.weights_))
-    known = model.alignments_[np.isfinite(model.alignments_)]
-    spread = f" Alignments run from {known.min():.2f} to {known.max():.2f}." if len(known) else ""
+    alignments = model.alignments_[np.isfinite(model.alignments_)]
+    spread = (
+        f" Alignments run from {alignments.min():.2f} to {alignments.max():.2f}."
+        if len(alignments)
+        else ""
+    )
     summary = (
         f"The largest weight, {model.weights_[largest]:.3f}, is that of {names[largest]}."
         f"{spread if m > 1 else ''}"
@@ -60,9 +64,9 @@ def weights(found: Findings) -> str:
     )  # fmt: skip
 
 
-def convergence(found: Findings) -> str:
+def convergence(findings: Findings) -> str:
     """Draw the objective over the iterations, and what is certified below or beside it."""
-    model = found.model
+    model = findings.model
     history = np.asarray(model.history_, dtype=float)
     steps, bounds = list(range(len(history))), getattr(model, "lower_bounds_", None)
     mode = "lines+markers" if len(history) <= 60 else "lines"
@@ -115,57 +119,61 @@ def convergence(found: Findings) -> str:
     )  # fmt: skip
 
 
-def embedding(found: Findings) -> str:
+def embedding(findings: Findings) -> str:
     """Draw the samples in the plane, colored by cluster."""
-    own = found.labels[found.drawn]
-    steady = found.steadiness.samples(found.drawn)
-    parts = {"silhouette": found.silhouettes, "stability": steady}
+    labels = findings.labels[findings.drawn]
+    stabilities = findings.resampling.samples(findings.drawn)
+    parts = {"silhouette": findings.silhouettes, "stability": stabilities}
     shown = {name: values for name, values in parts.items() if not np.isnan(values).all()}
     data = []
-    for cluster in range(found.n_clusters):
-        at = np.flatnonzero(own == cluster)
-        columns = [[plot_text(found.ids[i]) for i in found.drawn[at]]]
-        columns += [[spoken(value) for value in values[at]] for values in shown.values()]
+    for cluster in range(findings.n_clusters):
+        at = np.flatnonzero(labels == cluster)
+        columns = [[plot_text(findings.ids[i]) for i in findings.drawn[at]]]
+        columns += [[format_number(value) for value in values[at]] for values in shown.values()]
         lines = [f"{name} %{{customdata[{c + 1}]}}" for c, name in enumerate(shown)]
-        if found.y is not None:
+        if findings.y is not None:
             lines.append(f"class %{{customdata[{len(columns)}]}}")
-            columns.append([plot_text(value) for value in found.y[found.drawn[at]].tolist()])
+            columns.append([plot_text(value) for value in findings.y[findings.drawn[at]].tolist()])
         hover = "<br>".join([f"<b>%{{customdata[0]}}</b><br>cluster {cluster}", *lines])
         data.append(
             {
                 "type": "scatter", "mode": "markers", "name": f"cluster {cluster}",
-                "x": found.plane[at, 0], "y": found.plane[at, 1],
+                "x": findings.plane[at, 0], "y": findings.plane[at, 1],
                 "customdata": [list(row) for row in zip(*columns, strict=True)],
                 "hovertemplate": hover + "<extra></extra>",
                 "marker": {
                     "color": color(cluster), "opacity": 0.75,
-                    "size": 7 if len(own) <= 800 else 5,
+                    "size": 7 if len(labels) <= 800 else 5,
                     "symbol": symbol(cluster),
                 },
             }
         )  # fmt: skip
-    first, second = found.shares
+    first, second = findings.shares
     layout = {
         "margin": margins(),
-        "showlegend": 1 < found.n_clusters <= MOST_IN_LEGEND,
+        "showlegend": 1 < findings.n_clusters <= MOST_IN_LEGEND,
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         "hovermode": "closest",
-        "xaxis": axis(f"first axis ({percent(first)} of the variance)", showticklabels=False),
-        "yaxis": axis(f"second axis ({percent(second)})", showticklabels=False, scaleanchor="x"),
+        "xaxis": axis(
+            f"first axis ({format_percent(first)} of the variance)", showticklabels=False
+        ),
+        "yaxis": axis(
+            f"second axis ({format_percent(second)})", showticklabels=False, scaleanchor="x"
+        ),
     }
-    thin = "" if len(own) == found.n_samples else (
-        f" Drawn are {len(own):,} of the {found.n_samples:,} samples, some of every cluster."
+    note = "" if len(labels) == findings.n_samples else (
+        f" Drawn are {len(labels):,} of the {findings.n_samples:,} samples, some of every cluster."
     )  # fmt: skip
     colors = (
-        f" Ten colors, with another shape for every ten clusters, stand for {found.n_clusters} "
+        f" Ten colors, with another shape for every ten clusters, stand for {findings.n_clusters} "
         "clusters: hovering tells which."
-        if found.n_clusters > len(PALETTE)
+        if findings.n_clusters > len(PALETTE)
         else ""
     )
     summary = (
-        f"The two axes show {percent(first + second)} of the variance of the embedding, so that "
-        f"clusters which overlap here may be apart in the other directions.{thin}{colors} Hover "
-        "over a dot for its sample; drag to zoom, double-click to go back."
+        f"The two axes show {format_percent(first + second)} of the variance of the embedding, so "
+        f"that clusters which overlap here may be apart in the other directions.{note}{colors} "
+        "Hover over a dot for its sample; drag to zoom, double-click to go back."
     )
     return plot(
         "embedding-plot", data, layout, label="The samples in the plane, colored by cluster",
@@ -173,26 +181,26 @@ def embedding(found: Findings) -> str:
     )  # fmt: skip
 
 
-def similarities(found: Findings) -> str:
+def similarities(findings: Findings) -> str:
     """Draw the mixed kernel, sorted by cluster."""
-    pairs, s = found.similarities, len(found.similarities.samples)
-    own = found.labels[pairs.samples]
+    pairs, s = findings.similarities, len(findings.similarities.samples)
+    labels = findings.labels[pairs.samples]
     others = pairs.entries[~np.eye(s, dtype=bool)]
     # The diagonal, and a few copies of samples, would take all shades for themselves.
     low, high = np.quantile(others, [0.01, 0.99]) if len(others) else (0.0, 1.0)
     names = [
-        f"{plot_text(found.ids[i])} (cluster {cluster})"
-        for i, cluster in zip(pairs.samples, own.tolist(), strict=True)
+        f"{plot_text(findings.ids[i])} (cluster {cluster})"
+        for i, cluster in zip(pairs.samples, labels.tolist(), strict=True)
     ]
-    starts = np.flatnonzero(np.diff(own, prepend=-1))
+    starts = np.flatnonzero(np.diff(labels, prepend=-1))
     ends = np.append(starts[1:], s)
     wide = (ends - starts) >= LEAST_NAMED * s
     ticks = {
         "tickvals": ((starts + ends - 1) / 2)[wide],
-        "ticktext": [str(cluster) for cluster in own[starts][wide].tolist()],
+        "ticktext": [str(cluster) for cluster in labels[starts][wide].tolist()],
         "tickangle": 0,
     }
-    edges = (starts[1:] - 0.5).tolist() if found.n_clusters <= 40 else []
+    edges = (starts[1:] - 0.5).tolist() if findings.n_clusters <= 40 else []
     line = {"color": "#b4610a", "width": 1}
     layout = {
         "margin": margins(),
@@ -219,18 +227,18 @@ def similarities(found: Findings) -> str:
             "hovertemplate": "%{text}<br>similarity %{z:.3f}<extra></extra>",
         }
     ]  # fmt: skip
-    thin = "" if s == found.n_samples else (
-        f" Drawn are {s} of the {found.n_samples:,} samples, some of every cluster."
+    note = "" if s == findings.n_samples else (
+        f" Drawn are {s} of the {findings.n_samples:,} samples, some of every cluster."
     )  # fmt: skip
     apart = ""
     if np.isfinite(pairs.within) and np.isfinite(pairs.between):
         apart = (
-            f"Two samples of one cluster have a mean similarity of {few(pairs.within)}, two of "
-            f"different clusters {few(pairs.between)}. "
+            f"Two samples of one cluster have a mean similarity of {format_short(pairs.within)}, "
+            f"two of different clusters {format_short(pairs.between)}. "
         )
     summary = (
-        f"{apart}Shades run from {few(low)} to {few(high)}, which hold {percent(0.98)} of the "
-        f"entries off the diagonal.{thin}"
+        f"{apart}Shades run from {format_short(low)} to {format_short(high)}, which hold "
+        f"{format_percent(0.98)} of the entries off the diagonal.{note}"
     )
     return plot(
         "similarities-plot", data, layout, label="Similarities of the samples, sorted by cluster",
@@ -238,12 +246,12 @@ def similarities(found: Findings) -> str:
     )  # fmt: skip
 
 
-def silhouettes(found: Findings) -> str:
+def silhouettes(findings: Findings) -> str:
     """Draw the silhouettes, cluster by cluster, falling."""
-    own = found.labels[found.drawn]
-    some = thinned(own, MOST_BARS)
-    some = some[np.lexsort((-found.silhouettes[some], own[some]))]
-    clusters, values = own[some], found.silhouettes[some]
+    labels = findings.labels[findings.drawn]
+    some = sample_by_cluster(labels, MOST_BARS)
+    some = some[np.lexsort((-findings.silhouettes[some], labels[some]))]
+    clusters, values = labels[some], findings.silhouettes[some]
     starts = np.flatnonzero(np.diff(clusters, prepend=-1))
     ends = np.append(starts[1:], len(some))
     wide = (ends - starts) >= LEAST_NAMED * len(some)
@@ -251,7 +259,7 @@ def silhouettes(found: Findings) -> str:
         {
             "type": "bar", "x": list(range(len(some))), "y": values,
             "customdata": [
-                [plot_text(found.ids[found.drawn[i]]), cluster]
+                [plot_text(findings.ids[findings.drawn[i]]), cluster]
                 for i, cluster in zip(some, clusters.tolist(), strict=True)
             ],
             "marker": {"color": [color(cluster) for cluster in clusters], "line": {"width": 0}},
@@ -269,13 +277,17 @@ def silhouettes(found: Findings) -> str:
         ),
         "yaxis": axis("silhouette", zeroline=True, zerolinecolor="#777777"),
     }  # fmt: skip
-    below = float((found.silhouettes < 0).mean())
-    thin = f" Drawn are {len(some)} of {found.n_samples:,}." if len(some) < found.n_samples else ""
+    below = float((findings.silhouettes < 0).mean())
+    note = (
+        f" Drawn are {len(some)} of {findings.n_samples:,}."
+        if len(some) < findings.n_samples
+        else ""
+    )
     summary = (
-        f"{percent(below)} of the samples have a negative silhouette: they are nearer to another "
-        f"cluster than to their own.{thin}"
+        f"{format_percent(below)} of the samples have a negative silhouette: they are nearer to "
+        f"another cluster than to their own.{note}"
         if below
-        else f"No sample has a negative silhouette.{thin}"
+        else f"No sample has a negative silhouette.{note}"
     )
     return plot(
         "silhouettes-plot", data, layout, label="Silhouettes of the samples, cluster by cluster",
@@ -301,14 +313,14 @@ def stability(values: np.ndarray, sizes: np.ndarray) -> str:
         "xaxis": axis("cluster", showgrid=False, tickvals=clusters[:: -(-len(clusters) // 25)]),
         "yaxis": axis("stability", range=[0, 1.02]),
     }
-    known = values[np.isfinite(values)]
+    finite = values[np.isfinite(values)]
     summary = "No cluster's stability is known."
-    if len(known) and known.max() - known.min() < 0.005:
-        summary = f"All clusters have a stability of {known[0]:.2f}."
-    elif len(known):
+    if len(finite) and finite.max() - finite.min() < 0.005:
+        summary = f"All clusters have a stability of {finite[0]:.2f}."
+    elif len(finite):
         summary = (
-            f"The least stable cluster is {int(np.nanargmin(values))}, at {known.min():.2f}; the "
-            f"most stable reaches {known.max():.2f}."
+            f"The least stable cluster is {int(np.nanargmin(values))}, at {finite.min():.2f}; the "
+            f"most stable reaches {finite.max():.2f}."
         )
     return plot(
         "stability-plot", data, layout, label="Stability of each cluster, as bars",
@@ -332,7 +344,7 @@ def classes(counts: np.ndarray, clusters: Sequence[int], names: Sequence[str]) -
     if small:
         trace |= {"text": [[str(c) if c else "" for c in row] for row in counts.tolist()]}
         trace |= {"texttemplate": "%{text}", "textfont": {"color": "#222222"}, "xgap": 1, "ygap": 1}
-    columns, rows = (slice(None, None, -(-len(of) // MOST_TICKS)) for of in (across, down))
+    columns, rows = (slice(None, None, -(-len(ticks) // MOST_TICKS)) for ticks in (across, down))
     layout = {
         "margin": margins(),
         "xaxis": axis(

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.metrics import silhouette_samples
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.explain.page.budget import MOST_DOTS, MOST_ROWS, MOST_SIMILARITIES, thinned
+from mkclust.explain.page.budget import MOST_DOTS, MOST_ROWS, MOST_SIMILARITIES, sample_by_cluster
 from mkclust.explain.page.kernels import KernelFindings, examine_kernels
-from mkclust.explain.page.steadiness import Steadiness, examine_stability
+from mkclust.explain.page.stability import StabilityFindings, examine_stability
 from mkclust.linalg import pick, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
@@ -64,7 +64,7 @@ class Findings:
         The mixed kernel.
     kernels : KernelFindings
         What the kernels are.
-    steadiness : Steadiness
+    resampling : StabilityFindings
         How the clusters fare under resampling.
     """
 
@@ -78,7 +78,7 @@ class Findings:
     silhouettes: Float
     similarities: Similarities
     kernels: KernelFindings
-    steadiness: Steadiness
+    resampling: StabilityFindings
 
     @property
     def n_samples(self) -> int:
@@ -136,7 +136,7 @@ def find(
     seed = int(model.random_state) if isinstance(model.random_state, numbers.Integral) else 0
     # First of all, for it refuses what the model was not fitted on, and is quick.
     similarities = _similarities(model, X, labels)
-    drawn = thinned(labels, MOST_DOTS, least=10)
+    drawn = sample_by_cluster(labels, MOST_DOTS, least=10)
     plane, shares = _plane(model, labels, drawn)
     return Findings(
         model=model,
@@ -149,19 +149,19 @@ def find(
         silhouettes=_silhouettes(model, labels, drawn),
         similarities=similarities,
         kernels=examine_kernels(model, X, labels, seed, leave_one_out),
-        steadiness=examine_stability(model, X, n_resamples),
+        resampling=examine_stability(model, X, n_resamples),
     )
 
 
 def _checked(values: Any, n: int, name: str) -> np.ndarray:
     """Return one value a sample, or say how many there are."""
-    found = to_host(values, None)
-    if found.ndim != 1 or len(found) != n:
+    array = to_host(values, None)
+    if array.ndim != 1 or len(array) != n:
         raise ValueError(
-            f"{name} has the shape {found.shape}, the model was fitted on {n} samples: pass one "
+            f"{name} has the shape {array.shape}, the model was fitted on {n} samples: pass one "
             "value a sample"
         )
-    return found
+    return array
 
 
 def _names(ids: Any, model: Any) -> list[str]:
@@ -186,7 +186,7 @@ def _rows(model: Any, samples: np.ndarray) -> Float:
 
 def _plane(model: Any, labels: np.ndarray, drawn: np.ndarray) -> tuple[Float, Float]:
     """Return the drawn samples on the two leading axes of the rows, and their shares."""
-    many = np.union1d(thinned(labels, MOST_ROWS), drawn)
+    many = np.union1d(sample_by_cluster(labels, MOST_ROWS), drawn)
     rows = _rows(model, many)
     rows = rows - rows.mean(axis=0)
     values, vectors = np.linalg.eigh(rows.T @ rows)
@@ -201,19 +201,19 @@ def _plane(model: Any, labels: np.ndarray, drawn: np.ndarray) -> tuple[Float, Fl
 
 def _silhouettes(model: Any, labels: np.ndarray, drawn: np.ndarray) -> Float:
     """Return the silhouettes of the drawn samples among each other, on the unit rows."""
-    found = labels[drawn]
-    if not 2 <= len(np.unique(found)) < len(found):
+    clusters = labels[drawn]
+    if not 2 <= len(np.unique(clusters)) < len(clusters):
         return np.full(len(drawn), np.nan)
-    return silhouette_samples(_rows(model, drawn), found)
+    return silhouette_samples(_rows(model, drawn), clusters)
 
 
 def _similarities(model: Any, X: Any, labels: np.ndarray) -> Similarities:
     """Return the mixed kernel among some samples, sorted by cluster."""
-    samples = thinned(labels, MOST_SIMILARITIES)
+    samples = sample_by_cluster(labels, MOST_SIMILARITIES)
     samples = samples[np.argsort(labels[samples], kind="stable")]
     entries = model.mixed_kernel(X, samples)
-    own = labels[samples]
-    same, others = own[:, None] == own, ~np.eye(len(own), dtype=bool)
+    clusters = labels[samples]
+    same, others = clusters[:, None] == clusters, ~np.eye(len(clusters), dtype=bool)
 
     def mean(chosen: np.ndarray) -> float:
         return float(entries[chosen].mean()) if chosen.any() else np.nan

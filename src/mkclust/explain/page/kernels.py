@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.base import clone
 
 from mkclust.explain import Diagnosis, diagnose
-from mkclust.explain.examined import ExaminedFeatures, ExaminedKernels
-from mkclust.explain.page.budget import leaves_out, samples_examined, thinned
+from mkclust.explain.examined import examine
+from mkclust.explain.page.budget import leave_one_out_is_cheap, n_examined, sample_by_cluster
 from mkclust.explain.stability import Resampler
 from mkclust.kernels import default_bank
 from mkclust.methods import AverageKKM
+from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_index
 from mkclust.samples.checks import is_dask
 from mkclust.types import Float
@@ -71,9 +72,9 @@ def examine_kernels(
     -------
     KernelFindings
     """
-    n, refit_agreement = samples_examined(model), None
+    n, refit_agreement = n_examined(model), None
     if n < len(labels) or is_dask(model.embedding_):
-        samples = thinned(labels, n)
+        samples = sample_by_cluster(labels, n)
         approximated = model.approximation is not None
         # Features are made of views, whatever these might be taken for otherwise.
         source = Resampler(X, default_bank(True) if approximated else model.kernels)
@@ -86,12 +87,13 @@ def examine_kernels(
         refit_agreement = adjusted_rand_index(labels[samples], model.labels_)
         n = len(samples)
     m = len(model.kernel_names_)
-    left_out = m > 1 and (leaves_out(model, n) if leave_one_out is None else leave_one_out)
+    left_out = m > 1 and (
+        leave_one_out_is_cheap(model, n) if leave_one_out is None else leave_one_out
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         diagnosis = diagnose(model, X, leave_one_out=left_out) if m > 1 else None
-        compressed = hasattr(model, "approximation_error_")
-        examined = (ExaminedFeatures if compressed else ExaminedKernels)(model, X, seed)
+        examined = examine(model, in_order_of_fit(model, X), seed)
         alone = [examined.labels(p) for p in range(m)]
         average = _average_labels(model, X, seed)
     return KernelFindings(
@@ -99,8 +101,8 @@ def examine_kernels(
         refit_agreement=refit_agreement,
         diagnosis=diagnosis,
         left_out=left_out,
-        with_consensus=np.array([adjusted_rand_index(model.labels_, own) for own in alone]),
-        with_average=np.array([adjusted_rand_index(average, own) for own in alone]),
+        with_consensus=np.array([adjusted_rand_index(model.labels_, single) for single in alone]),
+        with_average=np.array([adjusted_rand_index(average, single) for single in alone]),
         average_with_consensus=adjusted_rand_index(average, model.labels_),
     )
 

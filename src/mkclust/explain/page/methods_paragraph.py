@@ -7,7 +7,7 @@ import numpy as np
 from mkclust.methods import AverageKKM, InductiveClusterer
 from mkclust.methods.base import COMMON
 from mkclust.version import __version__
-from mkclust.web.words import counted, listed
+from mkclust.web.words import count_noun, join_words
 
 QUOTES = "'\""
 
@@ -42,15 +42,15 @@ def methods_paragraph(
     marks = f" [{', '.join(map(str, range(1, len(papers) + 1)))}]" if papers else ""
     does = f", {model.SUMMARY}" if model.SUMMARY else ""
     sentences = [
-        f"We clustered {counted(n_samples, 'sample')} into {counted(k, 'cluster')} by multiple "
-        f"kernel clustering. {_kernels(model)} {_standardized(model)}",
+        f"We clustered {count_noun(n_samples, 'sample')} into {count_noun(k, 'cluster')} by "
+        f"multiple kernel clustering. {_kernels(model)} {_standardized(model)}",
         f"We combined {kernels} by {name}{marks}{does}{_settings(model)}.",
         _solved(model),
-        f"Clusters were read off by k-means with {counted(model.n_init, 'start')} on the rows of "
-        f"the relaxed partition, scaled to unit length ({_seed(model)}).",
+        f"Clusters were read off by k-means with {count_noun(model.n_init, 'start')} on the rows "
+        f"of the relaxed partition, scaled to unit length ({_seed(model)}).",
         resamples,
         "Computations were done with "
-        + listed([f"{used} {version}" for used, version in cited.items()], 8)
+        + join_words([f"{used} {version}" for used, version in cited.items()], 8)
         + ".",
     ]
     entries = [f"[{number}] {entry}" for number, entry in enumerate([*papers, software], start=1)]
@@ -63,24 +63,26 @@ def _kernels(model: Any) -> str:
     m = len(names)
     if hasattr(model, "approximation_error_"):
         kind, count = _approximation(model.approximation), len(names)
-        what = f"{counted(count, 'view')} ({listed(names)})"
+        what = f"{count_noun(count, 'view')} ({join_words(names)})"
         return f"The similarities within {what} were those of {kind}."
     if not hasattr(model, "bank_"):
-        return f"{counted(m, 'kernel')} {'was' if m == 1 else 'were'} given ({listed(names)})."
+        return (
+            f"{count_noun(m, 'kernel')} {'was' if m == 1 else 'were'} given ({join_words(names)})."
+        )
     bank, views = model.bank_, list(model.bank_.views_)
     parts = []
     if len(bank.widths):
-        widths = listed([f"{width:g}" for width in bank.widths], 10)
+        widths = join_words([f"{width:g}" for width in bank.widths], 10)
         times = "" if tuple(bank.widths) == (1.0,) else f"{widths} times "
         parts.append(f"Gaussian, {times}the median distance between two samples as width")
     if len(bank.polynomials):
-        degrees = listed([f"({a:g} + x'y)^{b:g}" for a, b in bank.polynomials], 10)
+        degrees = join_words([f"({a:g} + x'y)^{b:g}" for a, b in bank.polynomials], 10)
         parts.append(f"polynomial, {degrees} with x'y in units of the mean squared norm")
     if bank.linear is not None:
         parts.append("cosine" if bank.linear == "cosine" else "linear")
-    source = "the table" if views == ["table"] else f"{counted(len(views), 'view')}"
-    named = "" if views == ["table"] else f" ({listed(views)})"
-    return f"From {source}{named} we computed {counted(m, 'kernel')}: {'; '.join(parts)}."
+    source = "the table" if views == ["table"] else f"{count_noun(len(views), 'view')}"
+    named = "" if views == ["table"] else f" ({join_words(views)})"
+    return f"From {source}{named} we computed {count_noun(m, 'kernel')}: {'; '.join(parts)}."
 
 
 def _approximation(map_: Any) -> str:
@@ -108,19 +110,19 @@ def _settings(model: Any) -> str:
     shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
     if hasattr(model, "anchor_"):  # what was used tells more than what was asked for
         shared.add("anchor")
-    own = [
+    settings = [
         f"{name} = {parameter_text(value).strip(QUOTES)}"
         for name, value in given.items()
         if name not in shared
     ]
     if getattr(model, "anchor_", 0):
-        own.append(f"anchor = {model.anchor_:g}")
-    return f" ({', '.join(own)})" if own else ""
+        settings.append(f"anchor = {model.anchor_:g}")
+    return f" ({', '.join(settings)})" if settings else ""
 
 
 def _solved(model: Any) -> str:
     """Say how far the solver got."""
-    steps = counted(int(model.n_iter_), "iteration")
+    steps = count_noun(int(model.n_iter_), "iteration")
     if hasattr(model, "duality_gap_"):
         kind = "approximated, relaxed" if hasattr(model, "approximation_error_") else "relaxed"
         return (

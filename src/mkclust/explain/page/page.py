@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mkclust.explain.page import clusters, opening, sections
+from mkclust.explain.page import clusters, sections, summary
 from mkclust.explain.page.findings import find
 from mkclust.web import cautions, document, paragraph, plotting_script
 from mkclust.web.files import write_whole
@@ -68,7 +68,7 @@ def fit_page(
     ('<!DOCTYPE html>', True)
     """
     plotting_script()  # where it is missing, that is better known now than after minutes
-    found = find(model, X, y=y, ids=ids, n_resamples=n_resamples, leave_one_out=leave_one_out)
+    findings = find(model, X, y=y, ids=ids, n_resamples=n_resamples, leave_one_out=leave_one_out)
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     seconds = {
         name: getattr(model, attribute, None)
@@ -78,24 +78,24 @@ def fit_page(
             ("solving", "solve_seconds_"),
         )
     }
-    heading = opening.title_of(found) if title is None else title
-    said = [
-        paragraph(opening.title_of(found)) if title is not None else "",
-        cautions(opening.cautions_of(found, warned)),
-        opening.glance(found),
+    heading = summary.title_of(findings) if title is None else title
+    introduction = [
+        paragraph(summary.title_of(findings)) if title is not None else "",
+        cautions(summary.cautions_of(findings, warned)),
+        summary.glance(findings),
     ]
     parts = [
-        sections.kernels(found),
-        sections.convergence(found),
-        sections.embedding(found),
-        sections.similarities(found),
-        clusters.clusters(found),
-        clusters.stability(found),
-        *([] if found.y is None else [clusters.classes(found)]),
-        sections.run(found, when, seconds),
+        sections.kernels(findings),
+        sections.convergence(findings),
+        sections.embedding(findings),
+        sections.similarities(findings),
+        clusters.clusters(findings),
+        clusters.stability(findings),
+        *([] if findings.y is None else [clusters.classes(findings)]),
+        sections.run(findings, when, seconds),
     ]
     foot = "Written by mkclust. The page is one file: it works offline, and loads nothing."
-    return document(heading, said, parts, [paragraph(foot)])
+    return document(heading, introduction, parts, [paragraph(foot)])
 
 
 def fit_report(

@@ -26,51 +26,51 @@ from mkclust.web import (
     text,
 )
 from mkclust.web.table import Cell
-from mkclust.web.words import counted
+from mkclust.web.words import count_noun
 
 
-def kernels(found: Findings) -> Section:
+def kernels(findings: Findings) -> Section:
     """Say what each kernel brings."""
-    model, of = found.model, found.kernels
+    model, examination = findings.model, findings.kernels
     parts = [
         paragraph(
             model.WEIGHT_MEANING,
             "Alignment is the share of the kernel's own leading structure that the consensus "
             "captures; read it beside the weight.",
         ),
-        charts.weights(found),
-        _kernel_table(found),
+        charts.weights(findings),
+        _kernel_table(findings),
     ]
-    if of.diagnosis is not None:
-        parts += [subheading("What stands out"), bullets(of.diagnosis._sentences())]
+    if examination.diagnosis is not None:
+        parts += [subheading("What stands out"), bullets(examination.diagnosis._sentences())]
     else:
         parts.append(paragraph("A single kernel has none to be compared with: no diagnosis."))
-    parts.append(paragraph(*_what_was_examined(found), kind="quiet"))
+    parts.append(paragraph(*_what_was_examined(findings), kind="quiet"))
     return Section("kernels", "Kernels: weights, alignments, diagnosis", parts)
 
 
-def _what_was_examined(found: Findings) -> list[str]:
+def _what_was_examined(findings: Findings) -> list[str]:
     """Say on how many samples the kernels were examined, and what was left out."""
-    of, said = found.kernels, []
-    if of.refit_agreement is not None:
-        said.append(
-            f"To save time, all but weight and alignment comes from {of.n_samples:,} of the "
-            f"{found.n_samples:,} samples: of the same method fitted on these alone, whose "
-            f"clusters agree with those of the whole fit to {of.refit_agreement:.2f} (adjusted "
-            "Rand index)."
+    examination, sentences = findings.kernels, []
+    if examination.refit_agreement is not None:
+        sentences.append(
+            f"To save time, all but weight and alignment comes from {examination.n_samples:,} of "
+            f"the {findings.n_samples:,} samples: of the same method fitted on these alone, whose "
+            f"clusters agree with those of the whole fit to {examination.refit_agreement:.2f} "
+            "(adjusted Rand index)."
         )
-    if of.diagnosis is not None and not of.left_out:
-        said.append(
+    if examination.diagnosis is not None and not examination.left_out:
+        sentences.append(
             "Left out for its cost: what becomes of the clusters without each kernel in turn; "
             "mkclust.diagnose(model, X) tells."
         )
-    return said
+    return sentences
 
 
-def _kernel_table(found: Findings) -> str:
+def _kernel_table(findings: Findings) -> str:
     """Return the table of the kernels."""
-    model, of = found.model, found.kernels
-    diagnosis = of.diagnosis
+    model, examination = findings.model, findings.kernels
+    diagnosis = examination.diagnosis
     columns = [Column("Kernel")] if diagnosis is None else [Column("Kernel"), Column("Reading")]
     columns += [
         Column("Weight", "how the kernels are mixed"),
@@ -84,9 +84,9 @@ def _kernel_table(found: Findings) -> str:
         Column("With consensus", "agreement of the kernel's own clusters with the model's"),
         Column("With average", "their agreement with the clusters of the average kernel"),
     ]
-    values += [(of.with_consensus, ".2f"), (of.with_average, ".2f")]
+    values += [(examination.with_consensus, ".2f"), (examination.with_average, ".2f")]
     if diagnosis is not None:
-        if of.left_out:
+        if examination.left_out:
             columns.append(Column("Without it", "agreement of a fit without the kernel"))
             values.append((diagnosis.leave_one_out, ".2f"))
         columns += [
@@ -112,23 +112,25 @@ def _likelihood(chance: float) -> Cell:
 
 def _reading(diagnosis: Any, name: str) -> str:
     """Return in a word or two what a kernel is."""
-    said = []
+    remarks = []
     if name in diagnosis.noise:
-        said.append("looks like noise")
+        remarks.append("looks like noise")
     if name in diagnosis.alone:
-        said.append("stands alone")
+        remarks.append("stands alone")
     copies = [other for pair in diagnosis.duplicates if name in pair for other in pair]
     if others := sorted({copy for copy in copies if copy != name}):
-        said.append(f"nearly the same as {others[0]}" + (" and others" if len(others) > 1 else ""))
-    return "; ".join(said) or "shares structure"
+        remarks.append(
+            f"nearly the same as {others[0]}" + (" and others" if len(others) > 1 else "")
+        )
+    return "; ".join(remarks) or "shares structure"
 
 
-def convergence(found: Findings) -> Section:
+def convergence(findings: Findings) -> Section:
     """Say how far the solver got, and what that certifies."""
-    model = found.model
+    model = findings.model
     parts = [paragraph(certificate(model))]
     if len(model.history_) > 1:
-        parts.append(charts.convergence(found))
+        parts.append(charts.convergence(findings))
     else:
         parts.append(paragraph("It took a single step: there is no curve to draw.", kind="quiet"))
     return Section("convergence", "Convergence", parts)
@@ -145,46 +147,50 @@ def certificate(model: Any) -> str:
     if gap is None:
         end = "converged" if model.converged_ else "stopped before it converged,"
         return (
-            f"{name} {end} after {counted(int(model.n_iter_), 'iteration')}. It has no "
+            f"{name} {end} after {count_noun(int(model.n_iter_), 'iteration')}. It has no "
             "certificate: where it stops is a stationary point at best, and other weights may be "
             "better by its own measure."
         )
-    of = " approximated" if hasattr(model, "approximation_error_") else ""
+    kind = " approximated" if hasattr(model, "approximation_error_") else ""
     early = "" if model.converged_ else " The solver stopped before its tolerance was reached."
     return (
         f"Certified: the objective is within a relative {gap:.1e} of the global optimum of "
-        f"the{of} relaxed problem. That the eigensolver missed nothing is {model.certificate_}."
+        f"the{kind} relaxed problem. That the eigensolver missed nothing is {model.certificate_}."
         f"{early} This does not say that clusters exist, that their number "
         "is right, that the kernels are good, or that the final k-means step is optimal."
     )
 
 
-def embedding(found: Findings) -> Section:
+def embedding(findings: Findings) -> Section:
     """Show the samples."""
-    said = paragraph(
+    introduction = paragraph(
         "The rows of the relaxed partition, scaled to length one as k-means sees them, on the two "
         "axes along which they vary most."
     )
-    return Section("embedding", "Embedding of the samples", [said, charts.embedding(found)])
+    return Section(
+        "embedding", "Embedding of the samples", [introduction, charts.embedding(findings)]
+    )
 
 
-def similarities(found: Findings) -> Section:
+def similarities(findings: Findings) -> Section:
     """Show the mixed kernel."""
-    said = paragraph(
-        f"What the model clusters by: {found.model.describe_mixed_kernel()}. Samples are sorted "
+    introduction = paragraph(
+        f"What the model clusters by: {findings.model.describe_mixed_kernel()}. Samples are sorted "
         "by cluster; clusters that are there show as dark squares along the diagonal."
     )
-    return Section("similarities", "The mixed kernel", [said, charts.similarities(found)])
+    return Section(
+        "similarities", "The mixed kernel", [introduction, charts.similarities(findings)]
+    )
 
 
-def run(found: Findings, when: str, seconds: dict[str, float | None]) -> Section:
+def run(findings: Findings, when: str, seconds: dict[str, float | None]) -> Section:
     """Say what was run, to be run again and to be written about."""
-    model = found.model
+    model = findings.model
     parameters = {
         name: parameter_text(value) for name, value in model.get_params(deep=False).items()
     }
     versions = software()
-    stability, resamples = found.steadiness.stability, ""
+    stability, resamples = findings.resampling.stability, ""
     if stability is not None:
         resamples = (
             f"Stability was assessed by {len(stability.agreements)} refits on {stability.size:,} "
@@ -196,7 +202,7 @@ def run(found: Findings, when: str, seconds: dict[str, float | None]) -> Section
     parts = [
         subheading("Methods paragraph"),
         paragraph("Ready to paste; check it against what you did.", kind="quiet"),
-        quotation(methods_paragraph(model, found.n_samples, versions, resamples), "Methods"),
+        quotation(methods_paragraph(model, findings.n_samples, versions, resamples), "Methods"),
         subheading("Parameters"),
         definitions(parameters),
         subheading("Time and versions"),

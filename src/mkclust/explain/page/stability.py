@@ -14,7 +14,7 @@ FRACTION = 0.8
 
 
 @dataclass(frozen=True, eq=False)
-class Steadiness:
+class StabilityFindings:
     """Stability under resampling, or why it is not known.
 
     Attributes
@@ -35,7 +35,7 @@ class Steadiness:
         return np.asarray(self.stability.samples)[numbers]
 
 
-def examine_stability(model: Any, X: Any, n_resamples: int | None = None) -> Steadiness:
+def examine_stability(model: Any, X: Any, n_resamples: int | None = None) -> StabilityFindings:
     """Refit a model on some of its samples, several times.
 
     Parameters
@@ -49,22 +49,22 @@ def examine_stability(model: Any, X: Any, n_resamples: int | None = None) -> Ste
 
     Returns
     -------
-    Steadiness
+    StabilityFindings
     """
     plan, n, k = resampling_plan(model), len(model.labels_), model.n_clusters
     if n_resamples is not None:
         plan["n_resamples"] = n_resamples
     size = part_size(n, FRACTION, plan["most_samples"])
     if plan["n_resamples"] == 0:
-        return Steadiness(None, "Stability was not asked for.")
+        return StabilityFindings(None, "Stability was not asked for.")
     if k == 1:
-        return Steadiness(None, "A single cluster is always found again.")
+        return StabilityFindings(None, "A single cluster is always found again.")
     if size <= k:
-        return Steadiness(
+        return StabilityFindings(
             None,
             f"Stability is not known: {FRACTION:.0%} of {n} samples are too few for {k} clusters.",
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
         stability = resample(model, X, fraction=FRACTION, random_state=0, **plan)
-    return Steadiness(stability)
+    return StabilityFindings(stability)

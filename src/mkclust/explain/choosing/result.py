@@ -119,6 +119,7 @@ class NumberOfClusters:
         return "\n".join([self._title(), "", *self._table(), "", *self._sentences()])
 
     def __str__(self) -> str:
+        """Return the summary."""
         return self.summary()
 
     def _title(self) -> str:
@@ -141,18 +142,20 @@ class NumberOfClusters:
             self.stabilities,
             strict=True,
         )
-        for k, (gap, own, expected, excess, stability) in zip(self.k_values, columns, strict=True):
+        for k, (gap, silhouette, expected, excess, stability) in zip(
+            self.k_values, columns, strict=True
+        ):
             mark = "  <-" if k == self.n_clusters else ""
             stable = "-" if np.isnan(stability) else f"{stability:.2f}"
             lines.append(
-                f"{k:3}  {gap:8.2f}  {own:10.2f}  {expected:16.2f}  {excess:6.2f}  {stable:>9}"
-                f"{mark}"
+                f"{k:3}  {gap:8.2f}  {silhouette:10.2f}  {expected:16.2f}  {excess:6.2f}  "
+                f"{stable:>9}{mark}"
             )
         return lines
 
     def _sentences(self) -> list[str]:
         """Return the reading, a sentence each."""
-        said = [
+        sentences = [
             f"Eigengap: the share by which the spectrum of the mixed kernel drops where k clusters "
             f"end; largest for {self._best(self.eigengaps)}.",
             "Silhouette: how much nearer samples are to their own cluster than to the next; its "
@@ -166,16 +169,16 @@ class NumberOfClusters:
         # Two is where numbers of clusters begin: nothing lies beyond.
         if self.n_clusters > 2 and self.n_clusters in (self.k_values[0], self.k_values[-1]):
             end = "largest" if self.n_clusters == self.k_values[-1] else "smallest"
-            said.append(
+            sentences.append(
                 f"It is the {end} number that was tried: pass more k_values to see what lies "
                 "beyond."
             )
         if self.n_used < self.n_samples:
-            said.append(
+            sentences.append(
                 f"Computed on {self.n_used} of {self.n_samples} samples, the tests on "
                 f"{self.n_tested}."
             )
-        return said
+        return sentences
 
     def _best(self, values: Float) -> str:
         """Return the number of clusters at which a criterion is largest."""
