@@ -268,7 +268,8 @@ def find_missed_eigenvectors(
     for step in range(1, max_steps + 1):
         if not new.shape[1]:
             # All that can be reached was seen.
-            return MissedSearch(None, float(largest > largest_harmless), step - 1)
+            missing = PROBABILITY if largest <= largest_harmless else 1.0
+            return MissedSearch(None, missing, step - 1)
         image = operator @ new
         end = size + new.shape[1]
         rows[size:end, :], images[size - n_leading : end - n_leading, :] = new.T, image.T
