@@ -1,13 +1,14 @@
 """The bundled data set: four views of handwritten digits."""
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from mkclust.datasets.base import Dataset
 
 
 def read_digits() -> Dataset:
     """Return four views of scikit-learn's handwritten digits."""
+    from sklearn.datasets import load_digits  # not worth the wait where only kernels are clustered
+
     pixels, y = load_digits(return_X_y=True)
     images = pixels.reshape(-1, 8, 8) / 16
     views = {

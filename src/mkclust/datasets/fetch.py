@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import fetch_openml
 
 from mkclust.datasets.base import Dataset, DatasetError
 from mkclust.datasets.recipes import ONE_GAUSSIAN
@@ -95,6 +94,8 @@ def _digest(table: np.ndarray) -> str:
 
 def _fetch_table(name: str, number: int, data_home: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers and the classes of one table at OpenML."""
+    from sklearn.datasets import fetch_openml
+
     advice = "put UCI.mat into the folder that MKCLUST_DATA names, or try again"
     try:
         # Neither a data frame nor the default parser: they need pandas.

@@ -7,7 +7,6 @@ from typing import Any
 from zipfile import ZipFile, ZipInfo
 
 import numpy as np
-import scipy.io
 import scipy.sparse
 
 from mkclust.datasets import hdf5
@@ -136,6 +135,8 @@ def _read_mat(
         head = file.read(512 + len(hdf5.SIGNATURE))
     if head.startswith(hdf5.SIGNATURE) or head.endswith(hdf5.SIGNATURE):
         return hdf5.read_hdf5(path, keep, on_disk, follow_links)
+    import scipy.io  # here, since importing the library need not wait for it
+
     wanted = [variable for variable in scipy.io.whosmat(path) if keep(variable[0])]
     # A byte an entry at the least: MATLAB stores small whole numbers as such, whatever their type.
     n_bytes = sum(math.prod(shape) for _, shape, kind in wanted if kind != "sparse")
