@@ -173,6 +173,8 @@ def test_every_certificate_says_how_it_is_known():
     assert features.fit(views).certificate_ == "proved"
     descended = SimpleMKKM(4, solver="reduced-gradient", random_state=0).fit(kernels)
     assert descended.certificate_.startswith(("proved", "searched (missed"))
+    proving = SimpleMKKM(4, solver="reduced-gradient", prove=True, random_state=0)
+    assert proving.fit(kernels).certificate_ == "proved"
     saddle = MKKMMM(4, solver="saddle", random_state=0).fit(kernels)
     assert saddle.certificate_.startswith(("proved", "searched (missed"))
 
@@ -181,6 +183,7 @@ def test_streamed_kernels_are_proved_where_that_is_asked_for():
     kernels, _ = gaussian_kernels(np.random.default_rng(1), n=320, k=4)
     stack = as_stack(kernels, streamed=True)
     assert str(solve_simple_mkkm(stack, 4).certificate) == "searched"
+    assert str(solve_reduced_gradient(stack, 4).certificate) == "searched"
     proved = solve_simple_mkkm(stack, 4, prove=True)
     assert str(proved.certificate) == "proved"
     assert proved.gap <= 1e-6

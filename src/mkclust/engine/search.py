@@ -5,6 +5,7 @@ found in a subspace of a few dozen to a few hundred dimensions. All this asks of
 products with thin matrices.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -182,7 +183,7 @@ def search(
     return replace(whole, history=history, n_passes=result.n_passes + whole.n_passes)
 
 
-class _SubspaceSearch:
+class _SubspaceSearch(ABC):
     """A search in progress: the basis, the combination at hand, and the best there is so far.
 
     What differs between kernels in memory and kernels that are read anew for each product is how
@@ -269,21 +270,21 @@ class _SubspaceSearch:
         self.history.append((bound + self.gap * value, bound))
         self.progress.note(self.gap)
 
+    @abstractmethod
     def start(self, anchor: float, baseline: Relaxation | None) -> Array | None:
         """Find first weights, and vectors to begin with if the basis does not hold them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def next_vectors(self) -> Array:
         """Return vectors to expand the basis by, orthonormal to it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def confirm(self) -> tuple[Certificate | None, Array | None]:
         """Return a certificate of the eigenvalue sum, or vectors that it misses, or neither."""
-        raise NotImplementedError
 
+    @abstractmethod
     def search_missed(self) -> Array | None:
         """Search for missed eigenvectors of the combination of the current weights."""
-        raise NotImplementedError
 
     def could_be_whole(self) -> bool:
         """Return whether dense eigendecompositions are an alternative."""
@@ -474,9 +475,9 @@ def entries_of_combination(stack: Any, coefficients: Float, operator: Operator) 
     """Write a combination out in double precision, even of kernels in single precision."""
     if stack.precision <= DOUBLE:
         return operator.dense()
-    mixed: Any = 0.0
-    for index, c in enumerate(coefficients):
-        mixed = mixed + float(c) * stack.kernel(index).dense()
+    mixed = float(coefficients[0]) * stack.kernel(0).dense()
+    for index, c in enumerate(coefficients[1:], start=1):
+        mixed += float(c) * stack.kernel(index).dense()
     return mixed
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -69,7 +69,12 @@ class Mixture:
         return relaxation
 
     def certify(
-        self, relaxation: Relaxation, coefficients: Float, room: float, *, prove: bool = True
+        self,
+        relaxation: Relaxation,
+        coefficients: Float,
+        room: float,
+        *,
+        prove: bool | Literal["auto"] = "auto",
     ) -> Certificate:
         """Return how it is known that no leading eigenvector of a mix was missed.
 
@@ -81,8 +86,9 @@ class Mixture:
             Those of the mix.
         room : float
             By how much the sum of their eigenvalues may be too small.
-        prove : bool, default=True
-            Whether to prove where a search does not tell and the kernels are in memory.
+        prove : bool or "auto", default="auto"
+            Whether to prove at once, never, or where a search does not tell and the kernels are in
+            memory.
 
         Returns
         -------
@@ -94,20 +100,24 @@ class Mixture:
         self.n_passes += 1
         self._operator = self.stack.combine(coefficients, out=self._operator)
         in_memory = self.stack.combining_pays
+        proof: Literal["first", "last", "never"] = "last" if prove and in_memory else "never"
+        if prove is True:
+            proof = "first"
         certificate, missed = certify(
             relaxation,
             room,
             operator=self._operator,
             entries=lambda: entries_of_combination(self.stack, coefficients, self._operator),
-            proof="last" if prove and in_memory else "never",
+            proof=proof,
             rounding=self.stack.precision,
         )
-        if certificate is not None:
+        if certificate is not None and (in_memory or certificate.kind == "proved"):
             return certificate
         if missed is None or missed.vectors is not None:
             return Certificate("open", relaxation.error)
         if not in_memory:
-            return Certificate("searched", room)
+            # As of all kernels that are read anew for each product, no probability is stated.
+            return Certificate("searched", room if certificate is None else certificate.error)
         if missed.probability <= HIGHEST_PROBABILITY:
             return Certificate("searched", room, missed.probability)
         return Certificate("open", relaxation.error)

@@ -48,8 +48,8 @@ def solve_reduced_gradient(
     stopping : {"gap", "step"}, default="gap"
         Stop at the gap, or as the paper does when no weight changes by more than 1e-4.
     prove : bool or "auto", default="auto"
-        Whether to prove, by a Cholesky factorization, that no eigenvector was missed at the end
-        where a random search cannot tell; False only searches.
+        Whether to prove at the end, by a Cholesky factorization, that no eigenvector was missed.
+        "auto" does so where a random search cannot tell; False only searches.
     line_search : {"armijo", "golden"}, default="armijo"
         Backtracking until Armijo's rule holds, as the paper says, or a golden section search.
 
@@ -89,7 +89,7 @@ def solve_reduced_gradient(
     room = tol * partition.value
     if stopping == "gap" and converged:
         room -= max(partition.value - surfaces.lower_bound, 0.0)
-    certificate = evaluate.certify(partition, gamma**2, room, prove=bool(prove))
+    certificate = evaluate.certify(partition, gamma**2, room, prove=prove)
     return evaluate.descended(
         gamma,
         replace(partition, error=certificate.error),
