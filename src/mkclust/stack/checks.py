@@ -108,9 +108,9 @@ def check_symmetry(matrix: Array, who: str) -> None:
     """Raise where a kernel and its transpose differ by more than rounding."""
     if scipy.sparse.issparse(matrix):
         largest = abs(matrix).max()
-        apart = abs(matrix - matrix.T).max()
+        difference = abs(matrix - matrix.T).max()
     else:
-        xp, largest, apart = namespace(matrix), 0.0, 0.0
+        xp, largest, difference = namespace(matrix), 0.0, 0.0
         # Tile against mirrored tile, so that nothing of the kernel's size is allocated.
         n, side = matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE
         tiles = list(ranges(n, side))
@@ -118,11 +118,11 @@ def check_symmetry(matrix: Array, who: str) -> None:
             for columns in tiles[i:]:
                 tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
                 largest = max(largest, float(xp.max(xp.abs(tile))))
-                apart = max(apart, float(xp.max(xp.abs(tile - mirrored))))
-    if apart > np.sqrt(rounding_of(matrix)) * largest:
+                difference = max(difference, float(xp.max(xp.abs(tile - mirrored))))
+    if difference > np.sqrt(rounding_of(matrix)) * largest:
         raise ValueError(
-            f"{who} is not symmetric: entries mirrored at the diagonal differ by up to {apart:.3g} "
-            f"(largest entry {largest:.3g}); if that is meant, pass (K + K.T) / 2"
+            f"{who} is not symmetric: entries mirrored at the diagonal differ by up to "
+            f"{difference:.3g} (largest entry {largest:.3g}); if that is meant, pass (K + K.T) / 2"
         )
 
 
