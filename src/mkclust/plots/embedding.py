@@ -43,7 +43,7 @@ def draw_embedding(
     n = len(labels) if n_samples is None else n_samples
     k = len(np.unique(labels)) if n_clusters is None else n_clusters
     embedding, labels = _thinned(embedding, labels)
-    points, shares = _principal_plane(to_host(embedding))
+    points, shares = principal_plane(to_host(embedding))
     clusters = np.unique(labels)
     # A fixed order drawn once at random: no cluster is painted over by the ones after it.
     order = np.random.default_rng(0).permutation(len(points))[:MAX_POINTS]
@@ -161,8 +161,19 @@ def _thinned(embedding: Any, labels: np.ndarray) -> tuple[Any, np.ndarray]:
     return pick(embedding, some), labels[some]
 
 
-def _principal_plane(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row-normalized embedding on its two leading axes, and their shares of variance."""
+def principal_plane(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the row-normalized embedding on its two leading axes, and their shares of variance.
+
+    Parameters
+    ----------
+    embedding : ndarray of shape (n, k)
+        The relaxed partition matrix.
+
+    Returns
+    -------
+    points : ndarray of shape (n, 2)
+    shares : ndarray of shape (2,)
+    """
     lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
     rows = embedding / np.where(lengths > 0, lengths, 1)
     rows -= rows.mean(axis=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.page.budget import MOST_BARS, sample_by_cluster
+from mkclust.explain.page.budget import sample_by_cluster
 from mkclust.explain.page.findings import Findings
 from mkclust.plots import BLUE, ORANGE, PALETTE
 from mkclust.web import plot
@@ -15,6 +15,7 @@ from mkclust.web.style import PALE, SHADES, axis, color, margins, short, symbol
 from mkclust.web.words import format_number, format_percent, format_short
 
 MOST_IN_LEGEND = 20
+MOST_BARS = 600  # of the plot of silhouettes
 LEAST_NAMED = 0.03  # clusters of a smaller share of an axis have no number on it
 # Beyond so many classes or clusters their counts are not written out, nor all of them named.
 MOST_COUNTS_WRITTEN, MOST_TICKS = 15, 25

@@ -6,8 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from mkclust.explain.page import charts
-from mkclust.explain.page.findings import Findings
-from mkclust.explain.page.stability import FRACTION
+from mkclust.explain.page.findings import FRACTION, Findings
 from mkclust.metrics import scores
 from mkclust.web import Column, Section, number, paragraph, subheading, table, text
 from mkclust.web.words import count_noun, format_number
