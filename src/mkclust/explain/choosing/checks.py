@@ -80,6 +80,7 @@ def check_coefficients(coefficients: Any) -> Float | None:
     array = np.asarray(coefficients, dtype=np.float64)
     if array.ndim != 1 or not np.isfinite(array).all() or array.min() < 0 or array.sum() <= 0:
         raise ValueError(
-            f"coefficients={coefficients!r}: pass one number a kernel, not negative and not all zero"
+            f"coefficients={coefficients!r}: pass one number a kernel, not negative and not all "
+            "zero"
         )
     return array
