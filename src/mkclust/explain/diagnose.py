@@ -110,19 +110,7 @@ def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
 
 
 def examine(model: MultipleKernelClusterer, samples: Samples) -> Examined:
-    """Return the kernels of a fitted model, exact or approximated, as it saw them.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Fitted.
-    samples : Samples
-        What it was fitted on, in the order of its labels.
-
-    Returns
-    -------
-    Examined
-    """
+    """Return the kernels of a fitted model, by samples in the order of its labels."""
     kind = ExaminedFeatures if is_approximated(model) else ExaminedKernels
     return kind(model, samples, integer_seed(model))
 
@@ -130,21 +118,7 @@ def examine(model: MultipleKernelClusterer, samples: Samples) -> Examined:
 def diagnose_examined(
     model: MultipleKernelClusterer, examined: Examined, *, leave_one_out: bool
 ) -> Diagnosis:
-    """Say what each of two kernels or more brings, as `diagnose` does, once they are examined.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Fitted.
-    examined : Examined
-        Its kernels.
-    leave_one_out : bool
-        Fit the model again without each kernel in turn.
-
-    Returns
-    -------
-    Diagnosis
-    """
+    """Say what each of two kernels or more brings, as `diagnose` does, once they are examined."""
     _check_same(model, examined)
     names, redundancy = model.kernel_names_, redundancies(examined.gram)
     structure, traces = examined.structure()

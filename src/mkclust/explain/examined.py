@@ -104,17 +104,7 @@ class Examined(ABC):
 
 
 class ExaminedKernels(Examined):
-    """Exact kernels, be they in memory, in files, or made on the fly.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Fitted without an approximation.
-    samples : Samples
-        What it was fitted on, in the order of its labels.
-    seed : int
-        Seed of k-means.
-    """
+    """Exact kernels, be they in memory, in files, or made on the fly, of samples in order."""
 
     def __init__(self, model: MultipleKernelClusterer, samples: Samples, seed: int):
         super().__init__(model, seed)

@@ -31,19 +31,9 @@ from mkclust.types import Array, Float
 class ExaminedFeatures(Examined):
     """Approximated kernels, by the feature maps that the model learned.
 
-    Vectors of its relaxations are columns of coefficients of the features.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Fitted with an approximation.
-    samples : Samples
-        The views that it was fitted on, in the order of its labels: arrays, files read by rows, or
-        dask arrays.
-    seed : int
-        Seed of k-means.
-    most_compared : int, default=10_000
-        Clusters of its own are looked for in a kernel on so many samples at most.
+    Vectors of its relaxations are columns of coefficients of the features. Samples are the views of
+    the fit in the order of its labels: arrays, files read by rows, or dask arrays. Clusters of its
+    own are looked for in a kernel on ``most_compared`` samples at most.
     """
 
     def __init__(

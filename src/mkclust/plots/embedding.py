@@ -156,18 +156,7 @@ def _sample(embedding: Any, labels: np.ndarray, most: int) -> tuple[Any, np.ndar
 
 
 def principal_plane(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row-normalized embedding on its two leading axes, and their shares of variance.
-
-    Parameters
-    ----------
-    embedding : ndarray of shape (n, k)
-        The relaxed partition matrix.
-
-    Returns
-    -------
-    points : ndarray of shape (n, 2)
-    shares : ndarray of shape (2,)
-    """
+    """Return the row-normalized embedding on its two leading axes, and their shares of variance."""
     lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
     rows = embedding / np.where(lengths > 0, lengths, 1)
     rows -= rows.mean(axis=0)

@@ -18,19 +18,7 @@ SUCH_AS = "pass numbers of clusters to try, such as [2, 3, 4]"
 
 
 def check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
-    """Return the numbers of clusters to try, rising, or say which cannot be.
-
-    Parameters
-    ----------
-    k_values : iterable of int or None
-        What was asked for; None chooses.
-    n_samples, n_used : int
-        How many samples there are, and how many of them are looked at.
-
-    Returns
-    -------
-    list of int
-    """
+    """Return the numbers of clusters to try, rising, or say which cannot be; None chooses."""
     if n_used < FEWEST_SAMPLES:
         what = f"{n_samples} samples" if n_used == n_samples else f"most_samples={n_used}"
         raise ValueError(

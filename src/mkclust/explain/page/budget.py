@@ -90,18 +90,8 @@ DEFAULT_BUDGET = Budget()
 def sample_by_cluster(labels: np.ndarray, most: int, least: int = 2) -> np.ndarray:
     """Return the numbers of some samples, rising: each cluster by its share, none left out.
 
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n,)
-        Clusters of the samples.
-    most : int
-        About so many samples are returned; all where there are no more.
-    least : int, default=2
-        So many of every cluster in any case, where it has them.
-
-    Returns
-    -------
-    ndarray of int of shape (s,)
+    About ``most`` of them, all where there are no more; and ``least`` of every cluster in any case,
+    where it has them.
     """
     n = len(labels)
     if n <= most:

@@ -132,29 +132,7 @@ def find(
     leave_one_out: bool | None = None,
     budget: Budget = DEFAULT_BUDGET,
 ) -> Findings:
-    """Find out what the page of a fitted model says.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        A fitted estimator, any of ``METHODS``.
-    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
-        What it was fitted on.
-    y : array-like of shape (n,), default=None
-        Given classes.
-    ids : sequence of length n, default=None
-        Names of the samples; None takes the index of a data frame, or else their numbers.
-    n_resamples : int, default=None
-        Refits that tell stability; None lets their number go by the size, 0 leaves them out.
-    leave_one_out : bool, default=None
-        Whether to refit without each kernel in turn; None does so where it is cheap.
-    budget : Budget
-        How much is looked at.
-
-    Returns
-    -------
-    Findings
-    """
+    """Find out what the page of a fitted model says; everything is as `fit_page` takes it."""
     check_fitted(model)
     labels, samples, names = (
         np.asarray(model.labels_),

@@ -60,22 +60,8 @@ def examine_kernels(
 ) -> KernelFindings:
     """Find out what each kernel of a model brings, on some samples where all would take long.
 
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        A fitted estimator.
-    samples : Samples
-        What it was fitted on, in the order of its labels.
-    labels : ndarray of int of shape (n,)
-        Its clusters.
-    budget : Budget
-        What would take long.
-    leave_one_out : bool, default=None
-        Whether to refit without each kernel in turn; None does so where it is cheap.
-
-    Returns
-    -------
-    KernelFindings
+    Samples and labels are those of the fit, in one order; without word on leaving kernels out in
+    turn, the budget decides.
     """
     n, refit_agreement = budget.n_examined(model), None
     with warnings.catch_warnings():

@@ -16,23 +16,9 @@ QUOTES = "'\""
 def methods_paragraph(
     model: Any, n_samples: int, versions: dict[str, str], resamples: str = ""
 ) -> list[str]:
-    """Return what was done in words, and the references below it.
+    """Return what was done in words, then one entry a reference.
 
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        A fitted estimator.
-    n_samples : int
-        Number of samples, n.
-    versions : dict of str to str
-        Software by name.
-    resamples : str, default=""
-        How stability was found out, as a sentence.
-
-    Returns
-    -------
-    list of str
-        The paragraph, then one entry a reference.
+    Resamples is a sentence on how stability was found out.
     """
     name = type(model).__name__
     k, m = model.n_clusters, len(model.kernel_names_)

@@ -30,15 +30,7 @@ def title_of(findings: Findings) -> str:
 def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
     """Return what the reader should know before all else.
 
-    Parameters
-    ----------
-    findings : Findings
-    warned : sequence of str or None
-        What the fit warned of, where that was kept; None tells it from the fitted model.
-
-    Returns
-    -------
-    list of str
+    What the fit warned of is told from the fitted model where it was not recorded.
     """
     sentences = _warned(findings.model) if warned is None else [_sentence(text) for text in warned]
     diagnosis = findings.kernels.diagnosis
