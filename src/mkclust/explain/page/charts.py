@@ -120,31 +120,12 @@ def embedding(findings: Findings) -> str:
     """Draw the samples in the plane, colored by cluster."""
     labels = findings.labels[findings.drawn]
     stabilities = findings.resampling.samples(findings.drawn)
-    parts = {"silhouette": findings.silhouettes, "stability": stabilities}
-    shown = {name: values for name, values in parts.items() if not np.isnan(values).all()}
-    data = []
-    for cluster in range(findings.n_clusters):
-        at = np.flatnonzero(labels == cluster)
-        columns = [[plot_text(findings.ids[i]) for i in findings.drawn[at]]]
-        columns += [[format_number(value) for value in values[at]] for values in shown.values()]
-        lines = [f"{name} %{{customdata[{c + 1}]}}" for c, name in enumerate(shown)]
-        if findings.y is not None:
-            lines.append(f"class %{{customdata[{len(columns)}]}}")
-            columns.append([plot_text(value) for value in findings.y[findings.drawn[at]].tolist()])
-        hover = "<br>".join([f"<b>%{{customdata[0]}}</b><br>cluster {cluster}", *lines])
-        data.append(
-            {
-                "type": "scatter", "mode": "markers", "name": f"cluster {cluster}",
-                "x": findings.plane[at, 0], "y": findings.plane[at, 1],
-                "customdata": [list(row) for row in zip(*columns, strict=True)],
-                "hovertemplate": hover + "<extra></extra>",
-                "marker": {
-                    "color": color(cluster), "opacity": 0.75,
-                    "size": 7 if len(labels) <= 800 else 5,
-                    "symbol": symbol(cluster),
-                },
-            }
-        )  # fmt: skip
+    measures = {"silhouette": findings.silhouettes, "stability": stabilities}
+    shown = {name: values for name, values in measures.items() if not np.isnan(values).all()}
+    data = [
+        _dots(findings, cluster, np.flatnonzero(labels == cluster), shown)
+        for cluster in range(findings.n_clusters)
+    ]
     first, second = findings.shares
     layout = {
         "margin": margins(),
@@ -174,6 +155,31 @@ def embedding(findings: Findings) -> str:
         "embedding-plot", data, layout, label="The samples in the plane, colored by cluster",
         summary=summary, height=520, widest=760,
     )  # fmt: skip
+
+
+def _dots(
+    findings: Findings, cluster: int, places: np.ndarray, shown: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """Return the dots of one cluster, which are at some places among those that are drawn."""
+    samples = findings.drawn[places]
+    columns = [[plot_text(findings.ids[i]) for i in samples]]
+    columns += [[format_number(value) for value in values[places]] for values in shown.values()]
+    lines = [f"{name} %{{customdata[{c + 1}]}}" for c, name in enumerate(shown)]
+    if findings.y is not None:
+        lines.append(f"class %{{customdata[{len(columns)}]}}")
+        columns.append([plot_text(value) for value in findings.y[samples].tolist()])
+    hover = "<br>".join([f"<b>%{{customdata[0]}}</b><br>cluster {cluster}", *lines])
+    return {
+        "type": "scatter", "mode": "markers", "name": f"cluster {cluster}",
+        "x": findings.plane[places, 0], "y": findings.plane[places, 1],
+        "customdata": [list(row) for row in zip(*columns, strict=True)],
+        "hovertemplate": hover + "<extra></extra>",
+        "marker": {
+            "color": color(cluster), "opacity": 0.75,
+            "size": 7 if len(findings.drawn) <= 800 else 5,
+            "symbol": symbol(cluster),
+        },
+    }  # fmt: skip
 
 
 def similarities(findings: Findings) -> str:
