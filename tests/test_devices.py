@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import mkclust.explain.page.kernels
+import mkclust
 import mkclust.linalg
 import mkclust.samples.devices
 from libraries import FOREIGN, LIBRARIES, TORCH, as_library

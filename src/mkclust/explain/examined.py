@@ -28,14 +28,7 @@ from mkclust.types import Array, Float
 
 
 class Examined(ABC):
-    """What a diagnosis asks of the kernels of a fitted model.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Fitted.
-    seed : int
-        Seed of k-means.
+    """What a diagnosis asks of the kernels of a fitted model; seed is that of k-means.
 
     Attributes
     ----------

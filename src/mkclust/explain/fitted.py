@@ -40,6 +40,11 @@ def certified_gap(model: Any) -> float | None:
     return getattr(model, "duality_gap_", None)
 
 
+def has_centroids(model: Any) -> bool:
+    """Return whether clusters have centroids in a mix of kernels, for new samples to compare."""
+    return hasattr(model, "alignment_error_")
+
+
 def integer_seed(model: Any) -> int:
     """Return the model's seed, zero where it has none that gives the same twice."""
     seed = model.random_state
