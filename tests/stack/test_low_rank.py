@@ -255,9 +255,9 @@ def test_new_samples_must_have_the_same_views(views):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ({"a": np.ones((4, 2)), "b": np.ones((5, 2))}, "'a' 4, 'b' 5"),
+        ({"a": np.ones((4, 2)), "b": np.ones((5, 2))}, "'a' has 4 rows but view 'b' has 5"),
         ({"a": np.ones(4)}, "View 'a' has 1 dimensions"),
-        ({"a": np.ones((4, 0))}, "View 'a' has no"),
+        ({"a": np.ones((4, 0))}, "View 'a' is empty, of shape"),
         ([], "no views"),
     ],
 )

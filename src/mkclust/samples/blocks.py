@@ -5,9 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mkclust.linalg import as_floats as as_foreign_floats
-from mkclust.linalg import free_bytes, is_foreign, namespace, to_host
-from mkclust.samples.forms import check_masks
+from mkclust.linalg import free_bytes, namespace, to_host
 from mkclust.types import Array
 
 # What is done to a block: its views by name, and the number of its first sample.
@@ -71,25 +69,6 @@ def add(total: Any, part: Any) -> Any:
     if isinstance(total, tuple):
         return tuple(a + b for a, b in zip(total, part, strict=True))
     return total + part
-
-
-def as_floats(name: str, rows: Any) -> Array:
-    """Return rows of a view as float32 or float64; numbers of other types become float64."""
-    if is_foreign(rows):
-        return as_foreign_floats(rows, f"View {name!r}")
-    check_masks(rows, f"View {name!r}")
-    array = np.asarray(rows)
-    check_type(name, array.dtype)
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-
-
-def check_type(name: str, dtype: Any) -> None:
-    """Refuse a view whose entries are no real numbers."""
-    if np.dtype(dtype).kind not in "biuf":
-        raise ValueError(
-            f"View {name!r} has entries of type {dtype}, which are not real numbers; convert or "
-            "drop those columns."
-        )
 
 
 def check_finite(block: dict[str, Array], samples: int | np.ndarray) -> None:

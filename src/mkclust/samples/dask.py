@@ -13,8 +13,8 @@ import numpy as np
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.datasets.parquet import ParquetView
 from mkclust.metrics import adjusted_rand_index, adjusted_rand_of_table
-from mkclust.samples.blocks import MOST_ROWS, BlockFunction, add, as_floats
-from mkclust.samples.checks import is_dask
+from mkclust.samples.blocks import MOST_ROWS, BlockFunction, add
+from mkclust.samples.checks import as_floats, is_dask
 from mkclust.samples.cluster import active_client, compute, persist
 from mkclust.types import Array
 
@@ -121,10 +121,10 @@ class DaskBlocks:
     def take(self, samples: np.ndarray) -> dict[str, np.ndarray]:
         """Return the views of some samples, given by rising numbers; only these travel."""
         blocks = compute(*(view[samples] for view in self._arrays()), client=self._client)
-        taken = dict(zip(self._names, map(as_floats, self._names, blocks), strict=True))
+        views = _named_floats(self._names, blocks)
         if len(samples) and samples[0] == 0:
-            self._example = {name: rows[:1] for name, rows in taken.items()}
-        return taken
+            self._example = {name: rows[:1] for name, rows in views.items()}
+        return views
 
     def _arrays(self) -> list[Any]:
         """Return the views, all cut alike."""
@@ -140,9 +140,15 @@ class DaskBlocks:
         names = self._names
 
         def named(rows: Sequence[np.ndarray], start: int) -> Any:
-            return look(dict(zip(names, map(as_floats, names, rows), strict=True)), start)
+            return look(_named_floats(names, rows), start)
 
         return named
+
+
+def _named_floats(names: Sequence[str], blocks: Sequence[Any]) -> dict[str, np.ndarray]:
+    """Return rows of each view as floats, by the names of the views."""
+    pairs = zip(names, blocks, strict=True)
+    return {name: as_floats(rows, f"View {name!r}") for name, rows in pairs}
 
 
 def reduce_blocks(

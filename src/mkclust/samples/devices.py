@@ -117,8 +117,6 @@ def _sliceable(part: Any, who: str) -> Any:
         raise TypeError(
             f"{who} is a dask array, which stays with its workers: pass its .compute() if it fits"
         )
-    if np.ma.is_masked(part):
-        raise ValueError(f"{who} has masked entries: drop those samples or fill them in")
     is_array = all(hasattr(part, name) for name in ("shape", "dtype", "__getitem__"))
     if not is_array or hasattr(part, "columns"):
         part = np.asarray(part)
@@ -127,10 +125,9 @@ def _sliceable(part: Any, who: str) -> Any:
             f"{who} has the shape {tuple(part.shape)}: pass kernels or views, of two dimensions "
             "or more"
         )
-    if not is_foreign(part) and np.dtype(part.dtype).kind not in "biufc":
-        raise TypeError(f"{who} has the type {part.dtype}: pass kernels or views of numbers")
-    if "complex" in str(part.dtype):
-        raise TypeError(f"{who} has the type {part.dtype}: pass real kernels or views")
+    numbers = is_foreign(part) or np.dtype(part.dtype).kind in "biuf"
+    if not numbers or "complex" in str(part.dtype):
+        raise TypeError(f"{who} has the type {part.dtype}: pass kernels or views of real numbers")
     return detached(part)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.linalg import device, is_foreign, namespace, pick, ranges
-from mkclust.samples.blocks import BlockFunction, add, as_floats, block_height
+from mkclust.samples.blocks import BlockFunction, add, block_height
+from mkclust.samples.checks import as_floats
 from mkclust.types import Array
 
 # Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
@@ -143,14 +144,14 @@ class LocalBlocks:
         view, owner = self._views[name], self._maps[name]
         if is_foreign(view):
             block = view[rows, :] if isinstance(rows, slice) else pick(view, rows)
-            return as_floats(name, block)
+            return as_floats(block, f"View {name!r}")
         try:
             if owner is None:
-                block = as_floats(name, view[rows])
+                block = as_floats(view[rows], f"View {name!r}")
             else:
                 _check_length(owner)
                 # A copy, for otherwise the file would be read no sooner than it is looked at.
-                block = as_floats(name, np.array(view[rows]))
+                block = as_floats(np.array(view[rows]), f"View {name!r}")
             expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
             if len(block) != expected:
                 raise OSError(f"there are {len(block)} rows instead of {expected}")
