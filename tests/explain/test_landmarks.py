@@ -88,7 +88,7 @@ def test_every_view_and_every_draw_has_landmarks_of_its_own(views, monkeypatch, 
             drawn.append(tuple(np.flatnonzero((view[:, None] == map_.landmarks_).all(2).any(1))))
         return stack
 
-    monkeypatch.setattr("mkclust.methods.inductive.compress", noted)
+    monkeypatch.setattr("mkclust.methods.training.compress", noted)
     landmark_stability(model_of(Nystroem(10, random_state=own)), views, n_draws=3)
     assert all(len(numbers) == 10 for numbers in drawn)
     assert len(set(drawn)) == 9

@@ -233,6 +233,15 @@ def test_a_mix_of_dask_arrays_and_others_is_refused(views):
         as_blocks(lazy | {"color": views["color"]})
 
 
+def test_new_dask_views_of_a_bank_may_have_any_name_and_no_self_similarity(views):
+    renamed = {"table": views["shape"], "b": views["color"]}
+    model = AverageKKM(3, random_state=0).fit(renamed)
+    lazy = cut(renamed, 100)
+    np.testing.assert_array_equal(model.predict(lazy).compute(), model.labels_)
+    with pytest.raises(ValueError, match="self_similarity belongs to precomputed kernels"):
+        model.predict(lazy, self_similarity=np.ones((2, N)))
+
+
 def test_different_numbers_of_samples_are_refused(views):
     lazy = cut(views, 100)
     with pytest.raises(ValueError, match=r"'shape' has 600 rows but view 'color' has 500"):

@@ -150,7 +150,7 @@ def test_the_error_of_an_approximation_falls_with_its_landmarks(views):
 def test_the_error_is_one_minus_the_ratio_of_traces(views, approximation):
     model = SimpleMKKM(3, approximation=approximation, random_state=0).fit(views)
     for map_, view, error in zip(
-        model._features[0].maps, views.values(), model.approximation_error_, strict=True
+        model._source.features.maps, views.values(), model.approximation_error_, strict=True
     ):
         K = map_.transform(view) @ map_.transform(view).T
         assert error == pytest.approx(1 - np.trace(K) / len(view), abs=1e-12)
@@ -164,7 +164,7 @@ def test_the_error_is_unknown_where_the_map_does_not_tell_its_kernel(views):
 def test_maps_choose_among_as_many_samples_as_they_have_landmarks(views, monkeypatch):
     monkeypatch.setattr("mkclust.stack.mapped.FIT_SAMPLES", 50)
     model = SimpleMKKM(3, approximation=Nystroem(80), random_state=0).fit(views)
-    assert {len(map_.landmarks_) for map_ in model._features[0].maps} == {80}
+    assert {len(map_.landmarks_) for map_ in model._source.features.maps} == {80}
 
 
 def test_a_sample_at_the_very_mean_has_no_direction_whatever_its_block():

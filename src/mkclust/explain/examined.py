@@ -26,7 +26,6 @@ from mkclust.linalg import astype, captured, namespace, to_device, to_host
 from mkclust.linalg.operators import CenteredOperator
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.training import training_kernels
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import is_dask
 from mkclust.samples.samples import Samples, as_blocks
@@ -134,7 +133,7 @@ def _each(stack: KernelStack) -> Iterator[KernelOperator]:
 
 def _rebuilt(model: MultipleKernelClusterer, samples: Samples) -> Any:
     """Return the kernels that the model was fitted on, neither centered nor scaled, as in fit."""
-    kernels = training_kernels(model, samples)
+    kernels = model._source.kernels(model, samples)
     if hasattr(model, "bank_"):
         on_the_fly = model.bank_.on_the_fly and not model.NEEDS_ENTRIES
         return kernels if on_the_fly else kernels.entries(type(model).__name__)
@@ -168,7 +167,7 @@ class ExaminedFeatures:
     def __init__(self, model: MultipleKernelClusterer, samples: Samples, seed: int):
         self._model, self._seed = model, seed
         self._samples = _views_of_fit(model, samples)
-        features: Features = model._features[0]
+        features: Features = model._source.features
         self._features, n = features, len(model.labels_)
         blocks, names = as_blocks(self._samples), self._samples.names
         means = _sums(blocks, features) / n
@@ -373,7 +372,7 @@ def _widths(features: Features, blocks: Blocks) -> list[int]:
 
 def _views_of_fit(model: MultipleKernelClusterer, samples: Samples) -> Samples:
     """Return the views in the order of the fit, refusing others than those of the fit."""
-    samples = model._known_views(samples)
+    samples = model._source.match(samples)
     n = as_blocks(samples).n_samples
     if n != len(model.labels_):
         raise ValueError(f"X has {n} samples, the model was fitted on {len(model.labels_)}")

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.samples.dask import agreement
+from mkclust.samples.samples import read_views
 from mkclust.stack.mapped import seeds_of
 from mkclust.types import Float
 
@@ -175,7 +176,9 @@ def landmark_stability(
     seeded = _seeds_of(model)
     has_seed = isinstance(model.random_state, numbers.Integral)
     streams = check_random_state(random_state)
-    samples, labels, errors = in_order_of_fit(model, X), [], []
+    is_fitted = model.__sklearn_is_fitted__()
+    samples = in_order_of_fit(model, X) if is_fitted else read_views(X)
+    labels, errors = [], []
     for _ in range(n_draws):
         stream = _Streams(streams.randint(2**31 - 1))
         drawn = clone(model.approximation).set_params(**dict.fromkeys(seeded, stream))

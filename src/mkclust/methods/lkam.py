@@ -18,7 +18,6 @@ from mkclust.linalg import (
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import training_stack
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Array, Float
@@ -248,7 +247,7 @@ class LKAM(MultipleKernelClusterer):
 
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the share of neighborhoods they share."""
-        stack = training_stack(self, X)
+        stack = self._source.training_stack(self, X)
         entries = stack.mixed_entries(self.coefficients_, samples)
         shared = shared_neighborhoods(stack, self.neighbors)
         if samples is not None:

@@ -27,7 +27,6 @@ from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import training_stack
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
@@ -376,7 +375,7 @@ class LMKKM(MultipleKernelClusterer):
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, mixed by the weights of both."""
         theta = self.sample_weights_ if samples is None else self.sample_weights_[samples]
-        entries = training_stack(self, X).entries(samples)
+        entries = self._source.training_stack(self, X).entries(samples)
         T, mixed = to_device(theta.T, entries), zeros(entries.shape[1:], entries)
         for p in range(entries.shape[0]):
             mixed += entries[p, :, :] * T[p, :] * T[p, :][:, None]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
+from mkclust.kernels.rows import CrossRows
 from mkclust.linalg import (
     empty,
     is_foreign,
@@ -114,14 +115,16 @@ class Extension:
         stack.sweep(take)
         return embedding
 
-    def embed(self, cross: Sequence[Array], self_similarity: Array | None = None) -> Array:
+    def embed(
+        self, cross: Sequence[Array] | CrossRows, self_similarity: Array | None = None
+    ) -> Array:
         """Embed new samples.
 
         Parameters
         ----------
-        cross : m matrices of shape (n_new, n_samples)
-            Similarities of the new samples to the training samples; or something with
-            ``blocks()``, which gives some rows of all kernels at a time, with their place.
+        cross : m matrices of shape (n_new, n_samples), or CrossRows
+            Similarities of the new samples to the training samples; or what computes some rows of
+            all kernels at a time.
         self_similarity : array of shape (m, n_new), default=None
             Similarities of the new samples to themselves. None serves where they are known.
 
@@ -130,7 +133,7 @@ class Extension:
         array of shape (n_new, k)
             Where the similarities live.
         """
-        if hasattr(cross, "blocks"):
+        if isinstance(cross, CrossRows):
             self_similarities = self_similarity
             parts = [
                 self.embed(block, None if self_similarities is None else self_similarities[:, rows])

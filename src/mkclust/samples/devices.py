@@ -125,9 +125,10 @@ def _sliceable(part: Any, who: str) -> Any:
             f"{who} has the shape {tuple(part.shape)}: pass kernels or views, of two dimensions "
             "or more"
         )
-    numbers = is_foreign(part) or np.dtype(part.dtype).kind in "biuf"
-    if not numbers or "complex" in str(part.dtype):
-        raise TypeError(f"{who} has the type {part.dtype}: pass kernels or views of real numbers")
+    if not is_foreign(part) and np.dtype(part.dtype).kind not in "biufc":
+        raise TypeError(f"{who} has the type {part.dtype}: pass kernels or views of numbers")
+    if "complex" in str(part.dtype):
+        raise TypeError(f"{who} has the type {part.dtype}: pass real kernels or views")
     return detached(part)
 
 
