@@ -145,7 +145,7 @@ def test_rows_of_files_are_picked_from_few_slices(views, tmp_path, chunks):
             np.testing.assert_array_equal(blocks.map(lambda block, _: block["b"]), views["b"])
 
 
-def test_wide_gaps_between_samples_are_not_read(monkeypatch):
+def test_wide_gaps_between_samples_are_not_read():
     read = []
 
     class Counting(Failing):
@@ -154,9 +154,9 @@ def test_wide_gaps_between_samples_are_not_read(monkeypatch):
             return super().__getitem__(rows)
 
     view = Counting(np.arange(100_000.0).reshape(-1, 1), 10**6, None)
-    monkeypatch.setattr("mkclust.samples.local.GAP_BYTES", 80)
+    blocks = LocalBlocks({"a": view}, gap_bytes=80)
     samples = np.array([0, 5, 9, 50_000, 50_011, 99_999])
-    assert as_blocks({"a": view}).take(samples)["a"].ravel().tolist() == samples.tolist()
+    assert blocks.take(samples)["a"].ravel().tolist() == samples.tolist()
     assert read == [10, 1, 1, 1]
 
 

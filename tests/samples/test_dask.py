@@ -18,7 +18,6 @@ import pytest
 import scipy.sparse
 from sklearn.metrics import adjusted_rand_score
 
-import mkclust.samples.dask
 import mkclust.stack.discretize
 import mkclust.stack.low_rank
 import mkclust.stack.mapped
@@ -303,8 +302,7 @@ def test_the_view_cut_most_finely_decides_so_that_no_chunk_grows(views):
     np.testing.assert_array_equal(found.compute(), views["text"])
 
 
-def test_large_chunks_are_looked_at_in_parts(monkeypatch, views, local):
-    monkeypatch.setattr(mkclust.samples.dask, "MOST_ROWS", 64)
+def test_large_chunks_are_looked_at_in_parts(views):
     seen = []
 
     def look(block, start):
@@ -313,10 +311,10 @@ def test_large_chunks_are_looked_at_in_parts(monkeypatch, views, local):
 
     lazy = cut(views, (350, 250), -1)
     with dask.config.set(scheduler="sync"):
-        found = as_blocks(lazy, keep=False).map(look).compute()
-        total = as_blocks(lazy).total(lambda b, start: start * b["shape"].sum(axis=0))
-        np.testing.assert_array_equal(make_model().fit(lazy).labels_.compute(), local.labels_)
-    np.testing.assert_array_equal(found, views["shape"])
+        blocks = DaskBlocks(lazy, keep=False, most_rows=64)
+        rows = blocks.map(look).compute()
+        total = blocks.total(lambda b, start: start * b["shape"].sum(axis=0))
+    np.testing.assert_array_equal(rows, views["shape"])
     assert {(0, 64), (64, 64), (320, 30), (350, 64)} < set(seen)
     assert max(rows for _, rows in seen) == 64
     starts = [*range(0, 350, 64), *range(350, 600, 64)]

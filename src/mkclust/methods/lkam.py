@@ -126,9 +126,9 @@ def _localize_entries(entries: Array, shared: Array) -> tuple[Array, Float]:
     (m, n, _), xp = entries.shape, namespace(entries)
     total = zeros((m, m), entries)
     for rows in ranges(n, _height(entries, m * n)):
-        plain = entries[:, rows, :]
-        local = plain * (astype(shared[rows, :], "float64") / n)
-        total += xp.reshape(local, (m, -1)) @ xp.reshape(plain, (m, -1)).T
+        block = entries[:, rows, :]
+        local = block * (astype(shared[rows, :], "float64") / n)
+        total += xp.reshape(local, (m, -1)) @ xp.reshape(block, (m, -1)).T
         entries[:, rows, :] = local
     correlations = to_host(total)
     return entries, (correlations + correlations.T) / 2

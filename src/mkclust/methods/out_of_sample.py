@@ -100,7 +100,7 @@ class Extension:
         return replace(self, projections=[float(c) * P for c, P in pairs])
 
     def embed_training(self, stack: KernelStack) -> Array:
-        """Embed the training samples by the same road as new ones, (n_samples, k).
+        """Embed the training samples as new ones are embedded, (n_samples, k).
 
         Their embedding is H itself but for rounding, and for what a tolerance left open.
         """
@@ -108,11 +108,11 @@ class Extension:
         self_similarities = namespace(*diagonals).stack(diagonals)
         embedding = empty((stack.n_samples, self.projections[0].shape[1]), stack.like)
 
-        def take(rows: slice, blocks: Sequence[Array]) -> None:
+        def visit(rows: slice, blocks: Sequence[Array]) -> None:
             samples = np.arange(rows.start, rows.stop)
             embedding[rows, :] = self._embed(blocks, self_similarities[:, rows], samples)
 
-        stack.sweep(take)
+        stack.sweep(visit)
         return embedding
 
     def embed(
@@ -134,13 +134,12 @@ class Extension:
             Where the similarities live.
         """
         if isinstance(cross, CrossRows):
-            self_similarities = self_similarity
             parts = [
-                self.embed(block, None if self_similarities is None else self_similarities[:, rows])
+                self.embed(block, None if self_similarity is None else self_similarity[:, rows])
                 for rows, block in cross.blocks()
             ]
             return namespace(*parts).concat(parts)
-        samples = None if self.prints is None else self._recognized(cross, self.prints)
+        samples = None if self.prints is None else self._find_training_samples(cross, self.prints)
         return self._embed(cross, self_similarity, samples)
 
     def _embed(
@@ -152,13 +151,13 @@ class Extension:
         for p, (P, standardization) in enumerate(
             zip(self.projections, self.standardizations, strict=True)
         ):
-            given = None if self_similarity is None else self_similarity[p, :]
-            if standardization.scale is not None and given is None:
-                given = self._known_self_similarity(p, _nth(cross, p))
-            rows += standardization.project(_nth(cross, p), P, given, samples)
+            diagonal = None if self_similarity is None else self_similarity[p, :]
+            if standardization.scale is not None and diagonal is None:
+                diagonal = self._infer_self_similarity(p, _nth(cross, p))
+            rows += standardization.project(_nth(cross, p), P, diagonal, samples)
         return rows
 
-    def _recognized(self, cross: Sequence[Array], prints: Float) -> np.ndarray:
+    def _find_training_samples(self, cross: Sequence[Array], prints: Float) -> np.ndarray:
         """Return the numbers of the training samples that new ones are, -1 for none, (n_new,).
 
         The one in the same place comes first: of samples that are alike, too, each finds itself.
@@ -175,14 +174,14 @@ class Extension:
         """Return the products of samples' similarities, all kernels together, with random ones."""
         total = np.zeros((_nth(cross, 0).shape[0], 3))
         for p, standardization in enumerate(self.standardizations):
-            plain = replace(standardization, scale=None, added=None, shift=0.0)
+            unscaled = replace(standardization, scale=None, added=None, shift=0.0)
             lengths = standardization.repaired_diagonal()
             probe = noise((lengths.shape[0], 3), p, lengths)
-            projection = plain.project(_nth(cross, p), probe, None)
+            projection = unscaled.project(_nth(cross, p), probe, None)
             total += to_host(projection) / float(namespace(lengths).mean(lengths))
         return total
 
-    def _known_self_similarity(self, index: int, cross: Array) -> Array:
+    def _infer_self_similarity(self, index: int, cross: Array) -> Array:
         """Return the self-similarities of new samples where they follow from what is there."""
         standardization = self.standardizations[index]
         n_new, n = cross.shape

@@ -84,8 +84,8 @@ def require_room_beside_kernels(
         Bytes available; None asks the device of the kernels, or the host.
     """
     n, m, k = stack.n_samples, stack.n_kernels, model.n_clusters
-    road = "precomputed" if stack.storage == "dense" else stack.storage
-    needed = exact_terms(road, n, m, min(k, n), itemsize=stack.itemsize, method=model.FOOTPRINT)
+    storage = "precomputed" if stack.storage == "dense" else stack.storage
+    needed = exact_terms(storage, n, m, min(k, n), itemsize=stack.itemsize, method=model.FOOTPRINT)
     require_memory(
         total(needed),
         f"finding {k} clusters by {m} kernels of {n} samples, beside the kernels themselves,",

@@ -156,7 +156,9 @@ def embedding_cosines(model: Any, X: Any, samples: np.ndarray | None) -> Float:
     return rows @ rows.T
 
 
-def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
+def check_samples(
+    samples: Any, n_samples: int, *, available: int | None = None
+) -> np.ndarray | None:
     """Return the numbers of some samples, None for all, or say why there are no such samples."""
     indices = None if samples is None else np.asarray(on_host(samples))
     if indices is not None:
@@ -177,5 +179,6 @@ def check_samples(samples: Any, n_samples: int) -> np.ndarray | None:
         3 * 8 * count**2,
         f"writing out the similarities of {count} samples",
         "pass samples, the numbers of some of them",
+        available=available,
     )
     return indices

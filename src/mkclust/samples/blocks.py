@@ -87,15 +87,15 @@ def check_finite(block: dict[str, Array], samples: int | np.ndarray) -> None:
         if bool(xp.all(finite)):
             continue
         bad = np.flatnonzero(~to_host(finite, None))
-        everyone = np.arange(rows.shape[0])
-        numbers = samples + everyone if np.ndim(samples) == 0 else np.asarray(samples)
-        beside = numbers[-1] - numbers[0] == len(numbers) - 1
-        looked_at = (
+        positions = np.arange(rows.shape[0])
+        numbers = samples + positions if np.ndim(samples) == 0 else np.asarray(samples)
+        is_contiguous = numbers[-1] - numbers[0] == len(numbers) - 1
+        which = (
             f"the samples {numbers[0]} to {numbers[-1]}"
-            if beside
+            if is_contiguous
             else f"{len(numbers)} samples drawn from all"
         )
         raise ValueError(
-            f"View {name!r} has entries that are not finite in {len(bad)} of {looked_at}, first in "
+            f"View {name!r} has entries that are not finite in {len(bad)} of {which}, first in "
             f"sample {numbers[bad[0]]}; impute them, or drop these samples from every view."
         )

@@ -36,10 +36,10 @@ def check_dask(views: Mapping[str, Any]) -> None:
     others = [name for name, view in views.items() if not is_dask(view)]
     if others and len(others) < len(views):
         lazy = [name for name in views if name not in others]
-        if elsewhere := [name for name in others if is_foreign(views[name])]:
+        if foreign := [name for name in others if is_foreign(views[name])]:
             raise TypeError(
-                f"The views {lazy} are dask arrays, but {elsewhere[0]!r} is an array of "
-                f"{place(views[elsewhere[0]])}: turn the dask arrays into such arrays, by way of "
+                f"The views {lazy} are dask arrays, but {foreign[0]!r} is an array of "
+                f"{place(views[foreign[0]])}: turn the dask arrays into such arrays, by way of "
                 "compute(), or the others into dask arrays of NumPy's"
             )
         raise TypeError(

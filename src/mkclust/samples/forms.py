@@ -18,9 +18,9 @@ def check_form(table: Any, title: str) -> None:
         raise TypeError(f"{title} is None: pass a table of samples by features, or leave it out.")
     several = isinstance(table, list | tuple)
     if _is_series(table) or (several and any(map(_is_series, table))):
-        held = "a list of pandas Series" if several else "a pandas Series"
+        form = "a list of pandas Series" if several else "a pandas Series"
         raise TypeError(
-            f"{title} is {held}, which could be columns or rows: pass a data frame, such as "
+            f"{title} is {form}, which could be columns or rows: pass a data frame, such as "
             "series.to_frame() for one column, or pandas.DataFrame(list_of_series) for rows."
         )
     has_items = any(hasattr(table, name) for name in ("shape", "__array__", "__getitem__"))

@@ -247,8 +247,8 @@ def read_views(X: Any, *, ids: Any = None) -> Samples:
     for name, view in named.items():
         check_form(view, "X" if is_table else f"View {name!r}")
     kind: Kind = "table" if is_table else "views"
-    given = isinstance(X, Mapping) and not is_table
-    return Samples(kind, tuple(named), tuple(named.values()), None, given, ids)
+    names_given = isinstance(X, Mapping) and not is_table
+    return Samples(kind, tuple(named), tuple(named.values()), None, names_given, ids)
 
 
 def as_views(X: Any) -> dict[str, Array]:
