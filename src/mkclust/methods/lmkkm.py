@@ -85,7 +85,7 @@ def solve_lmkkm(
     .. [1] M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with
        Application to Cancer Biology. NIPS 2014.
     """
-    localized = _localized(stack, n_clusters)
+    localized = _localize(stack, n_clusters)
     descent = descend(
         localized.theta,
         localized.relax,
@@ -257,19 +257,16 @@ class _OnDevice(_Localized):
         return namespace(theta).stack(products, axis=1)
 
 
-def _localized(stack: KernelStack, n_clusters: int) -> _Localized:
+def _localize(stack: KernelStack, n_clusters: int, *, available: int | None = None) -> _Localized:
     """Return the kernels written out where they live, if there is room for them."""
     n, m = stack.n_samples, stack.n_kernels
-    needed, purpose, advice = (
+    require_memory(
         total(exact_terms("precomputed", n, m, n_clusters, method="lmkkm")),
         f"LMKKM, which writes out {m} kernels of {n} samples,",
         "use fewer samples or kernels, or a method that needs products only, such as MKKM",
+        available=free_bytes(stack.like) if available is None else available,
     )
-    if is_foreign(stack.like):
-        require_memory(needed, purpose, advice, available=free_bytes(stack.like))
-        return _OnDevice(stack, n_clusters)
-    require_memory(needed, purpose, advice)
-    return _OnHost(stack, n_clusters)
+    return (_OnDevice if is_foreign(stack.like) else _OnHost)(stack, n_clusters)
 
 
 def _blocks(n: int) -> list[tuple[int, int]]:
