@@ -154,10 +154,9 @@ def _is_in_place(part: Any, dtype_name: str, like: Any) -> bool:
 
 def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None:
     """Refuse what does not fit, counting what a solve holds beside kernels."""
-    typed_parts = list(zip(parts, types, strict=True))
     needed = sum(
         _bytes(part, dtype_name)
-        for part, dtype_name in typed_parts
+        for part, dtype_name in zip(parts, types, strict=True)
         if not _is_in_place(part, dtype_name, like)
     )
     if not needed:
@@ -166,25 +165,12 @@ def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None
     n, first = int(parts[0].shape[-1]), parts[0]
     if {tuple(part.shape[-2:]) for part in parts} == {(n, n)} and len(first.shape) <= 3:
         m = int(first.shape[0]) if len(first.shape) == 3 else len(parts)
+        solved = list(map(_computed_type, types))
+        kernel_bytes = list(map(_bytes, parts, solved))
         # A fit converts all other types to one of the two it computes in, which is a copy.
-        solved = [
-            (
-                part,
-                dtype_name
-                if dtype_name in COMPUTED
-                else "float32"
-                if "float16" in dtype_name
-                else "float64",
-            )
-            for part, dtype_name in typed_parts
-        ]
-        converted = [
-            pair
-            for pair, (_, dtype_name) in zip(solved, typed_parts, strict=True)
-            if pair[1] != dtype_name
-        ]
-        needed += sum(_bytes(*pair) for pair in converted)
-        needed += int((1 / m + SOLVE_SHARE) * sum(_bytes(*pair) for pair in solved))
+        pairs = zip(kernel_bytes, solved, types, strict=True)
+        needed += sum(size for size, computed, stored in pairs if computed != stored)
+        needed += int((1 / m + SOLVE_SHARE) * sum(kernel_bytes))
         purpose = f"copying {m} kernels of {n:,} samples to {place(like)} and solving there"
         advice = (
             f"pass {lighter}fewer samples, or the views with kernels='on-the-fly' or "
@@ -194,6 +180,13 @@ def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None
         purpose = f"copying {len(parts)} views to {place(like)}"
         advice = f"pass {lighter}fewer columns, or leave the views on the host"
     require_memory(needed, purpose, advice, available=free_bytes(like))
+
+
+def _computed_type(dtype_name: str) -> str:
+    """Return the number type that a fit computes in: for half precision the single one."""
+    if dtype_name in COMPUTED:
+        return dtype_name
+    return "float32" if "float16" in dtype_name else "float64"
 
 
 def _bytes(part: Any, dtype_name: str) -> int:
