@@ -70,7 +70,7 @@ class InductiveClusterer(
             array, whatever the model was fitted on; it is lazy, so that labels of any number of
             samples can be written out chunk by chunk.
         """
-        return assign(self.transform(X, self_similarity), self._centers)
+        return assign(self._embed(X, self_similarity), self._centers)
 
     def transform(self, X: Any, self_similarity: Array | None = None) -> Float:
         """Embed new samples, with rows of their natural length.
@@ -87,6 +87,10 @@ class InductiveClusterer(
         ndarray of shape (n_new, n_clusters)
             Of views that are dask arrays a lazy dask array, as in ``predict``.
         """
+        return self._embed(X, self_similarity)
+
+    def _embed(self, X: Any, self_similarity: Array | None) -> Float:
+        """Embed new samples in an array, in whatever form `transform` has been set to return it."""
         check_is_fitted(self)
         return self._source.embed(self, X, self_similarity)
 
