@@ -14,7 +14,7 @@ from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import captured
-from mkclust.methods.base import leading_sums
+from mkclust.methods.mixture import leading_sums
 from mkclust.stack import KernelStack, as_stack
 from mkclust.stack.checks import check_symmetry
 from mkclust.types import Float
