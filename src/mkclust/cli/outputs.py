@@ -215,7 +215,7 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
     scores, choice = list(finished_run.scores.values()), finished_run.kernel_choice
     return {
         "method": finished_run.method,
-        "n_samples": data.n_samples,
+        "n_samples": data.samples.n_samples,
         "n_clusters": model.n_clusters,
         "cluster_sizes": np.bincount(model.labels_),
         "kernel_names": list(model.kernel_names_),
