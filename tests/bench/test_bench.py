@@ -85,7 +85,7 @@ def test_scores_are_those_of_a_solve_by_hand_and_a_discretization_with_the_rows_
     run(path, folder / "out")
     plan = read_plan(path)
     prepared = Prepared.read(plan.datasets[0], plan.folder)
-    model = METHODS["mkkm-mir"](3, kernels="precomputed", reg=2.0).fit(prepared.kernels)
+    model = METHODS["mkkm-mir"](3, kernels="precomputed", reg=2.0).fit(prepared.samples)
     for row in read_rows(folder / "out"):
         assert row["seed"] == 7 + row["repetition"]
         labels, _ = discretize(
@@ -150,7 +150,7 @@ def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(fold
     assert len({tuple(part) for part in parts}) == 4
     for row in rows:
         part = prepared.part(parts[row["repetition"]])
-        model = METHODS[row["method"]](3, kernels="precomputed").fit(np.array(part.kernels))
+        model = METHODS[row["method"]](3, kernels="precomputed").fit(part.samples)
         labels, _ = discretize(
             model.embedding_, 3, n_init=2, init="random", random_state=row["seed"]
         )
@@ -198,7 +198,7 @@ def test_reference_points_are_the_best_single_kernel_and_concatenated_features(f
     assert choose(single).default is None
     assert choose(single).stable is None
     prepared = Prepared.read(read_plan(folder / "plan.toml").datasets[0], folder)
-    model = METHODS["avg-kkm"](3, kernels="precomputed").fit(prepared.kernels[1][None])
+    model = METHODS["avg-kkm"](3, kernels="precomputed").fit([prepared.matrices[1]])
     labels, _ = discretize(model.embedding_, 3, n_init=2, init="random", random_state=0)
     [row] = [r for r in single if r["parameters"] == '{"kernel": 1}' and r["repetition"] == 0]
     assert row["acc"] == pytest.approx(scores(prepared.y, labels)["acc"])
@@ -701,7 +701,7 @@ def test_a_partition_left_by_a_kill_is_used_for_its_own_data_only(folder):
     path = write_plan(folder, '{ method = "lf-mvc", grid = { reg = [0.5] } }')
     plan = read_plan(path)
     prepared = Prepared.read(plan.datasets[0], plan.folder)
-    own = METHODS["lf-mvc"](3, kernels="precomputed").fit(prepared.kernels)
+    own = METHODS["lf-mvc"](3, kernels="precomputed").fit(prepared.samples)
     record = {"n_iter": 0, "converged": False, "gap": 0, "alignments": 0, "solve_seconds": 99}
     for fingerprint, used in ((prepared.fingerprint, True), ("another", False)):
         out = folder / fingerprint

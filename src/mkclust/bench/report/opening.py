@@ -6,7 +6,7 @@ from itertools import product
 from mkclust.bench.tables import Results, Row
 from mkclust.bench.tables.comparison import WITHIN, Compared, paper_comparison
 from mkclust.bench.tables.formats import plain
-from mkclust.bench.tables.results import reason
+from mkclust.bench.tables.outcomes import reason
 from mkclust.bench.tables.scores import CHOSEN, TITLES
 
 MOST_LISTED = 12  # figures that differ from the paper's, beyond which the table must do

@@ -8,7 +8,6 @@ from mkclust.bench.tables.formats import Cell, Table
 from mkclust.bench.tables.paper import paper_score
 from mkclust.bench.tables.results import Results
 from mkclust.bench.tables.scores import TITLES
-from mkclust.bench.tables.statistics import mean_and_deviation
 
 # Points of percent within which two figures are counted as close.
 WITHIN = (0.5, 1.0, 2.0)
@@ -68,9 +67,8 @@ def paper_comparison(results: Results) -> list[Compared]:
             for score in SCORES:
                 figure = paper_score(results.names.papers[dataset], method, score)
                 outcome = entry.outcome(score, selection)
-                if figure is None or outcome is None or not outcome.values:
+                if figure is None or outcome is None or outcome.mean is None:
                     continue
-                mean, deviation = mean_and_deviation([*outcome.values.values()])
                 compared.append(
                     Compared(
                         dataset=dataset,
@@ -79,8 +77,8 @@ def paper_comparison(results: Results) -> list[Compared]:
                         score=score,
                         selection=selection,
                         caveat=", ".join(results.names.caveats[dataset]),
-                        ours=mean,
-                        ours_std=deviation,
+                        ours=outcome.mean,
+                        ours_std=outcome.deviation,
                         paper=figure[0],
                         paper_std=figure[1],
                     )

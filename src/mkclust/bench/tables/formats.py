@@ -28,8 +28,6 @@ class Cell:
         to the note that starts with ``"[1] "``.
     text : str
         Shown in place of the numbers where it is not empty; the CSV still has the numbers.
-    problem : str
-        Why there is no number, or not a whole one, in a sentence that a note of the mark gives.
     """
 
     mean: float | None
@@ -38,7 +36,6 @@ class Cell:
     paper: float | None = None
     mark: str = ""
     text: str = ""
-    problem: str = ""
 
     @property
     def difference(self) -> float | None:
