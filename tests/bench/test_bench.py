@@ -19,8 +19,8 @@ from sklearn.model_selection import ParameterGrid
 from conftest import blob_views
 from mkclust import METHODS
 from mkclust.bench import DatasetEntry, Plan, PlanError, archive, read_plan, run_plan
-from mkclust.bench.entries import find_entry, thin
-from mkclust.bench.execute import Solved, remember, subsample
+from mkclust.bench.entries import find_entry, shorten_grid
+from mkclust.bench.execute import Solve, save_partition, subsample
 from mkclust.bench.journal import Journal, Lock, check_room
 from mkclust.bench.prepare import Prepared
 from mkclust.bench.rows import canonical, choose, read_rows, read_solves
@@ -707,8 +707,8 @@ def test_a_partition_left_by_a_kill_is_used_for_its_own_data_only(folder):
         out = folder / fingerprint
         (out / "partitions").mkdir(parents=True)
         name = partition_name("one", fingerprint, "lf-mvc", {"reg": 0.5})
-        left = Solved(own.embedding_, 0.5, record)
-        remember(str(out / "partitions" / name), left)
+        left = Solve(own.embedding_, 0.5, record)
+        save_partition(str(out / "partitions" / name), left)
         run(path, out)
         rows = [row for row in read_rows(out) if row["parameters"] == '{"reg": 0.5}']
         assert all((row["solve_seconds"] == 99) == used for row in rows)
@@ -725,13 +725,13 @@ def test_more_repetitions_and_methods_are_added_to_what_is_there(folder):
 
 @pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].GRID])
 @pytest.mark.parametrize("most", [1, 2, 12, 36, 10_000])
-def test_a_thinned_grid_spans_the_whole_of_it(name, most):
+def test_a_shorter_grid_spans_the_whole_of_it(name, most):
     grid = METHODS[name].GRID
-    thinned = thin(grid, most)
-    n_points = len(ParameterGrid(thinned))
+    shorter = shorten_grid(grid, most)
+    n_points = len(ParameterGrid(shorter))
     assert n_points <= most
     assert n_points >= min(len(ParameterGrid(grid)), 0.6 * most)
-    for axis, values in thinned.items():
+    for axis, values in shorter.items():
         assert values == sorted(set(values) & set(grid[axis]), key=grid[axis].index)
         if len(values) > 1:
             assert (values[0], values[-1]) == (grid[axis][0], grid[axis][-1])

@@ -325,7 +325,7 @@ def said(figure):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(page, "rendered", said)
+    monkeypatch.setattr(page, "render", said)
 
 
 def drawn_small(figure):
@@ -343,7 +343,7 @@ def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("benchmark")
     source = write(folder / "run", benchmark_rows(), benchmark_solves())
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(page, "rendered", said)
+        monkeypatch.setattr(page, "render", said)
         return {path.name: path for path in write_benchmark_report(source)}
 
 
@@ -568,7 +568,7 @@ def test_a_single_panel_has_room_for_its_notes():
     lines = tuple(Dot(name, 50.0, 1.0, words="50.0±1.0") for name in ("a", "b", "c"))
     notes = ["A note that takes several lines on a narrow page. " * 40] * 3
     figure = dots.draw_dots([Panel("one", lines)], title="title", scale="ACC (%)", notes=notes)
-    page.rendered(figure)
+    page.render(figure)
     [ax] = figure.axes
     assert ax.get_position().height * figure.get_figheight() > 0.5
 

@@ -81,7 +81,7 @@ def _draw_curve(ax: Axes, curve: Curve) -> None:
     if curve.lower_bounds is not None:
         bounds = np.array(curve.lower_bounds, dtype=float)
         ax.plot(steps[: len(bounds)], bounds, color=ORANGE, linestyle="--", linewidth=1.6)
-    page.plain_frame(ax)
+    page.simplify_frame(ax)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     ax.yaxis.set_major_locator(MaxNLocator(nbins=5))
     margin = 0.04 * (len(history) - 1) or 0.5

@@ -117,11 +117,11 @@ def note_height(notes: Sequence[str], width: float = WIDTH) -> float:
 def panel_title(ax: Axes, text: str) -> None:
     """Write the title of a panel, as it is: a dollar sign begins no formula."""
     ax.set_title(
-        short(text, 44), fontsize=10, fontweight="bold", loc="left", color=INK, parse_math=False
+        shorten(text, 44), fontsize=10, fontweight="bold", loc="left", color=INK, parse_math=False
     )
 
 
-def plain_frame(ax: Axes) -> None:
+def simplify_frame(ax: Axes) -> None:
     """Leave a panel no more lines than its two scales."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["bottom", "left"]].set_color(FAINT)
@@ -129,13 +129,13 @@ def plain_frame(ax: Axes) -> None:
     ax.set_axisbelow(True)
 
 
-def short(name: Any, limit: int = 26) -> str:
+def shorten(name: Any, limit: int = 26) -> str:
     """Return a name, its middle left out where it is longer than `limit`."""
     name, half = str(name), (limit - 1) // 2
     return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
 
 
-def beginning(text: str, limit: int = 38) -> str:
+def truncate(text: str, limit: int = 38) -> str:
     """Return as much of a sentence as there is room for."""
     return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
@@ -145,7 +145,7 @@ def as_ratio(ratio: float) -> str:
     return f"{float(f'{ratio:.{3 if ratio >= 100 else 2}g}'):,g}{TIMES}"
 
 
-def rendered(figure: Figure) -> dict[str, bytes]:
+def render(figure: Figure) -> dict[str, bytes]:
     """Return a figure as the bytes of a file of each format, the same whenever it is drawn.
 
     Parameters

@@ -24,7 +24,7 @@ from mkclust.bench.tables import (
     to_latex,
     to_markdown,
 )
-from mkclust.bench.tables.formats import plain
+from mkclust.bench.tables.formats import escape
 from mkclust.web.files import write_whole
 
 RENDERINGS = {"md": to_markdown, "tex": to_latex, "csv": to_csv}
@@ -96,25 +96,27 @@ def report_files(results: Results) -> dict[str, bytes]:
         for table in section.shown:
             body += [to_markdown(table).strip(), _links(table)]
         for picture in section.pictures:
-            drawn = page.rendered(picture.figure)
-            files |= {f"{picture.name}.{kind}": content for kind, content in drawn.items()}
-            body.append(f"![{plain(picture.alt)}]({picture.name}.png)\n\n[PDF]({picture.name}.pdf)")
+            contents = page.render(picture.figure)
+            files |= {f"{picture.name}.{kind}": content for kind, content in contents.items()}
+            body.append(
+                f"![{escape(picture.alt)}]({picture.name}.png)\n\n[PDF]({picture.name}.pdf)"
+            )
         if section.linked:
-            lines = [f"- {plain(table.title)}: {_links(table)}" for table in section.linked]
+            lines = [f"- {escape(table.title)}: {_links(table)}" for table in section.linked]
             body.append("\n".join(["Tables:", "", *lines]))
-    contents = "\n".join(f"- [{section.heading}](#{section.name})" for section in sections)
-    text = "\n\n".join(["# Benchmark", circumstances, contents, *body])
+    links = "\n".join(f"- [{section.heading}](#{section.name})" for section in sections)
+    text = "\n\n".join(["# Benchmark", circumstances, links, *body])
     return {"README.md": f"{text}\n".encode()} | files
 
 
 def _sections(results: Results) -> Iterator[Section]:
     """Yield the parts of a report in reading order; each is drawn when it is asked for."""
-    compared = bool(paper_comparison(results))
+    has_paper = bool(paper_comparison(results))
     yield Section(
         "What reproduces",
         tuple(say_reproduction(results)),
-        (reproduction_table(results),) if compared else (),
-        (comparison_table(results),) if compared else (),
+        (reproduction_table(results),) if has_paper else (),
+        (comparison_table(results),) if has_paper else (),
         comparison_pictures(results),
     )
     yield Section("Data sets", tuple(say_data(results)))

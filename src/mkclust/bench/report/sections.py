@@ -101,10 +101,10 @@ class Section:
 
 def comparison_pictures(results: Results) -> tuple[Picture, ...]:
     """Draw by how much our scores differ from the paper's, for each way of choosing settings."""
-    compared = paper_comparison(results)
+    comparisons = paper_comparison(results)
     pictures = []
     for selection in ("oracle", "default"):
-        part = [cell for cell in compared if cell.selection == selection]
+        part = [cell for cell in comparisons if cell.selection == selection]
         if not part:
             continue
         labels = list(dict.fromkeys(cell.label for cell in part))
@@ -229,12 +229,12 @@ def _ranked(run: Run, score: str, selection: str) -> Ranking | None:
     return ranked if min(len(ranked.methods), len(ranked.datasets)) >= FEWEST_TO_RANK else None
 
 
-def file_name(text: str, taken: Iterable[str]) -> str:
+def file_name(text: str, used_names: Iterable[str]) -> str:
     """Return a name for files that is not taken yet: letters, digits, dots and hyphens."""
-    plain = re.sub(r"[^A-Za-z0-9.]+", "-", text)[:100].strip("-.").lower() or "unnamed"
-    taken, name, number = set(taken), plain, 2
-    while name in taken:
-        name, number = f"{plain}-{number}", number + 1
+    base = re.sub(r"[^A-Za-z0-9.]+", "-", text)[:100].strip("-.").lower() or "unnamed"
+    used_names, name, number = set(used_names), base, 2
+    while name in used_names:
+        name, number = f"{base}-{number}", number + 1
     return name
 
 

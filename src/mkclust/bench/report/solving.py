@@ -22,7 +22,7 @@ from mkclust.bench.tables import (
     time_table,
     weight_table,
 )
-from mkclust.bench.tables.formats import plain
+from mkclust.bench.tables.formats import escape
 from mkclust.bench.tables.solves import (
     REFERENCE,
     SHOWN_TOGETHER,
@@ -79,7 +79,7 @@ def weight_section(results: Results) -> Section:
         figure = draw_weights(kernels, part.methods, weights, alignments, title=title,
                               notes=part.caveat_notes())  # fmt: skip
         pictures.append(Picture(name, title, figure))
-    words = tuple(map(plain, WEIGHT_NOTES))
+    words = tuple(map(escape, WEIGHT_NOTES))
     return Section("Kernel weights", words, (), tuple(tables), tuple(pictures))
 
 
@@ -106,8 +106,8 @@ def objective_section(results: Results) -> Section:
         if others:
             title = f"{run.label(dataset)}: objectives of the other methods by iteration{ending}"
             figure = draw_objectives(others, title=title, notes=run.names.notes([dataset]))
-            taken = [picture.name for picture in pictures]
-            pictures.append(Picture(file_name(f"objective {dataset}", taken), title, figure))
+            names = [picture.name for picture in pictures]
+            pictures.append(Picture(file_name(f"objective {dataset}", names), title, figure))
     words = (
         "Each method has its own objective, so that values of two methods do not compare. The last "
         "value is that of what is returned: of methods that may go round in circles, the best "

@@ -11,7 +11,7 @@ from mkclust.bench.rows import (
     read_solves,
 )
 from mkclust.bench.tables.comparison import (
-    Compared,
+    ScoreComparison,
     comparison_table,
     paper_comparison,
     reproduction_table,
@@ -34,13 +34,13 @@ __all__ = [
     "SELECTIONS",
     "Cell",
     "Choice",
-    "Compared",
     "Entry",
     "Outcome",
     "Ranking",
     "Results",
     "Row",
     "Run",
+    "ScoreComparison",
     "Table",
     "ablation_table",
     "canonical",

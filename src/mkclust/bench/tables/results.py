@@ -240,8 +240,8 @@ class Results:
         """
         if not self.runs or (resample is not None and resample not in self.runs):
             shares = ", ".join(map(str, self.runs)) or "none at all"
-            wanted = "" if resample is None else f" of resample={resample}"
-            raise ValueError(f"There are no rows{wanted}; the rows given have resample: {shares}.")
+            which = "" if resample is None else f" of resample={resample}"
+            raise ValueError(f"There are no rows{which}; the rows given have resample: {shares}.")
         return next(iter(self.runs.values())) if resample is None else self.runs[resample]
 
 

@@ -134,8 +134,8 @@ def score_table(run: Run, selection: str) -> Table:
     methods = scored_methods(run, selection)
     name = f"scores-{selection}{run.suffix}"
     title = f"Scores in percent, {CHOSEN[selection]}{run.ending}"
-    tried = _tried(run, methods) if selection != "default" else []
-    return _table(name, title, run, methods, selection, [EXPLAINED[selection], *tried])
+    settings = _settings_note(run, methods) if selection != "default" else []
+    return _table(name, title, run, methods, selection, [EXPLAINED[selection], *settings])
 
 
 def ablation_table(run: Run) -> Table:
@@ -223,18 +223,18 @@ def _mark_notes(scores: Iterable[MethodScore]) -> list[str]:
     return notes
 
 
-def _tried(run: Run, methods: Sequence[str]) -> list[str]:
+def _settings_note(run: Run, methods: Sequence[str]) -> list[str]:
     """Say of how many settings each method's were chosen: the more, the better the best looks."""
-    tried = []
+    numbers = []
     for method in methods:
         entries = [entry for (_, name), entry in run.entries.items() if name == method]
         counts = [len(entry.settings) for entry in entries]
         if max(counts) > 1:
-            tried.append(f"{method} {_span(counts)}")
-    return [f"Settings tried on a data set: {', '.join(tried)}; others one."] if tried else []
+            numbers.append(f"{method} {_range(counts)}")
+    return [f"Settings tried on a data set: {', '.join(numbers)}; others one."] if numbers else []
 
 
-def _span(counts: Collection[int]) -> str:
+def _range(counts: Collection[int]) -> str:
     """Return the range of numbers in words."""
     low, high = min(counts), max(counts)
     return f"{low}" if low == high else f"{low} to {high}"
@@ -244,7 +244,7 @@ def _averaged(counts: set[int]) -> str:
     """Say over how many repetitions scores are averaged."""
     if not counts:
         return "No scores."
-    return f"Mean±deviation over {_span(counts)} repetition{'s' * (max(counts) > 1)}."
+    return f"Mean±deviation over {_range(counts)} repetition{'s' * (max(counts) > 1)}."
 
 
 def _bold_notes(resample: float, counts: set[int]) -> list[str]:

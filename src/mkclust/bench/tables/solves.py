@@ -225,14 +225,16 @@ def _circumstances(rows: Sequence[Row]) -> list[str]:
 
 def _numbers(solves: Sequence[Row], name: str, n_kernels: int) -> list[Number]:
     """Return mean and deviation of what one method's solves gave each kernel."""
-    whole = [s for s in solves if all(_is_whole(s.get(each), n_kernels) for each in SHOWN_TOGETHER)]
-    if not whole:
+    complete = [
+        s for s in solves if all(_is_complete(s.get(each), n_kernels) for each in SHOWN_TOGETHER)
+    ]
+    if not complete:
         return [(None, None)] * n_kernels
-    by_kernel = zip(*(solve[name] for solve in whole), strict=True)
+    by_kernel = zip(*(solve[name] for solve in complete), strict=True)
     return [mean_and_deviation(values) for values in by_kernel]
 
 
-def _is_whole(values: list | None, n_kernels: int) -> bool:
+def _is_complete(values: list | None, n_kernels: int) -> bool:
     """Return whether there is a number for every kernel."""
     return values is not None and len(values) == n_kernels and None not in values
 
