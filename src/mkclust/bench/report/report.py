@@ -1,6 +1,6 @@
 """The report of a benchmark: tables and pictures in files, and a page that shows them all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mkclust.bench.report import figure as page
@@ -15,6 +15,8 @@ from mkclust.bench.report.sections import (
 )
 from mkclust.bench.report.solving import objective_section, time_section, weight_section
 from mkclust.bench.tables import (
+    SCORES,
+    SELECTIONS,
     Results,
     Table,
     comparison_table,
@@ -73,20 +75,27 @@ def write_benchmark_report(source: str | Path, out: str | Path | None = None) ->
     return write_whole(folder / "report" if out is None else Path(out), files)
 
 
-def report_files(results: Results) -> dict[str, bytes]:
+def report_files(
+    results: Results, *, selections: Sequence[str] = SELECTIONS, scores: Sequence[str] = SCORES
+) -> dict[str, bytes]:
     """Return the files of a report.
 
     Parameters
     ----------
     results : Results
         Of a benchmark, some with scores.
+    selections, scores : sequence of str
+        Of which ways of choosing settings there are tables, and which scores are drawn and ranked.
 
     Returns
     -------
     dict of str to bytes
         From name to content, ``README.md`` first.
     """
-    circumstances, sections = say_circumstances(results), list(_sections(results))
+    circumstances, sections = (
+        say_circumstances(results),
+        list(_sections(results, selections, scores)),
+    )
     body: list[str] = []
     files: dict[str, bytes] = {}
     for section in sections:
@@ -109,7 +118,9 @@ def report_files(results: Results) -> dict[str, bytes]:
     return {"README.md": f"{text}\n".encode()} | files
 
 
-def _sections(results: Results) -> Iterator[Section]:
+def _sections(
+    results: Results, selections: Sequence[str], scores: Sequence[str]
+) -> Iterator[Section]:
     """Yield the parts of a report in reading order; each is drawn when it is asked for."""
     has_paper = bool(paper_comparison(results))
     yield Section(
@@ -121,8 +132,8 @@ def _sections(results: Results) -> Iterator[Section]:
     )
     yield Section("Data sets", tuple(say_data(results)))
     yield Section("What is missing", tuple(say_missing(results)))
-    yield from score_sections(results)
-    yield rank_section(results)
+    yield from score_sections(results, selections, scores)
+    yield rank_section(results, selections, scores)
     if ablation := ablation_section(results):
         yield ablation
     yield weight_section(results)

@@ -126,16 +126,18 @@ def comparison_pictures(results: Results) -> tuple[Picture, ...]:
     return tuple(pictures)
 
 
-def score_sections(results: Results) -> Iterator[Section]:
+def score_sections(
+    results: Results, selections: Sequence[str] = SELECTIONS, scores: Sequence[str] = SCORES
+) -> Iterator[Section]:
     """Yield the scores of each way of choosing settings, which are never mixed."""
-    for selection in SELECTIONS:
+    for selection in selections:
         tables: list[Table] = []
         pictures: list[Picture] = []
         for run in results.runs.values():
             table = score_table(run, selection)
             if len(table.columns) > 1:
                 tables.append(table)
-                pictures += _score_pictures(table, run, selection)
+                pictures += _score_pictures(table, run, selection, scores)
         if tables:
             yield Section(HEADINGS[selection], (), tuple(tables), pictures=tuple(pictures))
 
@@ -161,10 +163,12 @@ def ablation_section(results: Results) -> Section | None:
     return Section("Ablation", (), tuple(tables), (), tuple(pictures)) if tables else None
 
 
-def rank_section(results: Results) -> Section:
+def rank_section(
+    results: Results, selections: Sequence[str] = SELECTIONS, scores: Sequence[str] = SCORES
+) -> Section:
     """Return average ranks with a diagram for each score and each way of choosing settings."""
     tables, pictures, missing = [], [], []
-    for run, selection, score in product(results.runs.values(), SELECTIONS, SCORES):
+    for run, selection, score in product(results.runs.values(), selections, scores):
         ranked = _ranked(run, score, selection)
         if ranked is None:
             missing.append(f"{TITLES[score]}, {CHOSEN[selection]}{run.ending}")
@@ -238,9 +242,11 @@ def file_name(text: str, used_names: Iterable[str]) -> str:
     return name
 
 
-def _score_pictures(table: Table, run: Run, selection: str) -> Iterator[Picture]:
+def _score_pictures(
+    table: Table, run: Run, selection: str, scores: Sequence[str]
+) -> Iterator[Picture]:
     """Draw a table of scores, a picture for each score."""
-    for score in SCORES:
+    for score in scores:
         panels = [
             Panel(run.label(dataset), _dots(run, dataset, score, selection, table.columns[1:]))
             for dataset in run.datasets
