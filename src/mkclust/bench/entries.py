@@ -192,21 +192,7 @@ def import_class(text: str) -> type:
 def find_entry(table: dict[str, Any], folder: Path) -> MethodEntry:
     """Return the entry that a plan describes; a class that it names is left to `import_entry`.
 
-    Parameters
-    ----------
-    table : dict
-        What the plan says, its keys and kinds of values checked.
-    folder : Path
-        The folder of the plan.
-
-    Returns
-    -------
-    MethodEntry
-
-    Raises
-    ------
-    ValueError
-        Beginning with the key that is wrong.
+    A ValueError begins with the key of the plan that is wrong.
     """
     if "labels" in table:
         return _labels_entry(table, folder)
@@ -249,25 +235,10 @@ def _advise(method: str) -> str:
 
 
 def import_entry(table: Mapping[str, Any], name: str) -> MethodEntry:
-    """Return the entry of a class that a plan names, having imported it.
+    """Return the entry of a class that a plan names, having imported it; see `find_entry`.
 
-    Parameters
-    ----------
-    table : mapping
-        What the plan says, found sound by `find_entry`.
-    name : str
-        Name of the entry.
-
-    Returns
-    -------
-    MethodEntry
-        Of the kind "kernel-method" for a class derived from ``MultipleKernelClusterer``, which is
-        solved on the kernels of the data, unless the plan gives it another input.
-
-    Raises
-    ------
-    ValueError
-        Beginning with the key that is wrong.
+    A class derived from ``MultipleKernelClusterer`` is solved on the kernels of the data, unless
+    the plan gives it another input.
     """
     on_kernels = issubclass(import_class(table["method"]), MultipleKernelClusterer)
     kind: Kind = "kernel-method" if on_kernels and "input" not in table else "estimator"

@@ -93,21 +93,8 @@ def execute(
 ) -> TaskResult:
     """Do a task.
 
-    Parameters
-    ----------
-    task : Task
-        What to do.
-    plan : Plan
-        The protocol.
-    prepared : Prepared
-        Its data set.
-    clock : callable
-        Told True when a solve begins, and False when it has ended.
-
-    Returns
-    -------
-    TaskResult
-        A row for each repetition. What a method raises is raised.
+    The clock is told True when a solve begins, and False when it has ended. What a method raises is
+    raised.
     """
     if task.method.kind == "labels":
         return _score_labels(task, plan, prepared)

@@ -99,19 +99,9 @@ class Plan:
 
 
 def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
-    """Return the data sets of a plan that are there, by the names they have there.
+    """Return the data sets of a plan that are there, by their names there, and names of the others.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-
-    Returns
-    -------
-    present : list of DatasetEntry
-        Where only a substitute is there, it has the substitute's name.
-    missing : list of str
-        The names of the others.
+    Where only a substitute is there, it has the substitute's name.
     """
     present: list[DatasetEntry] = []
     missing: list[str] = []

@@ -41,21 +41,7 @@ class Curve:
 
 
 def draw_objectives(curves: Sequence[Curve], *, title: str, notes: Sequence[str] = ()) -> Figure:
-    """Draw objectives against iterations, a panel each, every panel with its own scales.
-
-    Parameters
-    ----------
-    curves : sequence of Curve
-        At least one, each with at least one value.
-    title : str
-        Title of the page.
-    notes : sequence of str
-        Paragraphs at the foot of the page.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Draw objectives against iterations, a panel each, every panel with its own scales."""
     certified = any(curve.lower_bounds is not None for curve in curves)
     extra = 0.6 + 0.3 * certified + page.note_height(notes, page.panel_width(len(curves)))
     figure, axes = page.panel_grid(len(curves), 2.3, extra)

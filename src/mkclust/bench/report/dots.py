@@ -73,24 +73,8 @@ def draw_dots(
 ) -> Figure:
     """Draw a panel of dots for each data set, a line for each method.
 
-    Parameters
-    ----------
-    panels : sequence of Panel
-        At least one; every panel has its own scale.
-    title : str
-        Title of the page.
-    scale : str
-        What the scales measure, with its unit.
-    notes : sequence of str
-        Paragraphs at the foot of the page.
-    logarithmic : bool
-        Whether the scales are logarithmic.
-    legend : mapping of str to str, optional
-        Which of ``"leading"``, ``"other"`` and ``"reference"`` the legend explains, and how.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    Every panel has its own scale. The legend says which of "leading", "other" and "reference" it
+    explains, and how.
     """
     lines = max(len(panel.dots) for panel in panels)
     legend = dict(legend or {})
@@ -109,20 +93,7 @@ def draw_ratios(
 ) -> Figure:
     """Draw how many times a reference each method takes: a dot a data set, a bar at the median.
 
-    Parameters
-    ----------
-    ratios : mapping of str to mapping of str to float
-        From method to data set to ratio, all positive; methods from top to bottom.
-    title : str
-        Title of the page.
-    scale : str
-        What the scale measures.
-    notes : sequence of str
-        Paragraphs at the foot of the page.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    Ratios are positive, by method, from top to bottom, and data set.
     """
     figure = page.new_page(9.0, 0.32 * max(len(ratios), 3) + 1.4 + page.note_height(notes, 9.0))
     ax = figure.subplots()

@@ -24,17 +24,7 @@ FORMATS = ("png", "pdf")
 
 
 def new_page(width: float, height: float) -> Figure:
-    """Return an empty white figure whose parts make room for one another.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Return an empty white figure of some inches whose parts make room for one another."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
@@ -43,23 +33,7 @@ def new_page(width: float, height: float) -> Figure:
 
 
 def panel_grid(count: int, panel_height: float, extra: float) -> tuple[Figure, list[Axes]]:
-    """Return a page of equal panels, at most three side by side.
-
-    Parameters
-    ----------
-    count : int
-        Number of panels.
-    panel_height : float
-        Height of a panel in inches, its title and scale included.
-    extra : float
-        Inches for the page's title and notes.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-    axes : list of matplotlib.axes.Axes
-        One for each panel, row by row.
-    """
+    """Return a page of equal panels, at most three side by side, and their axes row by row."""
     columns = min(COLUMNS, count)
     lines = -(-count // columns)
     figure = new_page(panel_width(count), lines * panel_height + extra)
@@ -146,17 +120,7 @@ def as_ratio(ratio: float) -> str:
 
 
 def render(figure: Figure) -> dict[str, bytes]:
-    """Return a figure as the bytes of a file of each format, the same whenever it is drawn.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-
-    Returns
-    -------
-    dict of str to bytes
-        From suffix, as in `FORMATS`, to content.
-    """
+    """Return a figure as bytes by suffix, as in `FORMATS`, the same whenever it is drawn."""
     # Arranged once for all formats: each would do it again, and draw twice for that.
     if engine := figure.get_layout_engine():
         engine.execute(figure)

@@ -13,18 +13,7 @@ MOST_LISTED = 12  # figures that differ from the paper's, beyond which the table
 
 
 def say_reproduction(results: Results) -> list[str]:
-    """Say by counts which figures of the paper the benchmark reproduces.
-
-    Parameters
-    ----------
-    results : Results
-        Of a benchmark.
-
-    Returns
-    -------
-    list of str
-        Paragraphs of Markdown. Data sets that are not the paper's are counted apart.
-    """
+    """Say by counts which figures of the paper the benchmark reproduces."""
     comparisons = paper_comparison(results)
     if not comparisons:
         return [
@@ -53,18 +42,7 @@ def say_reproduction(results: Results) -> list[str]:
 
 
 def say_data(results: Results) -> list[str]:
-    """Say which data sets there are, and which of them are not what the paper used.
-
-    Parameters
-    ----------
-    results : Results
-        Of a benchmark.
-
-    Returns
-    -------
-    list of str
-        Paragraphs of Markdown: a table, and the caveats.
-    """
+    """Say which data sets there are, and which of them are not what the paper used."""
     labels = results.names.labels
     first: dict[str, Row] = {}
     for run in results.runs.values():
@@ -84,18 +62,7 @@ def say_data(results: Results) -> list[str]:
 
 
 def say_missing(results: Results) -> list[str]:
-    """Say what failed and why, what was not run, and what did not converge.
-
-    Parameters
-    ----------
-    results : Results
-        Of a benchmark.
-
-    Returns
-    -------
-    list of str
-        Paragraphs of Markdown.
-    """
+    """Say what failed and why, what was not run, and what did not converge."""
     failed, absent, unfinished = [], [], []
     for run in results.runs.values():
         for dataset, method in product(run.datasets, run.methods):

@@ -27,24 +27,8 @@ def draw_ranks(
 ) -> Figure:
     """Draw average ranks on an axis, with a bar over each group that the test leaves together.
 
-    Parameters
-    ----------
-    methods : sequence of str, length q
-        Names of the methods, in any order.
-    ranks : sequence of float, length q
-        Their average ranks; 1 is best, and at the left.
-    cliques : sequence of sequences of str
-        Groups of methods that are not significantly different; groups of one are not drawn.
-    critical_difference : float
-        The least difference of two average ranks that is significant.
-    title : str
-        Title of the page.
-    notes : sequence of str
-        Paragraphs at the foot of the page.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    Methods come in any order, with their average ranks; the best, 1, is at the left. Cliques are
+    groups that are not significantly different; groups of one are not drawn.
     """
     order = sorted(range(len(methods)), key=lambda i: (ranks[i], methods[i]))
     place = {methods[i]: float(ranks[i]) for i in order}

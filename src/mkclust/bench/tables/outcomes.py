@@ -78,18 +78,7 @@ class Entry:
         return choose(self.rows)
 
     def setting(self, score: str, selection: str) -> str | None:
-        """Return the setting that a selection gives the method.
-
-        Parameters
-        ----------
-        score : {"acc", "nmi", "purity"}
-        selection : {"oracle", "default", "stable"}
-
-        Returns
-        -------
-        str or None
-            None where there is no such setting that ran.
-        """
+        """Return the setting that a selection gives the method, None where none such ran."""
         if selection == "oracle":
             return self._best_repeated(score)
         # Of a single setting nothing needs to be chosen, so that its stability need not be known.
@@ -163,17 +152,7 @@ class Entry:
 
 
 def reason(rows: Sequence[Row]) -> str:
-    """Return in words why rows have no scores.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Rows whose status is not "ok"; the first one's reason stands for all.
-
-    Returns
-    -------
-    str
-    """
+    """Return in words why rows have no scores; the first reason stands for all."""
     row = min(rows, key=lambda row: (row["status"], row.get("message") or ""))
     message = " ".join((row.get("message") or "").split())
     return f"{in_words(row)}: {message}" if message else in_words(row)

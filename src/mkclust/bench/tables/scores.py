@@ -69,22 +69,7 @@ class MethodScore:
 def method_scores(
     run: Run, dataset: str, score: str, selection: str, methods: Sequence[str]
 ) -> list[MethodScore]:
-    """Return what some methods reached on a data set, in their order.
-
-    Parameters
-    ----------
-    run : Run
-        Of a benchmark.
-    dataset : str
-    score : {"acc", "nmi", "purity"}
-    selection : {"oracle", "default", "stable"}
-        Who chooses a method's setting; see `score_tables`.
-    methods : sequence of str
-
-    Returns
-    -------
-    list of MethodScore
-    """
+    """Return what some methods reached on a data set in one score, in their order."""
     outcomes = {
         method: run.entry(dataset, method).outcome(score, selection) or Outcome(problem=NOT_RUN)
         for method in methods

@@ -98,20 +98,7 @@ def time_table(run: Run) -> Table:
 
 
 def kernel_numbers(run: Run, dataset: str, name: str) -> dict[str, list[Number]]:
-    """Return the weights, or the alignments, of the kernels of a data set.
-
-    Parameters
-    ----------
-    run : Run
-        What was recorded of the solves.
-    dataset : str
-    name : {"weights", "alignments"}
-
-    Returns
-    -------
-    dict of str to list of (float or None, float or None)
-        By method: mean and deviation of each kernel, None where one of the two was not recorded.
-    """
+    """Return by method the "weights" or "alignments" of each kernel, None where one is missing."""
     n_kernels = len(kernel_names(run, dataset))
     return {m: _numbers(run.entry(dataset, m).rows, name, n_kernels) for m in run.methods}
 
