@@ -312,6 +312,12 @@ def test_square_matrices_that_are_not_symmetric_are_views_where_the_user_says_so
     succeed("cluster", "square.npz", "-k", 3, "--kernels", "on-the-fly")
     model = mkclust.SimpleMKKM(3, kernels="on-the-fly", random_state=0).fit(views)
     np.testing.assert_array_equal(read_labels(), model.labels_)
+    # A method whose kernels are those of a bank takes views only, and nothing is to be asked.
+    read = inputs.read_inputs(["square.npz"], precomputed=False)
+    options = approximation.LandmarkOptions("none", None, on_workers=False)
+    model = mkclust.SimpleMKKM(3, kernels=mkclust.KernelBank())
+    choice = approximation.choose_kernels(model, read, options, on_the_fly=False)
+    assert choice.samples is read.samples
 
 
 def test_sparse_kernels_of_a_mat_file_are_clustered(data):

@@ -113,7 +113,7 @@ def choose_kernels(
         sentence = f"Kernels: as the data set {data.name} has them, {one_line(bank)}."
     elif on_the_fly:
         model.set_params(kernels="on-the-fly")
-    elif not is_table:
+    elif not is_table and model.get_params()["kernels"] == "auto":
         _refuse_square(data)
     if is_table and data.bank is None:
         sentence = "One view alone is a table, of which a bank makes the kernels."

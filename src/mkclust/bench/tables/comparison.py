@@ -56,7 +56,7 @@ def paper_comparison(results: Results) -> list[ScoreComparison]:
 
     Returns
     -------
-    list of Compared
+    list of ScoreComparison
         For settings chosen by the true classes, as the paper's are, and for default settings.
     """
     run = results.runs.get(1.0)
