@@ -125,7 +125,6 @@ class TileRecorder:
     """A formula that records the tiles that it is asked for."""
 
     steepness: float
-    name: str = "recorder"
     tiles: list = field(default_factory=list)
 
     def entries(self, tile):

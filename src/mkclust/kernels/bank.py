@@ -7,8 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.kernels.formulas import Formula, Tile
-from mkclust.kernels.parameters import read_formulas
+from mkclust.kernels.formulas import Formula, Tile, read_formulas
 from mkclust.kernels.rows import CrossRows, KernelRows
 from mkclust.kernels.training import (
     are_equal,
@@ -273,12 +272,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Refuse kernels that do not fit into memory, before anything is learned or computed."""
         if self.on_the_fly:
             return
-        m, itemsize = (
-            kinds * len(training_views),
-            np.dtype(precision_of_all(training_views)).itemsize,
-        )
+        m, precision = kinds * len(training_views), precision_of_all(training_views)
         require_memory(
-            m * n_new * n * itemsize,
+            m * n_new * n * np.dtype(precision).itemsize,
             f"holding {m} kernels of {n_new} x {n} entries",
             f"pass on_the_fly=True to compute them when they are asked for{advice}",
             available=free_bytes(next(iter(training_views.values()))),
@@ -291,7 +287,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _names(self) -> Iterator[str]:
         """Name the kernels of every view."""
-        kinds = [formula.name for formula in self._formulas]
+        kinds = list(map(str, self._formulas))
         for view in self.views_:
             if len(kinds) == 1:
                 yield view
@@ -315,7 +311,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             xp, squared = namespace(view), squared_norms(view) / self.scales_[name]
             # Of a row with itself, the squared norm is what both lengths come to.
             lengths = xp.where(squared > 0, squared, 1.0), 1.0
-            tile = Tile(xp.zeros_like(squared), squared, lengths, precision)
+            tile = Tile(xp.zeros_like(squared), squared, lengths, 1.0, precision)
             diagonals += [astype(formula.entries(tile), precision) for formula in self._formulas]
         return namespace(*diagonals).stack(diagonals)
 

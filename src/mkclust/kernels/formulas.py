@@ -1,7 +1,8 @@
 """The formulas of kernels, each written once: for the host and for devices, held or on the fly."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +23,12 @@ class Tile:
 
     Attributes
     ----------
-    exponents : array of shape (n_rows, n_columns) or None
-        -|x - y|^2 / (2 s^2), with s the median distance. None where no kernel needs them.
-    inner : array of shape (n_rows, n_columns) or None
-        Inner products x y / c, with c the mean squared norm. None where no kernel needs them.
+    exponents, inner : arrays of shape (n_rows, n_columns), or None where no kernel needs them
+        -|x - y|^2 / 2, in some unit; x y / c with c the mean squared norm.
     lengths : pair of arrays that spread over rows and columns, or None
         What to divide inner products by for cosines.
+    median : float
+        The median distance s, in that unit.
     precision : str
         Number type of the kernels.
     smallest_exponent : float
@@ -37,52 +38,42 @@ class Tile:
     exponents: Any
     inner: Any
     lengths: Any
+    median: float
     precision: str
     smallest_exponent: float = 0.0
 
 
-class Formula(Protocol):
-    """A kernel as a function of tiles.
-
-    Attributes
-    ----------
-    steepness : float
-        How much an entry changes with an exponent, at most; zero of kernels of inner products.
-    """
-
-    @property
-    def name(self) -> str:
-        """What the kernel is called."""
+class Formula:
+    """A kernel as a function of tiles; its text is its name."""
 
     @property
     def steepness(self) -> float:
-        """How much an entry changes with an exponent, at most."""
+        """How much entries change with distances, at most; zero of kernels of inner products."""
+        return 0.0
 
     def entries(self, tile: Tile) -> Array:
         """Compute the kernel."""
+        raise NotImplementedError(f"{type(self).__name__} must define entries")
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Formula):
     """The kernel exp(-|x - y|^2 / (2 (w s)^2)) of a width w."""
 
     width: float
 
-    @property
-    def name(self) -> str:
-        """The width, in median distances."""
+    def __str__(self) -> str:
         return f"gaussian x{self.width:g}"
 
     @property
     def steepness(self) -> float:
-        """What exponents are multiplied with."""
+        """What exponents in median distances are multiplied with."""
         return self.width**-2
 
     def entries(self, tile: Tile) -> Array:
         """Compute the kernel, in its own precision."""
-        xp, exponents, factor = namespace(tile.exponents), tile.exponents, self.steepness
-        if factor != 1:
-            exponents = exponents * factor
+        factor = 1 / (self.width * tile.median) ** 2
+        xp, exponents = namespace(tile.exponents), tile.exponents * factor
         smallest = SMALLEST_EXPONENTS[tile.precision]
         if factor * tile.smallest_exponent < smallest:
             exponents = xp.maximum(exponents, smallest)
@@ -90,16 +81,13 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class Polynomial(Formula):
     """The kernel (a + x y / c)^b of an offset a and a degree b."""
 
     offset: float
     degree: int
-    steepness: ClassVar[float] = 0.0
 
-    @property
-    def name(self) -> str:
-        """The offset and the degree."""
+    def __str__(self) -> str:
         return f"polynomial {f'{self.offset:g}+' if self.offset else ''}xy ^{self.degree}"
 
     def entries(self, tile: Tile) -> Array:
@@ -113,24 +101,22 @@ class Polynomial:
         return product
 
 
-@dataclass(frozen=True)
-class InnerProduct:
+class InnerProduct(Formula):
     """The kernel x y / c."""
 
-    name: ClassVar[str] = "linear"
-    steepness: ClassVar[float] = 0.0
+    def __str__(self) -> str:
+        return "linear"
 
     def entries(self, tile: Tile) -> Array:
         """Return the inner products themselves."""
         return tile.inner
 
 
-@dataclass(frozen=True)
-class Cosine:
+class Cosine(Formula):
     """The cosine of the angle between x and y, zero where one of them is zero."""
 
-    name: ClassVar[str] = "cosine"
-    steepness: ClassVar[float] = 0.0
+    def __str__(self) -> str:
+        return "cosine"
 
     def entries(self, tile: Tile) -> Array:
         """Compute the kernel; one length after the other, for their product may be too small."""
@@ -140,4 +126,52 @@ class Cosine:
 
 
 # What the parameter ``linear`` of a bank may be.
-LINEAR: dict[str, Formula] = {kernel.name: kernel for kernel in (InnerProduct(), Cosine())}
+LINEAR: dict[str, Formula] = {str(formula): formula for formula in (InnerProduct(), Cosine())}
+
+
+def read_formulas(widths: Any, polynomials: Any, linear: Any) -> tuple[Formula, ...]:
+    """Return the kernels of a view that parameters ask for, or say which cannot be used and why."""
+    for name, value in (("widths", widths), ("polynomials", polynomials)):
+        if not hasattr(value, "__len__"):
+            expected = "a sequence, with one entry for each kernel of a view"
+            raise ValueError(f"{name} must be {expected}; found {value!r}.")
+    formulas: list[Formula] = [*map(_gaussian, widths), *map(_polynomial, polynomials)]
+    if not (linear is None or (isinstance(linear, str) and linear in LINEAR)):
+        choices = ", ".join(map(repr, LINEAR))
+        raise ValueError(f"linear must be {choices} or None; found {linear!r}.")
+    if linear is not None:
+        formulas.append(LINEAR[linear])
+    if not formulas:
+        problem = "widths and polynomials are empty and linear is None"
+        raise ValueError(f"{problem}, which leaves no kernel; ask for at least one.")
+    return tuple(formulas)
+
+
+def _gaussian(width: Any) -> Gaussian:
+    """Return the Gaussian kernel of a width."""
+    if not (_is_number(width) and 0 < width < np.inf):
+        expected = "positive numbers, in units of the median distance"
+        raise ValueError(f"widths must be {expected}; found {width!r}.")
+    return Gaussian(float(width))
+
+
+def _polynomial(pair: Any) -> Polynomial:
+    """Return the polynomial kernel of an offset and a degree."""
+    if not hasattr(pair, "__len__") or len(pair) != 2:
+        expected = "pairs of an offset and a degree"
+        raise ValueError(f"polynomials must be {expected}; found {pair!r}.")
+    offset, degree = pair
+    if not (_is_number(offset) and 0 <= offset < np.inf):
+        raise ValueError(
+            f"polynomials has the offset {offset!r} in {pair!r}; it must be a number of "
+            "zero or more, or the kernel may not be positive semi-definite."
+        )
+    if not (isinstance(degree, Integral) and _is_number(degree) and int(degree) > 0):
+        problem = f"the degree {degree!r} in {pair!r}"
+        raise ValueError(f"polynomials has {problem}; it must be a positive integer.")
+    return Polynomial(float(offset), int(degree))
+
+
+def _is_number(value: Any) -> bool:
+    """Tell real numbers from everything else, booleans and NaN included."""
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(value == value)

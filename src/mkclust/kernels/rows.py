@@ -10,11 +10,14 @@ from mkclust.kernels.tiles import (
     Points,
     ViewKernels,
     default_tile_limits,
-    points_of,
+    extended,
+    far_rows,
+    power_of_two,
     write_symmetric,
 )
 from mkclust.kernels.training import precision_of_all
 from mkclust.linalg import (
+    astype,
     empty,
     free_bytes,
     is_foreign,
@@ -26,6 +29,7 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.linalg.memory import require_memory
+from mkclust.samples.distances import safe_norms
 from mkclust.types import Array
 
 # What the rows of new samples take over all kernels, and how many there are at most.
@@ -247,17 +251,28 @@ class KernelRows(CrossRows):
 
 def _view_kernels(bank: Any, name: str, view: Array, first: int, precision: str) -> ViewKernels:
     """Return the kernels that a bank makes of one view, the first of them at a place."""
-    formulas, root = bank._formulas, float(np.sqrt(bank.scales_[name]))
+    training_view, formulas, scale = bank.views_[name], bank._formulas, bank.scales_[name]
+    steepness = [formula.steepness for formula in formulas]
+    # Without units, squares could be too large or too small for single precision.
+    median = bank.medians_.get(name, 1.0)
+    width, length = power_of_two(median), power_of_two(np.sqrt(scale))
+    median, work_precision = median / width, precision if is_foreign(view) else "float64"
 
     def prepare(rows: Array) -> Points:
         """Return rows as the formulas multiply them."""
-        origin, unit = bank._origins[name], bank.medians_.get(name, 1.0)
-        return points_of(rows, origin, unit, root, formulas, precision)
+        columns = is_far = lengths = None
+        if any(steepness):
+            columns = extended(rows, bank._origins[name], width, work_precision)
+            is_far = far_rows(columns, max(steepness) / median**2)
+        if all(steepness):
+            return Points(columns, is_far)
+        lengths = astype(safe_norms(rows) / float(np.sqrt(scale)), work_precision)
+        return Points(columns, is_far, astype(rows, work_precision), lengths)
 
-    training_view = bank.views_[name]
     training = prepare(training_view)
     samples = training if view is training_view else prepare(view)
-    return ViewKernels(list(enumerate(formulas, first)), samples, training, root, precision)
+    places = list(enumerate(formulas, first))
+    return ViewKernels(places, samples, training, median, scale / length**2, length, precision)
 
 
 def _cut(part: slice, size: int) -> Iterator[slice]:

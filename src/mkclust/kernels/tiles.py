@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from mkclust.linalg import (
     rounding_of,
     to_host,
 )
-from mkclust.samples.distances import RESOLUTION, safe_norms, squared_norms
+from mkclust.samples.distances import RESOLUTION, squared_norms
 from mkclust.types import Array
 
 # Rows and entries of a tile on the host, at most: few enough to stay in a core's own cache.
@@ -46,7 +46,7 @@ class Points:
     Attributes
     ----------
     columns : array of shape (n_features + 2, n_samples) or None
-        The rows z from an origin, in median distances, as columns followed by 1 and |z|^2 / 2: so
+        The rows z from an origin, in some unit, as columns followed by 1 and |z|^2 / 2: so
         one product of matrices gives the exponents. None where no kernel needs distances.
     is_far : ndarray of bool of shape (n_samples,) or None
         Which rows are so long that their distances need care.
@@ -68,40 +68,22 @@ class Points:
 
     def among(self, samples: np.ndarray) -> "Points":
         """Return some of the rows."""
-        return Points(
-            columns=None if self.columns is None else pick(self.columns, samples, axis=1),
-            is_far=None if self.is_far is None else self.is_far[samples],
-            rows=None if self.rows is None else pick(self.rows, samples),
-            lengths=None if self.lengths is None else pick(self.lengths, samples),
-        )
+        arrays = (self.columns, 1), (self.is_far, 0), (self.rows, 0), (self.lengths, 0)
+        return Points(*(None if x is None else pick(x, samples, axis=axis) for x, axis in arrays))
 
     def on_host(self) -> "Points":
         """Return the same rows as NumPy, in float64."""
-        columns = self.columns
+        columns, is_far = self.columns, self.is_far
         if columns is not None:  # with exact norms
             columns = extended(to_host(columns[:-2, :]).T, 0.0, 1.0, "float64")
-        is_far = None if self.is_far is None else np.ones_like(self.is_far)
+            is_far = far_rows(columns, 1.0)
         rows, lengths = (None if x is None else to_host(x) for x in (self.rows, self.lengths))
         return Points(columns, is_far, rows, lengths)
 
 
-def points_of(
-    view: Array,
-    origin: Array,
-    unit: float,
-    root: float,
-    formulas: Sequence[Formula],
-    precision: str,
-) -> Points:
-    """Return the rows of a view as formulas multiply them, by NumPy in float64."""
-    precision = precision if is_foreign(view) else "float64"
-    columns = is_far = rows = lengths = None
-    if (steepness := max(formula.steepness for formula in formulas)) > 0:
-        columns = extended(view, origin, unit, precision)
-        is_far = far_rows(columns, steepness)
-    if not all(formula.steepness for formula in formulas):
-        rows, lengths = astype(view, precision), astype(safe_norms(view) / root, precision)
-    return Points(columns, is_far, rows, lengths)
+def power_of_two(number: float) -> float:
+    """Return the power of two next to a number: to divide by it costs no digit."""
+    return 2.0 ** round(np.log2(number))
 
 
 def extended(view: Array, origin: Any, unit: float, precision: str) -> Array:
@@ -139,8 +121,10 @@ class ViewKernels:
         The kernels.
     samples, training : Points
         What is compared with what.
-    root : float
-        The root of what inner products are divided by.
+    median, scale : float
+        The median distance, and what inner products are divided by, in units of the points.
+    unit : float
+        What rows are divided by before they are multiplied.
     precision : str
         Number type of the kernels.
     """
@@ -148,7 +132,9 @@ class ViewKernels:
     formulas: Sequence[tuple[int, Formula]]
     samples: Points
     training: Points
-    root: float
+    median: float
+    scale: float
+    unit: float
     precision: str
 
     def only(self, indices: Sequence[int]) -> "ViewKernels":
@@ -195,42 +181,33 @@ class ViewKernels:
             for place, formula in self.formulas:
                 yield place, columns, formula.entries(tile)
 
-    def _left_factors(self, rows: slice) -> "_LeftFactors":
-        """Return what training samples are multiplied with for some samples."""
-        exponents = inner = lengths = None
-        careful, points = False, self.samples
-        if any(formula.steepness for _, formula in self.formulas):
-            xp, columns = namespace(points.columns), points.columns[:, rows]
+    def _left_factors(self, rows: slice) -> Points:
+        """Return what training samples are multiplied with, and divided by, for some samples."""
+        columns = is_far = products = lengths = None
+        points, steepness = self.samples, [formula.steepness for _, formula in self.formulas]
+        if any(steepness):
+            xp, z = namespace(points.columns), points.columns[:, rows]
             # -|z - y|^2 / 2 = z y - |z|^2 / 2 - |y|^2 / 2
-            exponents = xp.concat([columns[:-2, :], -xp.flip(columns[-2:, :], axis=0)]).T
-            careful = bool(points.is_far[rows].any())
-        if not all(formula.steepness for _, formula in self.formulas):
-            # Twice the root, for the scale itself may be too small for single precision.
-            inner = points.rows[rows, :] / self.root / self.root
+            columns = xp.concat([z[:-2, :], -xp.flip(z[-2:, :], axis=0)]).T
+            is_far = points.is_far[rows]
+        if not all(steepness):
+            products = points.rows[rows, :] / self.unit / self.unit
             lengths = points.lengths[rows][:, None]
-        return _LeftFactors(exponents, careful, inner, lengths)
+        return Points(columns, is_far, products, lengths)
 
-    def _tile(self, left: "_LeftFactors", columns: slice) -> Tile:
+    def _tile(self, left: Points, columns: slice) -> Tile:
         """Compute what all kernels of some training samples share."""
         exponents = inner = lengths = None
-        smallest, points = 0.0, self.training
-        if left.exponents is not None:
-            exponents = _exponents(left.exponents, points.columns[:, columns], left.careful)
-            if not is_foreign(exponents) and exponents.size:
-                smallest = float(exponents.min())
-        if left.inner is not None:
-            inner = left.inner @ points.rows[columns, :].T
-            lengths = left.lengths, points.lengths[columns]
-        return Tile(exponents, inner, lengths, self.precision, smallest)
-
-
-class _LeftFactors(NamedTuple):
-    """What training samples are multiplied with: for exponents, for inner products, for cosines."""
-
-    exponents: Any
-    careful: bool
-    inner: Any
-    lengths: Any
+        smallest, right = 0.0, self.training
+        if left.columns is not None:
+            exponents = _exponents(left.columns, right.columns[:, columns], left.is_far.any())
+            if not is_foreign(exponents):
+                smallest = float(exponents.min(initial=0))
+        if left.rows is not None:
+            inner = left.rows @ right.rows[columns, :].T
+            inner /= self.scale
+            lengths = left.lengths, right.lengths[columns]
+        return Tile(exponents, inner, lengths, self.median, self.precision, smallest)
 
 
 def _exponents(left: Array, right: Array, careful: bool) -> Array:
