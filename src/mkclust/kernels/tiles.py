@@ -212,7 +212,12 @@ class ViewKernels:
 
 def _exponents(left: Array, right: Array, careful: bool) -> Array:
     """Return exponents; carefully, those that are rounding are zero, for the rows are identical."""
-    xp, exponents = namespace(right), left @ right
+    xp = namespace(right)
+    if is_foreign(right):
+        exponents = left @ right  # a pass over all entries takes as long as the product
+    else:
+        exponents = left[:, :-2] @ right[:-2]
+        exponents += left[:, -2:-1] - right[-1]  # norms last, which loses fewer digits
     if not careful:
         return exponents
     resolution = max(RESOLUTION, rounding_of(right) * max(16, right.shape[0] / 4))
