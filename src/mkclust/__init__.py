@@ -34,7 +34,6 @@ from mkclust.stack.discretize import FewerClustersWarning
 from mkclust.version import __version__
 
 if TYPE_CHECKING:
-    from mkclust import explain
     from mkclust.explain import Diagnosis, LandmarkStability, diagnose, landmark_stability
     from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
     from mkclust.explain.memory import estimate_memory
@@ -87,15 +86,17 @@ _IMPORTED_LATER = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for, and remember it."""
-    if name == "explain":
-        return import_module("mkclust.explain")
-    if name not in _IMPORTED_LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_IMPORTED_LATER[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker would take any name for one of the module's
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first asked for, and remember it."""
+        if name == "explain":
+            return import_module("mkclust.explain")
+        if name not in _IMPORTED_LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_IMPORTED_LATER[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
