@@ -606,7 +606,7 @@ def test_kernels_in_files_are_diagnosed_like_others(kind, tmp_path, monkeypatch)
             "dataset": lambda: file["all"],
             "datasets": lambda: [file[f"single/{p}"] for p in range(3)],
         }[kind]()
-        assert hasattr(as_stack(stored), "sweep")
+        assert hasattr(as_stack(stored), "for_each_block")
         settings = {"kernels": "precomputed"} if kind == "datasets" else {}
         model = SimpleMKKM(4, n_init=2, random_state=0, **settings).fit(stored)
         assert_close(diagnose(model, stored), expected, tolerance=1e-6)

@@ -14,8 +14,9 @@ from mkclust.samples.distances import median_distance
 from mkclust.samples.forms import looks_like_kernel
 from mkclust.samples.samples import as_views, read_samples
 from mkclust.stack import MatrixRows, StreamedStack, as_stack
+from mkclust.stack.row_checks import check_rows
+from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import row_ranges
-from mkclust.stack.streamed import RowMatrix, check_rows
 
 N, N_NEW = 130, 40
 BANKS = {
@@ -299,11 +300,11 @@ def test_checking_rows_finds_sums_and_diagonals(library):
 
 @pytest.mark.parametrize("library", FOREIGN)
 @pytest.mark.parametrize("columns", [1, 16, 65, 4096])
-def test_row_sums_of_single_precision_are_those_of_double(library, columns, monkeypatch):
-    monkeypatch.setattr("mkclust.stack.streamed.SUMMED_COLUMNS", columns)
+def test_row_sums_of_single_precision_are_those_of_double(library, columns):
     K = KernelBank().fit_transform(views_of("float32"))
     source = MatrixRows(as_library(library, list(K)))
-    looked, _ = check_rows(source, ["some kernel"] * len(K), symmetry=False)
+    labels = ["some kernel"] * len(K)
+    looked, _ = check_rows(source, labels, symmetry=False, summed_columns=columns)
     for matrix, kernel in zip(looked, K.astype(np.float64), strict=True):
         rounding = 1e-6 * np.abs(kernel).sum(axis=1).max()
         assert matrix.sum().dtype == as_library(library, np.ones(1)).dtype

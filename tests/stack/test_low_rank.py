@@ -51,7 +51,7 @@ def test_the_small_matrices_stand_in_for_the_kernels_exactly(views):
     (Q,) = stack.lift(np.eye(stack.n_samples))
     assert np.allclose(Q.T @ Q, np.eye(stack.n_samples), atol=1e-9)
     for p, F in enumerate(features_of(stack, views)):
-        assert np.allclose(Q @ stack.given[p] @ Q.T, F @ F.T, atol=1e-9)
+        assert np.allclose(Q @ stack.raw_kernels[p] @ Q.T, F @ F.T, atol=1e-9)
     assert np.allclose(stack.traces(), 150)
     dense = as_stack([F @ F.T for F in features_of(stack, views)], center=False, normalize=False)
     assert np.allclose(stack.gram(), dense.gram())

@@ -229,7 +229,7 @@ def test_compressed_kernels_are_those_of_the_host(
     given = as_library(library, views)
     expected = compress(LocalBlocks(views), map_, **options)
     found = compress(LocalBlocks(given, 70), map_, **options)
-    for one, other in zip(found.given, expected.given, strict=True):
+    for one, other in zip(found.raw_kernels, expected.raw_kernels, strict=True):
         assert isinstance(one, np.ndarray)
         np.testing.assert_allclose(one, other, atol=1e-10 * np.abs(other).max())
     np.testing.assert_allclose(found.approximation_error, expected.approximation_error, atol=1e-12)
@@ -259,7 +259,7 @@ def test_a_small_device_cuts_features_into_rows_that_fit(views, library, small_d
     found = compress(as_blocks(as_library(library, views)), map_, **options)
     assert set(seen) == {1, 54, N % 54, N}  # one to try, the cuts, all for the error
     expected = compress(as_blocks(views), map_, **options)
-    for one, other in zip(found.given, expected.given, strict=True):
+    for one, other in zip(found.raw_kernels, expected.raw_kernels, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 

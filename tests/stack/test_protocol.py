@@ -107,14 +107,14 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
     def take(rows, blocks):
         swept.append((rows, [b.toarray() if scipy.sparse.issparse(b) else b for b in blocks]))
 
-    stack.sweep(take)
+    stack.for_each_block(take)
     feature_map = stack.embedding_map(V)
-    subset = as_stack(stack.given_subset([2, 0]), normalize=False, validate=False)
+    subset = as_stack(stack.raw_subset([2, 0]), normalize=False, validate=False)
     checked = {
         "like": isinstance(stack.like, np.ndarray) or scipy.sparse.issparse(stack.like),
         "names": len(stack.names) == m == len(set(stack.names)),
         "standardizations": len(stack.standardizations) == m,
-        "given": [tuple(matrix.shape) for matrix in stack.given] == [(n, n)] * m,
+        "raw_kernels": [tuple(matrix.shape) for matrix in stack.raw_kernels] == [(n, n)] * m,
         "precision": stack.precision == np.finfo(np.float64).eps,
         "n_kernels": m == M,
         "n_samples": (n == N) is not stack.compressed,
@@ -130,10 +130,11 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         "kernel": all(
             hasattr(stack.kernel(p), name) for p in range(m) for name in members(KernelOperator)
         ),
-        "given_subset": np.array_equal(
-            subset.standardizations[0].diagonal, stack.given[2].diagonal()
+        "raw_subset": np.array_equal(
+            subset.standardizations[0].diagonal, stack.raw_kernels[2].diagonal()
         ),
-        "sweep": [i for rows, _ in swept for i in range(rows.start, rows.stop)] == list(range(n)),
+        "for_each_block": [i for rows, _ in swept for i in range(rows.start, rows.stop)]
+        == list(range(n)),
         "apply": np.allclose(stack.apply(V), K @ V),
         "combine": np.allclose(stack.combine(c).dense(), np.tensordot(c, K, 1)),
         "traces": np.allclose(stack.traces(), np.trace(K, axis1=1, axis2=2)),
@@ -153,7 +154,7 @@ def test_a_kernel_of_a_stack_is_an_operator_with_entries(stack):
         check_operator(kernel, K[p])
         np.testing.assert_allclose(kernel.block(some, columns), K[p][some, columns], atol=1e-12)
         np.testing.assert_allclose(kernel.diagonal(), np.diag(K[p]), atol=1e-12)
-        assert kernel.for_given(np.ones((stack.n_samples, 2))).shape == (stack.n_samples, 2)
+        assert kernel.raw_projection(np.ones((stack.n_samples, 2))).shape == (stack.n_samples, 2)
     c = np.arange(1.0, stack.n_kernels + 1)
     check_operator(stack.combine(c), np.tensordot(c, K, 1))
 
@@ -171,8 +172,8 @@ def test_a_sweep_hands_over_the_kernels_as_they_came(stack):
         for p, block in enumerate(blocks):
             found[p, rows] = block.toarray() if scipy.sparse.issparse(block) else block
 
-    stack.sweep(take)
-    for p, matrix in enumerate(stack.given):
+    stack.for_each_block(take)
+    for p, matrix in enumerate(stack.raw_kernels):
         rows = matrix[: stack.n_samples]
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
         np.testing.assert_array_equal(found[p], rows)
@@ -239,7 +240,7 @@ def probes(text):
     "text",
     [
         'getattr(stack, "combining_pays", True)',
-        'hasattr(self._stack, "sweep")',
+        'hasattr(self._stack, "for_each_block")',
         "isinstance(stack, DenseStack)",
         'getattr(operator, "like", operator)',
         "isinstance(kernels, KernelRows)",

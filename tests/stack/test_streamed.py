@@ -15,7 +15,7 @@ from conftest import gaussian_kernels
 from mkclust import SimpleMKKM
 from mkclust.methods.simple_mkkm import solve_simple_mkkm
 from mkclust.stack import DenseStack, StreamedStack, as_stack
-from mkclust.stack.rows import row_ranges, sweep
+from mkclust.stack.rows import for_each_block, row_ranges
 
 N, M = 70, 3
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -121,7 +121,7 @@ def compare(stack, dense, dtype):
         agree(stack.kernel(p) @ V, dense.kernel(p) @ V, dtype)
         agree(stack.kernel(p).dense(), dense.kernel(p).dense(), dtype)
         assert stack.kernel(p).shape == stack.combine(c).shape == (N, N)
-        np.testing.assert_array_equal(stack.given[p][3:300], dense.given[p][3:300])
+        np.testing.assert_array_equal(stack.raw_kernels[p][3:300], dense.raw_kernels[p][3:300])
         for one, other in zip(stack.standardizations, dense.standardizations, strict=True):
             agree(one.diagonal, other.diagonal, dtype)
     for answer in (stack.apply(V), stack.combine(c) @ V, stack.kernel(0) @ V, stack.entries()):
@@ -163,7 +163,7 @@ def test_other_number_types_are_converted_as_they_come(dtype, tmp_path):
     how = {"center": False, "validate": False}
     stack, dense = as_stack(saved(K, tmp_path), streamed=True, **how), as_stack(K, **how)
     agree(stack.apply(V), dense.apply(V), np.float32 if dtype == np.float16 else np.float64)
-    assert stack.source.rows(0, 1)[0].dtype == dense.given[0].dtype
+    assert stack.source.rows(0, 1)[0].dtype == dense.raw_kernels[0].dtype
 
 
 @pytest.mark.parametrize("rows", [1, 7, 32, N])
@@ -309,7 +309,7 @@ def test_the_door_loads_datasets_that_fit_and_streams_the_others(dtype, hdf5, mo
     for given in (whole, several):
         stack = as_stack(given, validate=False)
         assert isinstance(stack, DenseStack)
-        np.testing.assert_array_equal(np.stack(stack.given), K)
+        np.testing.assert_array_equal(np.stack(stack.raw_kernels), K)
     monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: fits - 1)
     for given in (whole, several, [K[0], *several[1:], several[0]]):
         assert isinstance(as_stack(given, validate=False), StreamedStack)
@@ -374,7 +374,7 @@ def test_what_is_read_is_what_the_map_shows(mapped, tmp_path):
     for given in (whole, list(whole)):
         stack = as_stack(given, streamed=True)
         np.testing.assert_array_equal(np.stack(stack.source.rows(30, 41)), K[:, 30:41])
-        np.testing.assert_array_equal(stack.given[2][[7, 3]], K[2, [7, 3]])
+        np.testing.assert_array_equal(stack.raw_kernels[2][[7, 3]], K[2, [7, 3]])
 
 
 def test_a_file_cut_short_is_an_error_and_leaves_no_thread(tmp_path, monkeypatch):
@@ -388,7 +388,7 @@ def test_a_file_cut_short_is_an_error_and_leaves_no_thread(tmp_path, monkeypatch
             os.truncate(tmp_path / "kernels.npy", 1000)
 
     with pytest.raises(OSError, match=r"kernel \d: the file .*kernels\.npy was cut short"):
-        sweep(stack.source, cut)
+        for_each_block(stack.source, cut)
     assert seen[-1] <= 21
     assert not readers()
 
@@ -398,7 +398,7 @@ def test_a_file_closed_in_the_middle_is_an_error_and_leaves_no_thread(tmp_path, 
     with h5py.File(tmp_path / "kernels.h5", "w") as file:
         stack = as_stack(file.create_dataset("K", data=kernels_of()), streamed=True)
         with pytest.raises((ValueError, RuntimeError, OSError)):
-            sweep(stack.source, lambda rows, blocks: file.close())
+            for_each_block(stack.source, lambda rows, blocks: file.close())
     assert not readers()
 
 
@@ -412,7 +412,7 @@ def test_an_interrupted_pass_leaves_no_thread(kind, monkeypatch):
         raise kind
 
     with pytest.raises(kind):
-        sweep(source, interrupt)
+        for_each_block(source, interrupt)
     assert not readers()
     assert len(source.asked) <= 2
 
@@ -431,7 +431,7 @@ def test_the_next_rows_are_read_while_the_last_are_at_work(monkeypatch):
         # Without a second thread this would wait for what only comes after it.
         assert rows.stop == N or begun[rows.stop].wait(timeout=30)
 
-    sweep(Announcing(K), take)
+    for_each_block(Announcing(K), take)
     assert not readers()
 
 
@@ -449,7 +449,7 @@ def test_on_one_road_streamed_kernels_give_the_weights_of_dense_ones(pays, ancho
     class Streamed(StreamedStack):
         combining_pays = pays
 
-    dense = Dense(dense.kernels, dense.names, dense.standardizations, dense.given)
+    dense = Dense(dense.kernels, dense.names, dense.standardizations, dense.raw_kernels)
     streamed = Streamed(streamed.source, streamed.names, streamed.standardizations)
     one, other = (solve_simple_mkkm(stack, 5, anchor=anchor) for stack in (streamed, dense))
     assert one.converged

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.engine.cutting import Evaluation
-from mkclust.engine.relaxation import Relaxation, with_error_bound
+from mkclust.engine.relaxation import Relaxation, block_width, with_error_bound
 from mkclust.linalg import (
     empty,
     namespace,
@@ -23,8 +23,9 @@ from mkclust.types import Array, Float
 class Basis:
     """An orthonormal basis V, every kernel's products W_p = K_p V, and G_p = V^T W_p."""
 
-    def __init__(self, stack: Any, width: int):
+    def __init__(self, stack: Any, n_clusters: int):
         n, m = stack.n_samples, stack.n_kernels
+        self.n_clusters, width = n_clusters, block_width(n, n_clusters)
         # The products are kept within a small share of the kernels' own size.
         self.capacity = max(3 * width, min(6 * width, n // 24))
         self.width, self.keep = width, 2 * width
@@ -80,15 +81,15 @@ class Basis:
         self._G[:, : self.size, old : self.size] = blocks
         self._G[:, old : self.size, : self.size] = blocks.transpose(0, 2, 1)
 
-    def evaluate(self, weights: Float, n_clusters: int) -> Evaluation:
+    def evaluate(self, weights: Float) -> Evaluation:
         """Return the value and the alignments at some weights as seen from the basis."""
-        G, offset = self.G, 0.0
+        offset, k = 0.0, self.n_clusters
         values, S = top_eigenpairs(self._combined(weights), min(self.width, self.size), self.like)
         if self._anchor is not None:
-            seen = self._overlap[:, : self.size] @ S[:, :n_clusters]
-            offset = self._anchor.strength * sum_of_squares(seen)
-        value = float(values[:n_clusters].sum())
-        return Evaluation(value, alignments(S, G, n_clusters), (values, S), offset)
+            overlap = self._overlap[:, : self.size] @ S[:, :k]
+            offset = self._anchor.strength * sum_of_squares(overlap)
+        value = float(values[:k].sum())
+        return Evaluation(value, alignments(S, self.G, k), (values, S), offset)
 
     def _combined(self, weights: Float) -> Float:
         """Return a combination, anchor included, as seen from the basis, (r, r)."""
@@ -98,16 +99,16 @@ class Basis:
         Z = self._overlap[:, : self.size]
         return combined + self._anchor.strength * (Z.T @ Z)
 
-    def lift(self, weights: Float, evaluation: Evaluation, n_clusters: int) -> Relaxation:
+    def relaxation(self, weights: Float, evaluation: Evaluation) -> Relaxation:
         """Return the eigenvectors found in the basis as vectors over the samples."""
         values, S = evaluation.state
-        turn = to_device(S.T, self.like)
-        vectors = (turn @ self._rows[: self.size, :]).T
+        rotation = to_device(S.T, self.like)
+        vectors = (rotation @ self._rows[: self.size, :]).T
         products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
         for p, c in enumerate(weights**2):
-            products += (float(c) * turn) @ self._images[p, : self.size, :]
+            products += (float(c) * rotation) @ self._images[p, : self.size, :]
         images = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
-        return with_error_bound(vectors, images, values, n_clusters)
+        return with_error_bound(vectors, images, values, self.n_clusters)
 
     def residuals(self, relaxation: Relaxation) -> Array:
         """Return where the eigenvectors found in the basis still miss, orthonormal, (n, b)."""
@@ -116,13 +117,13 @@ class Basis:
     def _restrict(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""
         _, S = top_eigenpairs(self._combined(weights), self.keep, self.like)
-        turn = to_device(S.T, self.like)
+        rotation = to_device(S.T, self.like)
         old, self.size = self.size, self.keep
-        self._rows[: self.keep, :] = turn @ self._rows[:old, :]
+        self._rows[: self.keep, :] = rotation @ self._rows[:old, :]
         if self._anchor is not None:
             self._overlap[:, : self.keep] = self._overlap[:, :old] @ S
         for p, G in enumerate(self._G):
-            self._images[p, : self.keep, :] = turn @ self._images[p, :old, :]
+            self._images[p, : self.keep, :] = rotation @ self._images[p, :old, :]
             G[: self.keep, : self.keep] = S.T @ G[:old, :old] @ S
 
 

@@ -34,7 +34,7 @@ from mkclust.linalg import (
     top_eigenpairs,
 )
 from mkclust.linalg.operators import Operator
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
 DOUBLE = float(np.finfo(np.float64).eps)
 # Random vectors that a search starts from, and how many times each is multiplied at most.
@@ -383,3 +383,13 @@ def _is_positive_definite(M: Array) -> bool:
     except (np.linalg.LinAlgError, RuntimeError):
         return False
     return True
+
+
+def entries_of_combination(stack: Any, coefficients: Float, operator: Operator) -> Array:
+    """Write a combination out in double precision, even of kernels in single precision."""
+    if stack.precision <= DOUBLE:
+        return operator.dense()
+    mixed = float(coefficients[0]) * stack.kernel(0).dense()
+    for index, c in enumerate(coefficients[1:], start=1):
+        mixed += float(c) * stack.kernel(index).dense()
+    return mixed

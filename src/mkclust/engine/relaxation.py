@@ -168,8 +168,8 @@ def rayleigh_ritz(operator: Operator, vectors: Array, n_clusters: int) -> Relaxa
     products = operator @ vectors
     T = to_host(vectors.T @ products)
     values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
-    turn = to_device(S, vectors)
-    return with_error_bound(vectors @ turn, products @ turn, values, n_clusters)
+    rotation = to_device(S, vectors)
+    return with_error_bound(vectors @ rotation, products @ rotation, values, n_clusters)
 
 
 def improve(
@@ -205,8 +205,8 @@ def improve(
         T[size:end, :size] = T[:size, size:end].T
         size = end
         values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width, rows)
-        turn = to_device(S.T, rows)
-        vectors, products = (turn @ rows[:size, :]).T, (turn @ images[:size, :]).T
+        rotation = to_device(S.T, rows)
+        vectors, products = (rotation @ rows[:size, :]).T, (rotation @ images[:size, :]).T
         current = with_error_bound(vectors, products, values, start.n_clusters)
 
 

@@ -102,7 +102,7 @@ class ExaminedKernels:
         if len(rest) == 1 and "anchor" in refitted.get_params():
             refitted.set_params(anchor=0)  # one kernel has no weights, and so nothing to anchor
         try:
-            return refitted.fit(self._stack.given_subset(rest)).labels_
+            return refitted.fit(self._stack.raw_subset(rest)).labels_
         except ValueError:  # the other kernels may tell too few samples apart
             return None
 

@@ -6,9 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.proof import HIGHEST_PROBABILITY, Certificate, certify, relax_from
+from mkclust.engine.proof import (
+    HIGHEST_PROBABILITY,
+    Certificate,
+    certify,
+    entries_of_combination,
+    relax_from,
+)
 from mkclust.engine.relaxation import Relaxation
-from mkclust.engine.search import entries_of_combination
 from mkclust.linalg import captured
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack

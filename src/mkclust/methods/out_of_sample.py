@@ -80,7 +80,7 @@ class Extension:
         extension = cls(stack.standardizations, stack.names, _for_given(stack, projections))
         if not stack.repaired:
             return extension
-        return replace(extension, prints=extension._products(stack.given))
+        return replace(extension, prints=extension._products(stack.raw_kernels))
 
     def toward_centroids(self, stack: KernelStack, labels: np.ndarray) -> "Extension":
         """Return the alignments with the clusters' centroids, as such a function.
@@ -111,7 +111,7 @@ class Extension:
             samples = np.arange(rows.start, rows.stop)
             embedding[rows, :] = self._embed(blocks, self_similarities[:, rows], samples)
 
-        stack.sweep(take)
+        stack.for_each_block(take)
         return embedding
 
     def embed(self, cross: Sequence[Array], self_similarity: Array | None = None) -> Array:
@@ -204,7 +204,7 @@ class Extension:
 
 def _for_given(stack: KernelStack, projections: Sequence[Array]) -> list[Array]:
     """Return what the kernels as given are multiplied with where those of a stack are with P."""
-    return [stack.kernel(p).for_given(P) for p, P in enumerate(projections)]
+    return [stack.kernel(p).raw_projection(P) for p, P in enumerate(projections)]
 
 
 def _nth(matrices: Any, index: int) -> Array:

@@ -1,7 +1,7 @@
 """What every stack of kernels answers, and how one kernel is centered and scaled."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -38,8 +38,8 @@ class KernelOperator(Operator, Protocol):
     def diagonal(self) -> Array:
         """Return the diagonal, (n,)."""
 
-    def for_given(self, P: Array) -> Array:
-        """Return what the kernel as given is multiplied with where this one is with P, (n, b)."""
+    def raw_projection(self, P: Array) -> Array:
+        """Return what the kernel as it came is multiplied with where this one is with P, (n, b)."""
 
 
 class KernelStack(Protocol):
@@ -62,7 +62,7 @@ class KernelStack(Protocol):
         """How each kernel is centered and scaled."""
 
     @property
-    def given(self) -> Sequence[Array]:
+    def raw_kernels(self) -> Sequence[Array]:
         """The kernels as they came: neither centered nor scaled nor repaired."""
 
     @property
@@ -117,10 +117,10 @@ class KernelStack(Protocol):
     def kernel(self, index: int) -> KernelOperator:
         """Return one kernel, as something that supports ``@``."""
 
-    def given_subset(self, indices: Sequence[int]) -> Any:
+    def raw_subset(self, indices: Sequence[int]) -> Any:
         """Return some of the kernels as they came, as something that ``as_stack`` takes."""
 
-    def sweep(self, take: Callable[[slice, Sequence[Array]], None]) -> None:
+    def for_each_block(self, handle: Callable[[slice, Sequence[Array]], None]) -> None:
         """Hand over the kernels as they came, some rows of all at a time, each read once."""
 
     def apply(self, V: Array) -> Array:
@@ -140,6 +140,32 @@ class KernelStack(Protocol):
 
     def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
         """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""
+
+
+class UncompressedStack:
+    """What a stack answers whose vectors are as long as the samples, as all but compressed ones."""
+
+    @property
+    def compressed(self) -> bool:
+        """Whether ``n_samples`` counts coordinates that stand for many more samples."""
+        return False
+
+    @property
+    def approximation_error(self) -> Float | None:
+        """The share of each kernel's trace that features miss: there are no features."""
+        return None
+
+    def lift(self, *vectors: Array) -> tuple[Array, ...]:
+        """Return vectors over all samples, from vectors as long as ``n_samples``: themselves."""
+        return vectors
+
+    def lift_some(self, vectors: Array) -> Array:
+        """Return the same for samples that stand for all: here all do."""
+        return vectors
+
+    def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
+        """Return what takes the features of samples to rows: there are no features."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -173,15 +199,9 @@ class Standardization:
 
     def to_same_device(self, like: Array) -> "Standardization":
         """Return the same with its arrays where another array lives."""
-
-        def moved(array: Array | None) -> Array | None:
-            """Return an array where the other lives."""
-            return None if array is None else to_device(array, like)
-
-        diagonal, row_means = moved(self.diagonal), moved(self.row_means)
-        return Standardization(
-            diagonal, row_means, moved(self.scale), moved(self.added), self.shift
-        )
+        names = ("diagonal", "row_means", "scale", "added")
+        arrays = {name: array for name in names if (array := getattr(self, name)) is not None}
+        return replace(self, **{name: to_device(array, like) for name, array in arrays.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -192,6 +212,13 @@ class Standardization:
         """Mean of all entries of the kernel."""
         return (
             0.0 if self.row_means is None else float(namespace(self.row_means).mean(self.row_means))
+        )
+
+    @property
+    def scale_or_ones(self) -> Array:
+        """What rows and columns are multiplied with, (n_samples,)."""
+        return (
+            zeros(self.diagonal.shape[0], self.diagonal) + 1.0 if self.scale is None else self.scale
         )
 
     def centered_diagonal(self) -> Array:
@@ -255,36 +282,39 @@ class Standardization:
         -------
         array of shape (n_new, b)
         """
-        here, P, xp = self.to_same_device(cross), to_device(P, cross), namespace(cross)
-        if here.scale is not None:
-            P = P * here.scale[:, None]
+        local, P, xp = self.to_same_device(cross), to_device(P, cross), namespace(cross)
+        if local.scale is not None:
+            P = P * local.scale[:, None]
         n_new, scaled = cross.shape[0], P
-        if here.row_means is not None:
+        if local.row_means is not None:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
         rows, means = empty((n_new, P.shape[1]), cross), zeros((n_new,), cross)
         # In float64 whatever the similarities are, some rows at a time to spare the memory.
-        for some in ranges(
+        for part in ranges(
             n_new, PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
         ):
-            block = _as_float64(cross[some, :])
-            rows[some, :] = block @ P
-            if here.row_means is not None:
-                means[some] = _row_means(block)
-        if here.row_means is not None:
-            rows -= here.row_means @ P
-        if here.shift and samples is not None:
+            block = _as_float64(cross[part, :])
+            rows[part, :] = block @ P
+            if local.row_means is not None:
+                means[part] = _row_means(block)
+        if local.row_means is not None:
+            rows -= local.row_means @ P
+        if local.shift and samples is not None:
             is_training = to_device(samples >= 0, cross)[:, None]
-            rows += here.shift * xp.where(is_training, pick(scaled, np.maximum(samples, 0)), 0.0)
-        if here.scale is None:
+            rows += local.shift * xp.where(is_training, pick(scaled, np.maximum(samples, 0)), 0.0)
+        if local.scale is None:
             return rows
         if self_similarity is None:
             raise ValueError("scaling needs the self-similarity of the new samples")
-        lengths = to_device(self_similarity, cross) - 2 * means + here.mean
-        if here.added is not None:
-            lengths = lengths + here._added_to(n_new, samples)
+        lengths = to_device(self_similarity, cross) - 2 * means + local.mean
+        if local.added is not None:
+            lengths = lengths + local._added_to(n_new, samples)
         # A new sample at the very mean of the training samples has no direction: leave it at zero.
-        seen = lengths > 1e-10 * float(xp.mean(xp.abs(here.repaired_diagonal())))
-        return rows * xp.where(seen, 1 / xp.sqrt(xp.where(seen, lengths, 1.0)), 0.0)[:, None]
+        has_length = lengths > 1e-10 * float(xp.mean(xp.abs(local.repaired_diagonal())))
+        return (
+            rows
+            * xp.where(has_length, 1 / xp.sqrt(xp.where(has_length, lengths, 1.0)), 0.0)[:, None]
+        )
 
     def _added_to(self, n_new: int, samples: np.ndarray | None) -> Array:
         """Return what a repair adds to self-similarities: to new ones what it does on average."""

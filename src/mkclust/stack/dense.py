@@ -25,8 +25,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sums import weighted_sum
-from mkclust.stack.base import Operator, Standardization, Storage
-from mkclust.stack.mapped import Features
+from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -79,7 +78,7 @@ class StandardizedKernel:
     @property
     def diagonal_shift(self) -> Array:
         """What the shift adds to the diagonal in the end, (n,)."""
-        return self.shift * _scale_of(self) ** 2
+        return self.shift * self.standardization.scale_or_ones**2
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,14 +105,14 @@ class StandardizedKernel:
             Y = Y * scale[:, None]
         return Y + self.diagonal_shift[:, None] * X if self.shift else Y
 
-    def for_given(self, P: Array) -> Array:
-        """Return what the kernel as given is multiplied with where this one is with P, (n, b).
+    def raw_projection(self, P: Array) -> Array:
+        """Return what the kernel as it came is multiplied with where this one is with P, (n, b).
 
         Of centered similarities, be they of new samples, the dropped directions do not count.
         """
         if self.dropped is None:
             return P
-        scale = _scale_of(self)[:, None]
+        scale = self.standardization.scale_or_ones[:, None]
         return P - self.dropped @ (self.dropped.T @ (P * scale)) / scale
 
     def dense(self) -> Array:
@@ -186,7 +185,7 @@ class Combination:
 
 
 @dataclass(frozen=True)
-class DenseStack:
+class DenseStack(UncompressedStack):
     """Several kernels held as matrices.
 
     Attributes
@@ -197,7 +196,7 @@ class DenseStack:
         Their names.
     standardizations : sequence of Standardization
         How the kernels as given, and those of new samples, are centered and scaled.
-    given : sequence of matrices of shape (n, n)
+    raw_kernels : sequence of matrices of shape (n, n)
         The kernels as they came, before any repair.
     whole : ndarray of shape (m, n, n) or None
         The one contiguous array that the matrices are slices of, where there is one: combined
@@ -207,20 +206,20 @@ class DenseStack:
     kernels: Sequence[StandardizedKernel]
     names: tuple[str, ...]
     standardizations: Sequence[Standardization] = field(repr=False)
-    given: Sequence[Any] = field(repr=False)
+    raw_kernels: Sequence[Any] = field(repr=False)
     whole: Any = field(default=None, repr=False)
     combining_pays: ClassVar[bool] = True
 
     @property
     def repaired(self) -> bool:
         """Whether an indefinite kernel was clipped or shifted."""
-        pairs = zip(self.kernels, self.given, strict=True)
-        return any(kernel.shift or kernel.matrix is not given for kernel, given in pairs)
+        pairs = zip(self.kernels, self.raw_kernels, strict=True)
+        return any(kernel.shift or kernel.matrix is not matrix for kernel, matrix in pairs)
 
     @property
     def precision(self) -> float:
         """Relative rounding of the entries."""
-        return max(map(rounding_of, self.given))
+        return max(map(rounding_of, self.raw_kernels))
 
     @property
     def like(self) -> Array:
@@ -240,42 +239,20 @@ class DenseStack:
     @property
     def storage(self) -> Storage:
         """How the kernels as they came are held."""
-        return "sparse" if all(map(scipy.sparse.issparse, self.given)) else "dense"
+        return "sparse" if all(map(scipy.sparse.issparse, self.raw_kernels)) else "dense"
 
     @property
     def itemsize(self) -> int:
         """Bytes of an entry of the kernels as they came."""
-        return np.dtype(precision_of(self.given[0])).itemsize
+        return np.dtype(precision_of(self.raw_kernels[0])).itemsize
 
-    @property
-    def compressed(self) -> bool:
-        """Whether ``n_samples`` counts coordinates that stand for many more samples."""
-        return False
-
-    @property
-    def approximation_error(self) -> Float | None:
-        """The share of each kernel's trace that features miss: there are no features."""
-        return None
-
-    def lift(self, *vectors: Array) -> tuple[Array, ...]:
-        """Return vectors over all samples, from vectors as long as ``n_samples``: themselves."""
-        return vectors
-
-    def lift_some(self, vectors: Array) -> Array:
-        """Return the same for samples that stand for all: here all do."""
-        return vectors
-
-    def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
-        """Return what takes the features of samples to rows: there are no features."""
-        return None
-
-    def given_subset(self, indices: Sequence[int]) -> list[Any]:
+    def raw_subset(self, indices: Sequence[int]) -> list[Any]:
         """Return some of the kernels as they came, as something that ``as_stack`` takes."""
-        return [self.given[index] for index in indices]
+        return [self.raw_kernels[index] for index in indices]
 
-    def sweep(self, take: Callable[[slice, Sequence[Array]], None]) -> None:
+    def for_each_block(self, handle: Callable[[slice, Sequence[Array]], None]) -> None:
         """Hand over the kernels as they came: all rows at once, for they are in memory."""
-        take(slice(0, self.n_samples), self.given)
+        handle(slice(0, self.n_samples), self.raw_kernels)
 
     def kernel(self, index: int) -> StandardizedKernel:
         """Return one kernel, as something that supports ``@``."""
@@ -296,7 +273,7 @@ class DenseStack:
         for c, kernel in zip(map(float, coefficients), self.kernels, strict=True):
             standardization = kernel.standardization
             if standardization.row_means is not None:
-                scale = _scale_of(kernel)
+                scale = standardization.scale_or_ones
                 right.append(scale)
                 left.append(c * scale * (standardization.row_means - standardization.mean / 2))
             if kernel.shift:
@@ -360,9 +337,3 @@ class DenseStack:
         for p in np.flatnonzero(coefficients).tolist():  # one at a time, to spare the memory
             mixed += coefficients[p] * to_host(self.kernel(p).block(samples, samples))
         return mixed
-
-
-def _scale_of(kernel: StandardizedKernel) -> Array:
-    """Return what the rows and columns of a kernel are multiplied with, ones where nothing."""
-    scale = kernel.standardization.scale
-    return zeros((kernel.shape[0],), kernel.like) + 1.0 if scale is None else scale

@@ -38,8 +38,9 @@ from mkclust.stack.checks import (
 )
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.dissimilarity import refuse_distances
+from mkclust.stack.row_checks import check_rows
 from mkclust.stack.rows import DatasetKernel, MatrixRows
-from mkclust.stack.streamed import StreamedStack, check_rows
+from mkclust.stack.streamed import StreamedStack
 
 PSD_CHOICES = ("error", "clip", "shift")
 # Kernels in files are streamed where one matrix of their size, and what must be copied to compute

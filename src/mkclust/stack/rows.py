@@ -4,7 +4,7 @@ import itertools
 import math
 import mmap
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg import free_bytes, is_foreign, precision_of, rounding_of
+from mkclust.linalg import free_bytes, is_foreign, pick, precision_of, rounding_of
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.checks import as_numbers
 from mkclust.types import Array
@@ -67,10 +67,13 @@ class MatrixRows:
         The kernels.
     whole : dataset of shape (m, n, n) or None
         What they all are parts of, where there is one: read by a single call.
+    block_rows : int or None
+        How many rows to read at a time; None reads as many as a few megabytes hold.
     """
 
     matrices: Sequence[Any] = field(repr=False)
     whole: Any = field(default=None, repr=False)
+    block_rows: int | None = None
 
     @property
     def n_kernels(self) -> int:
@@ -101,7 +104,8 @@ class MatrixRows:
 
     def only(self, indices: Sequence[int]) -> "MatrixRows":
         """Return the rows of some of the kernels."""
-        return MatrixRows([self.matrices[index] for index in indices])
+        matrices = [self.matrices[index] for index in indices]
+        return MatrixRows(matrices, block_rows=self.block_rows)
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
         """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
@@ -116,10 +120,12 @@ def _read(matrix: Any, part: Any, who: str) -> Array:
     entries = matrix[part, ...] if is_foreign(matrix) else matrix[part]
     if scipy.sparse.issparse(entries):
         entries = entries.toarray()
-    return as_numbers(_copied(entries, who) if isinstance(entries, np.memmap) else entries, who)
+    return as_numbers(
+        _copy_from_map(entries, who) if isinstance(entries, np.memmap) else entries, who
+    )
 
 
-def _copied(part: np.memmap, who: str) -> Array:
+def _copy_from_map(part: np.memmap, who: str) -> Array:
     """Copy a part of a memory map, by reading its file where that can be told.
 
     What is read from a file that was cut short is an error; what is touched in its map ends the
@@ -160,20 +166,20 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def sweep(
+def for_each_block(
     source: RowSource,
-    take: Callable[[slice, Sequence[Array]], None],
+    handle: Callable[[slice, Sequence[Array]], None],
     ranges: Sequence[Range] | None = None,
 ) -> None:
     """Hand the rows of every kernel over, block after block, each read once.
 
-    While one block is at work a thread reads the next. It ends with the sweep, however that ends.
+    While one block is at work a thread reads the next. It ends with this call, however that ends.
 
     Parameters
     ----------
     source : RowSource
         The kernels.
-    take : callable
+    handle : callable
         Is given the place of the rows and the m blocks, which are good until it returns.
     ranges : sequence of (start, stop), default=None
         The rows to read; None reads all.
@@ -184,18 +190,53 @@ def sweep(
     if is_foreign(like_of(source)):
         # What is asked for on a device is only begun when it is handed over: no thread to wait.
         read = getattr(source, "parts", source.rows)
-        for here in ranges:
-            take(slice(*here), read(*here))
+        for rows in ranges:
+            handle(slice(*rows), read(*rows))
         return
     read = _reading(source, max(stop - start for start, stop in ranges))
     with ThreadPoolExecutor(1, "mkclust-reader") as reader:
-        coming = reader.submit(read, *ranges[0])
-        for here, following in zip(ranges, [*ranges[1:], None], strict=True):
-            blocks = coming.result()
-            if following is not None:
-                coming = reader.submit(read, *following)
-            take(slice(*here), blocks)
+        pending = reader.submit(read, *ranges[0])
+        for rows, next_rows in zip(ranges, [*ranges[1:], None], strict=True):
+            blocks = pending.result()
+            if next_rows is not None:
+                pending = reader.submit(read, *next_rows)
+            handle(slice(*rows), blocks)
             del blocks  # not to be held beside the next two
+
+
+def for_rows_of(
+    source: RowSource,
+    samples: np.ndarray,
+    handle: Callable[[slice, np.ndarray, Iterator[Array]], None],
+) -> np.ndarray | None:
+    """Hand over the rows of some samples only, in rising order.
+
+    Parameters
+    ----------
+    source : RowSource
+        The kernels.
+    samples : ndarray of int
+        Whose rows to read.
+    handle : callable
+        Is given the place of some rows among those in rising order, the numbers of their samples,
+        and the m blocks.
+
+    Returns
+    -------
+    ndarray of int or None
+        What takes rows in rising order to the order of the samples; None where that is the same.
+    """
+    order = None if np.all(samples[1:] >= samples[:-1]) else np.argsort(samples, kind="stable")
+    rising = samples if order is None else samples[order]
+
+    def select(rows: slice, blocks: Sequence[Array]) -> None:
+        """Hand over the rows that are asked for."""
+        place = slice(*np.searchsorted(rising, [rows.start, rows.stop]).tolist())
+        numbers = rising[place]
+        handle(place, numbers, (pick(block, numbers - rows.start) for block in blocks))
+
+    for_each_block(source, select, row_ranges(source, rising))
+    return None if order is None else np.argsort(order)
 
 
 def _reading(source: RowSource, height: int) -> Callable[[int, int], Sequence[Array]]:
@@ -235,6 +276,8 @@ def _height(source: RowSource) -> int:
     m, n = source.n_kernels, source.n_samples
     if n == 0:
         return 1
+    if (block_rows := getattr(source, "block_rows", None)) is not None:
+        return min(block_rows, n)
     one = m * n * np.dtype(precision_of(source)).itemsize  # one row of every kernel
     free = free_bytes(like_of(source))
     if free is not None:

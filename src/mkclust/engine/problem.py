@@ -1,0 +1,76 @@
+"""The problem that a search solves, and what it answers."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mkclust.engine.cutting import CuttingSurfaces
+from mkclust.engine.proof import Certificate
+from mkclust.engine.relaxation import Relaxation
+from mkclust.linalg.operators import Anchor
+from mkclust.types import Float
+
+# How accurately (relative to the value) the uniform mix is solved: enough for its clusters.
+BASELINE_TOLERANCE = 1e-3
+# The same where it is an anchor and becomes part of the problem, which vectors do to first order,
+# while eigenvalues tell of their error to second.
+ANCHOR_TOLERANCE = 1e-12
+# The same for the first, provisional weights.
+FIRST_TOLERANCE = 1e-2
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is searched for, as the arguments of :func:`mkclust.engine.search.search` say it."""
+
+    stack: Any
+    n_clusters: int
+    surfaces: CuttingSurfaces
+    tol: float
+    max_iter: int
+    anchor: float
+    prove: bool | Literal["auto"]
+
+    @property
+    def baseline_tolerance(self) -> float:
+        """How accurately the uniform combination has to be solved."""
+        return ANCHOR_TOLERANCE if self.anchor else BASELINE_TOLERANCE
+
+    def anchor_to(self, baseline: Relaxation) -> Anchor | None:
+        """Return what a baseline adds to every combination, None where nothing is to be added."""
+        k = baseline.n_clusters
+        strength = float(self.anchor * baseline.value / k)
+        return Anchor(baseline.vectors[:, :k], strength) if self.anchor else None
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search for weights found.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        The weights; the combination's coefficients are their squares.
+    relaxation : Relaxation
+        The partition of that combination.
+    baseline : Relaxation
+        The partition of the uniform combination.
+    history : ndarray of shape (n_iter, 2)
+        Best objective and certified lower bound after each iteration.
+    converged : bool
+        Whether the certified relative gap is below the tolerance.
+    n_passes : int
+        How often every kernel was read.
+    certificate : Certificate
+        How it is known that no eigenvector was missed.
+    anchor : Anchor or None
+        What was added to the combination; the relaxation is that of the sum.
+    """
+
+    weights: Float
+    relaxation: Relaxation
+    baseline: Relaxation
+    history: Float
+    converged: bool
+    n_passes: int
+    certificate: Certificate
+    anchor: Anchor | None = None

@@ -1,0 +1,84 @@
+"""The search in a subspace where a combination is no matrix: its products read all kernels."""
+
+from mkclust.engine.first_weights import first_weights
+from mkclust.engine.proof import (
+    PASSING_PROBABILITY,
+    Certificate,
+    find_missed_eigenvectors,
+    prove,
+)
+from mkclust.engine.relaxation import Progress, Relaxation
+from mkclust.engine.subspace import SubspaceSearch
+from mkclust.linalg import noise, orthonormalize
+from mkclust.types import Array
+
+# How long kernels that are read anew for each product are searched for missed eigenvectors.
+SEARCH_STEPS = 16
+
+
+class StreamedSearch(SubspaceSearch):
+    """The basis is expanded by residuals, and the combination is seldom asked.
+
+    Products with all kernels cost as much as those with a combination, and tell more.
+    """
+
+    def start(self, baseline: Relaxation | None) -> Array | None:
+        """Fill the basis until it holds the partition of uniform weights."""
+        if baseline is None:
+            baseline = self.relax_uniform()
+        else:
+            self.basis.expand(baseline.vectors, self.combined_weights)
+        self.n_passes = self.basis.n_passes
+        self.anchor_to(baseline)
+        self.weights = self.surfaces.weights = first_weights(
+            self.stack, self.problem.n_clusters, self.anchor
+        )
+        return None
+
+    def relax_uniform(self) -> Relaxation:
+        """Fill an empty basis until it holds the partition of uniform weights, and return that."""
+        basis, uniform, progress = self.basis, self.combined_weights, Progress()
+        tol = self.problem.baseline_tolerance
+        vectors = noise((self.stack.n_samples, basis.width), 0, self.stack.like)
+        while True:
+            basis.expand(vectors, uniform)
+            relaxation = basis.relaxation(uniform, basis.evaluate(uniform))
+            progress.note(relaxation.error)
+            if relaxation.error <= tol * relaxation.value or progress.stalled:
+                return relaxation
+            vectors = basis.residuals(relaxation)
+            if not vectors.shape[1]:
+                return relaxation  # an invariant subspace: the residuals are rounding
+
+    def next_vectors(self) -> Array:
+        """Return where the eigenvectors found in the basis still miss."""
+        return self.basis.residuals(self.relaxation)
+
+    def confirm(self) -> tuple[Certificate | None, Array | None]:
+        """Search for missed eigenvectors, and prove only where that was asked for."""
+        missed = self.search_missed()
+        if missed is not None:
+            return None, orthonormalize(missed, self.basis.vectors)
+        if self.problem.prove is True:
+            self.n_passes += 1
+            error = prove(self.anchored_operator.dense(), self.relaxation, self.error_allowed)
+            if error is not None:
+                return Certificate("proved", error), None
+        return Certificate("searched", self.error_allowed), None
+
+    def search_missed(self) -> Array | None:
+        """Search for missed eigenvectors; every step reads all kernels."""
+        self.combined_weights = self.weights
+        self.operator = self.stack.combine(self.weights**2, out=self.operator)
+        self.n_searches += 1
+        missed = find_missed_eigenvectors(
+            self.anchored_operator,
+            self.relaxation,
+            max(self.error_allowed, self.relaxation.error),
+            seed=self.n_searches,
+            probability=PASSING_PROBABILITY,
+            max_steps=SEARCH_STEPS,
+            rounding=self.stack.precision,
+        )
+        self.n_passes += missed.n_products
+        return missed.vectors

@@ -1,0 +1,100 @@
+"""One kernel known by its rows, for all that is asked of a symmetric matrix."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mkclust.linalg import (
+    astype,
+    empty,
+    free_bytes,
+    is_foreign,
+    pick,
+    precision_of,
+    zeros,
+)
+from mkclust.linalg.memory import require_memory
+from mkclust.samples.row_source import RowSource
+from mkclust.stack.rows import for_each_block, for_rows_of, like_of
+from mkclust.types import Array
+
+
+@dataclass(frozen=True)
+class RowMatrix:
+    """One kernel as it came, read when asked for.
+
+    Attributes
+    ----------
+    source : RowSource
+        Of this kernel alone.
+    self_similarities : array of shape (n,)
+        Its diagonal.
+    row_sums : array of shape (n,) or None
+        Where they are known.
+    """
+
+    source: RowSource = field(repr=False)
+    self_similarities: Array = field(repr=False)
+    row_sums: Array | None = field(default=None, repr=False)
+    ndim: ClassVar[int] = 2
+    __array_ufunc__ = None  # so that an array leaves its product with this to this
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.source.n_samples, self.source.n_samples
+
+    @property
+    def like(self) -> Array:
+        """An array that says where the vectors live that this can be multiplied with."""
+        return like_of(self.source)
+
+    @property
+    def dtype(self) -> Any:
+        """Number type of the entries."""
+        return self.source.dtype
+
+    def __getitem__(self, rows: Any) -> Array:
+        n, precision = self.shape[0], precision_of(self.source)
+        samples = np.arange(n)[rows]
+        require_memory(
+            samples.size * n * np.dtype(precision).itemsize,
+            f"reading {samples.size} rows of a kernel",
+            "ask for fewer at a time",
+            available=free_bytes(self.like),
+        )
+        entries = empty((samples.size, n), self.like, precision)
+
+        def write(place: slice, _: np.ndarray, blocks: Iterator[Array]) -> None:
+            """Write some of the rows."""
+            entries[place, :] = next(blocks)
+
+        order = for_rows_of(self.source, samples, write)
+        return entries if order is None else pick(entries, order)
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply with a vector or a thin matrix, in one pass."""
+        X = astype(X, precision_of(self.source))
+        product = empty(tuple(X.shape), X)
+
+        def multiply(rows: slice, blocks: Sequence[Array]) -> None:
+            """Multiply some rows."""
+            product[rows, ...] = astype(blocks[0] @ X, "float64")
+
+        for_each_block(self.source, multiply)
+        return product
+
+    def __rmatmul__(self, X: Array) -> Array:
+        """Multiply from the left, which is the same by symmetry."""
+        return (self @ (X.T if is_foreign(X) else np.ascontiguousarray(X.T))).T
+
+    def diagonal(self) -> Array:
+        """Return the self-similarities, (n,)."""
+        return self.self_similarities
+
+    def sum(self, axis: int = 1, dtype: Any = np.float64) -> Array:
+        """Return the row sums, which are the column sums, in float64."""
+        sums = self.row_sums
+        return self @ (zeros(self.shape[0], self.like) + 1.0) if sums is None else sums
