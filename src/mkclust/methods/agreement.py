@@ -14,7 +14,7 @@ from mkclust.engine.agreement import (
     permutation_scores,
 )
 from mkclust.stack import KernelStack
-from mkclust.text import listed
+from mkclust.text import join_words
 from mkclust.types import Float
 
 # What two views share is beyond chance where chance alone does as well this seldom, corrected for
@@ -205,12 +205,12 @@ class Agreement:
             )
         if not self.any_share:
             return (
-                f"No two of the {m} views share anything beyond chance ({listed(self.names)}): "
+                f"No two of the {m} views share anything beyond chance ({join_words(self.names)}): "
                 "nothing can tell which of them is right, and the clusters may be those of none."
             )
-        heard = listed([self.names[p] for p in self.chosen])
+        heard = join_words([self.names[p] for p in self.chosen])
         if len(self.groups) > 1:
-            others = "; ".join(listed([self.names[p] for p in group]) for group in self.groups[1:])
+            others = "; ".join(join_words([self.names[p] for p in group]) for group in self.groups[1:])
             sentence = (
                 f"The views fall into {len(self.groups)} groups that share nothing with each "
                 f"other: {heard}; {others}. The first is heard, the others are set aside."
@@ -221,7 +221,7 @@ class Agreement:
             sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {heard}."
         strangers = [name for name, shares in zip(self.names, self.shares, strict=True) if not shares]
         if strangers:
-            sentence += f" Set aside, sharing nothing with any other view: {listed(strangers)}."
+            sentence += f" Set aside, sharing nothing with any other view: {join_words(strangers)}."
         return sentence
 
     def summary(self) -> str:
@@ -232,7 +232,7 @@ class Agreement:
         str
         """
         lines = [self.verdict()]
-        lines += [f"Close copies, one voice together: {listed(names)}." for names in self.copies]
+        lines += [f"Close copies, one voice together: {join_words(names)}." for names in self.copies]
         if self.n_voices == 1:
             return "\n".join(lines)
         width = max(map(len, self.names))

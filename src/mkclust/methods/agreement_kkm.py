@@ -1,14 +1,16 @@
 """AgreementKKM: kernel k-means on the compromise of the views that agree."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mkclust.methods.agreement import Agreement, measure_agreement
+from mkclust.methods.agreement import Agreement, GroupsWarning, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
+from mkclust.plots import SHARE_OF_VOICE
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 
@@ -174,11 +176,8 @@ class AgreementKKM(InductiveClusterer):
         "C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational "
         "Statistics & Data Analysis 18, 1994.",
     )
-    WEIGHT_MEANING: ClassVar[str] = (
-        "a share of voice: large where a view agrees with the others, zero where it was set aside"
-    )
+    WEIGHT_MEANING: ClassVar[str] = SHARE_OF_VOICE
     FOOTPRINT: ClassVar[str] = "avg-kkm"
-    HEARS: ClassVar[bool] = True
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve on the compromise."""
@@ -187,6 +186,14 @@ class AgreementKKM(InductiveClusterer):
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
-        """Return which kernels were set aside."""
-        assert solution.agreement is not None
-        return {"set_aside_": solution.agreement.set_aside}
+        """Return which kernels were set aside; warn where these agree among themselves."""
+        return {"set_aside_": names_set_aside(stack, solution)}
+
+
+def names_set_aside(stack: KernelStack, solution: Solution) -> tuple[str, ...]:
+    """Return the names of the kernels without a voice; warn where these agree among themselves."""
+    agreement = solution.agreement
+    assert agreement is not None
+    if len(agreement.groups) > 1:
+        warnings.warn(agreement.verdict(), GroupsWarning, stacklevel=5)
+    return tuple(np.array(stack.names)[solution.weights == 0].tolist())
