@@ -254,8 +254,8 @@ def test_how_many_starts_are_taken_at_once_does_not_matter(library, monkeypatch)
     monkeypatch.setattr(lloyd, "_start", noted)
     for at_once, cut in ((3, [3, 3, 1]), (0, [1] * 7)):
         seen.clear()
-        monkeypatch.setattr(lloyd, "DISTANCE_BYTES", at_once * 8 * 200 * 9)
-        found = k_means(rows, 9, n_init=7, random_state=0)
+        n_bytes = at_once * 8 * 200 * 9
+        found = k_means(rows, 9, n_init=7, random_state=0, distance_bytes=n_bytes)
         assert seen == cut
         order, other = np.lexsort(expected.T), np.lexsort(found.T)
         np.testing.assert_allclose(found[other], expected[order], atol=1e-12)

@@ -20,6 +20,7 @@ from mkclust.samples.local import LocalBlocks
 from mkclust.samples.samples import as_blocks
 from mkclust.stack import as_stack
 from mkclust.stack.low_rank import compress
+from mkclust.stack.mapped import Features, cut, n_fit_samples
 
 MIXING = ("simplemkkm", "avg-kkm", "mkkm", "mkkm-mir", "lf-mvc", "mkkm-mm", "kamm-r", "kamm-a")
 OTHERS = tuple(name for name in METHODS if name not in MIXING)
@@ -161,10 +162,9 @@ def test_the_error_is_unknown_where_the_map_does_not_tell_its_kernel(views):
     assert np.isnan(model.approximation_error_).all()
 
 
-def test_maps_choose_among_as_many_samples_as_they_have_landmarks(views, monkeypatch):
-    monkeypatch.setattr("mkclust.stack.mapped.FIT_SAMPLES", 50)
-    model = SimpleMKKM(3, approximation=Nystroem(80), random_state=0).fit(views)
-    assert {len(map_.landmarks_) for map_ in model._features[0].maps} == {80}
+def test_maps_choose_among_ten_times_as_many_samples_as_they_have_landmarks():
+    assert n_fit_samples(Nystroem(80)) == n_fit_samples(Linear()) == 20_000
+    assert n_fit_samples(make_pipeline(StandardScaler(), Nystroem(2_001))) == 20_010
 
 
 def test_a_sample_at_the_very_mean_has_no_direction_whatever_its_block():
@@ -280,20 +280,32 @@ def test_a_refit_forgets_all_that_the_fit_before_it_has_learned(views):
     assert vars(model).keys() == vars(SimpleMKKM(3, random_state=0).fit(views)).keys()
 
 
-def test_wide_features_are_computed_some_rows_at_a_time(views, monkeypatch):
-    whole = SimpleMKKM(3, approximation=Nystroem(60), random_state=0).fit(views)
-    monkeypatch.setattr("mkclust.stack.low_rank.KEPT_BYTES", 0)
-    monkeypatch.setattr("mkclust.stack.mapped.WORK_BYTES", 1)
-    monkeypatch.setattr("mkclust.stack.mapped.FEWEST_ROWS", 40)
-    seen = []
-    transform = Nystroem.transform
-    monkeypatch.setattr(
-        Nystroem, "transform", lambda map_, X: seen.append(len(X)) or transform(map_, X)
-    )
-    cut = SimpleMKKM(3, approximation=Nystroem(60), random_state=0).fit(views)
-    assert np.allclose(cut.weights_, whole.weights_, rtol=0, atol=1e-10)
-    assert np.array_equal(cut.labels_, whole.labels_)
-    assert sorted(set(seen)) == [1, 30, 40, 150]  # one to try, the cuts of 150, all for the error
+class NarrowMap(Linear):
+    """A map that refuses to transform many rows."""
+
+    def transform(self, X):
+        assert len(X) <= 300
+        return super().transform(X)
+
+
+def test_wide_features_are_computed_some_rows_at_a_time():
+    # Of 20,000 features 32 MiB hold 209 rows, and 256 are computed at least.
+    view = np.random.default_rng(0).normal(size=(600, 3))
+    features = Features([NarrowMap().fit(view)])
+    matrix = np.zeros((20_000, 2))
+    matrix[:3] = [[1, 0], [2, 1], [0, 3]]
+    parts = list(cut({"a": view}, 5, len(matrix)))
+    assert [start for _, start in parts] == [5, 261, 517]
+    np.testing.assert_array_equal(np.vstack([part["a"] for part, _ in parts]), view)
+    np.testing.assert_allclose(features.project({"a": view}, matrix), view @ matrix[:3])
+
+
+def test_features_that_are_not_kept_give_the_same_kernels(views):
+    how = {"center": True, "normalize": True, "random_state": 0}
+    kept = compress(as_blocks(views), Nystroem(20), **how)
+    again = compress(as_blocks(views, block_rows=40), Nystroem(20), kept_bytes=0, **how)
+    for one, other in zip(again.raw_kernels, kept.raw_kernels, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
 
 
 @pytest.mark.parametrize("approximation", [Linear(), KernelApproximation(), RandomFourier(30)])
@@ -321,12 +333,11 @@ def test_a_view_in_small_units_keeps_its_directions(views, unit):
     assert np.allclose(model.alignments_, exact.alignments_, atol=2e-3)
 
 
-def test_the_error_does_not_flatter_maps_that_saw_few_samples(views, monkeypatch):
-    honest = SimpleMKKM(3, approximation=Nystroem(10), random_state=0).fit(views)
-    monkeypatch.setattr("mkclust.stack.mapped.FIT_SAMPLES", 10)
-    monkeypatch.setattr("mkclust.stack.mapped.SAMPLES_A_LANDMARK", 1)
-    model = SimpleMKKM(3, approximation=Nystroem(10), random_state=0).fit(views)
-    assert np.all(model.approximation_error_ > 0.5 * honest.approximation_error_)
+def test_the_error_does_not_flatter_maps_that_saw_few_samples(views):
+    how = {"center": True, "normalize": True, "random_state": 0}
+    honest = compress(as_blocks(views), Nystroem(10), **how)
+    stack = compress(as_blocks(views), Nystroem(10), fit_samples=10, **how)
+    assert np.all(stack.approximation_error > 0.5 * honest.approximation_error)
 
 
 def test_the_seed_of_the_model_reaches_the_steps_of_a_pipeline(views):
@@ -414,15 +425,14 @@ def test_features_that_are_not_finite_are_told(views):
         linear.predict({name: 1e200 * view for name, view in views.items()})
 
 
-def test_what_is_not_finite_is_named_wherever_it_is_seen_first(monkeypatch):
-    monkeypatch.setattr("mkclust.stack.mapped.FIT_SAMPLES", 60)
-    monkeypatch.setattr("mkclust.stack.low_rank.ERROR_SAMPLES", 60)
+def test_what_is_not_finite_is_named_wherever_it_is_seen_first():
+    how = {"center": True, "normalize": True, "fit_samples": 60, "error_samples": 60}
     view = np.random.default_rng(0).normal(size=(300, 2))
     for sample in range(0, 300, 7):
         wrong = view.copy()
         wrong[sample, 1] = np.nan
         with pytest.raises(ValueError, match=f"View 'b'.*first in sample {sample};"):
-            AverageKKM(2, approximation=Nystroem(5)).fit({"a": view, "b": wrong})
+            compress(as_blocks({"a": view, "b": wrong}), Nystroem(5), **how)
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1e160])

@@ -219,13 +219,8 @@ def test_blocks_on_a_device_are_large_but_leave_it_its_memory(views, monkeypatch
 @pytest.mark.parametrize("map_", MAPS, ids=lambda map_: type(map_).__name__)
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("standard", [True, False])
-def test_compressed_kernels_are_those_of_the_host(
-    views, library, map_, keep, standard, monkeypatch
-):
-    if not keep:
-        monkeypatch.setattr("mkclust.stack.low_rank.KEPT_BYTES", 0)
-        monkeypatch.setattr("mkclust.stack.low_rank.KEPT_SHARE", 0)
-    options = {"center": standard, "normalize": standard}
+def test_compressed_kernels_are_those_of_the_host(views, library, map_, keep, standard):
+    options = {"center": standard, "normalize": standard, "kept_bytes": None if keep else 0}
     given = as_library(library, views)
     expected = compress(LocalBlocks(views), map_, **options)
     found = compress(LocalBlocks(given, 70), map_, **options)
@@ -272,10 +267,9 @@ def test_only_the_samples_drawn_leave_a_device(views, monkeypatch):
 
     for room in ("kernels.maps", "stack.low_rank"):
         monkeypatch.setattr(f"mkclust.{room}.to_host", noted)
-    monkeypatch.setattr("mkclust.stack.mapped.FIT_SAMPLES", 60)
-    monkeypatch.setattr("mkclust.stack.mapped.SAMPLES_A_LANDMARK", 1)
-    given = aside(views)  # all other roads to NumPy raise
-    stack = compress(as_blocks(given), Nystroem(40), center=True, normalize=True)
+    given = aside(views)  # all other ways to NumPy raise
+    how = {"center": True, "normalize": True, "fit_samples": 60}
+    stack = compress(as_blocks(given), Nystroem(40), **how)
     (Q,) = stack.lift(np.eye(stack.n_samples))
     assert Q.device == given["a"].device
     assert 60 in lengths
@@ -298,12 +292,11 @@ def test_maps_that_know_numpy_only_are_refused(views, library, map_):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("all_rows", [N, 100])
-def test_clusters_of_rows_are_those_of_the_host(rows, library, all_rows, monkeypatch):
-    monkeypatch.setattr(discretize, "ALL_ROWS", all_rows)
-    monkeypatch.setattr(discretize, "SAMPLE_ROWS", 50)
+def test_clusters_of_rows_are_those_of_the_host(rows, library, all_rows):
+    how = {"random_state": 0, "all_rows": all_rows, "sample_rows": 50}
     there = as_library(library, rows)
-    expected, centers = discretize.discretize(rows, 3, random_state=0)
-    labels, found = discretize.discretize(there, 3, random_state=0)
+    expected, centers = discretize.discretize(rows, 3, **how)
+    labels, found = discretize.discretize(there, 3, **how)
     assert labels.dtype == np.intp
     assert isinstance(found, np.ndarray)
     np.testing.assert_array_equal(labels, expected)
@@ -351,10 +344,9 @@ def test_only_the_rows_of_k_means_leave_a_device(rows, small_device, monkeypatch
         return to_host(array, dtype)
 
     monkeypatch.setattr(discretize, "to_host", noted)
-    monkeypatch.setattr(discretize, "ALL_ROWS", 100)
-    monkeypatch.setattr(discretize, "SAMPLE_ROWS", 50)
     monkeypatch.setattr(discretize, "DEVICE_DISTANCES", 3 * 128)
-    labels, centers = discretize.discretize(aside(rows), 3, random_state=0)
+    how = {"random_state": 0, "all_rows": 100, "sample_rows": 50}
+    labels, centers = discretize.discretize(aside(rows), 3, **how)
     assert set(shapes) == {(50, 3), (128,), (N % 128,)}
     np.testing.assert_array_equal(labels, discretize.assign(rows, centers))
 
@@ -371,11 +363,10 @@ def accelerator(monkeypatch, small_device):
 def test_k_means_on_an_accelerator_finds_the_clusters_of_the_host(
     rows, library, all_rows, init, accelerator, monkeypatch
 ):
-    monkeypatch.setattr(discretize, "ALL_ROWS", all_rows)
-    monkeypatch.setattr(discretize, "SAMPLE_ROWS", 50)
-    expected, centers = discretize.discretize(rows, 3, init=init, random_state=0)
+    how = {"init": init, "random_state": 0, "all_rows": all_rows, "sample_rows": 50}
+    expected, centers = discretize.discretize(rows, 3, **how)
     monkeypatch.setattr(discretize, "KMeans", None)  # whoever asks for it fails
-    labels, found = discretize.discretize(as_library(library, rows), 3, init=init, random_state=0)
+    labels, found = discretize.discretize(as_library(library, rows), 3, **how)
     assert labels.dtype == np.intp
     np.testing.assert_array_equal(labels, expected)
     np.testing.assert_allclose(found, centers, atol=1e-2)  # either stops within k-means' tolerance
@@ -391,9 +382,8 @@ def test_no_rows_leave_an_accelerator(rows, all_rows, accelerator, monkeypatch):
 
     for room in ("stack.discretize", "stack.lloyd"):
         monkeypatch.setattr(f"mkclust.{room}.to_host", noted)
-    monkeypatch.setattr(discretize, "ALL_ROWS", all_rows)
-    monkeypatch.setattr(discretize, "SAMPLE_ROWS", 50)
-    labels, centers = discretize.discretize(aside(rows), 3, random_state=0)
+    how = {"random_state": 0, "all_rows": all_rows, "sample_rows": 50}
+    labels, centers = discretize.discretize(aside(rows), 3, **how)
     assert (3, 3) in shapes  # the centers
     assert {shape for shape in shapes if shape[0] > 10} == {(N,)}  # the labels
     np.testing.assert_array_equal(labels, discretize.assign(rows, centers))

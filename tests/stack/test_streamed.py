@@ -6,6 +6,7 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -14,8 +15,10 @@ import pytest
 from conftest import gaussian_kernels
 from mkclust import SimpleMKKM
 from mkclust.methods.simple_mkkm import solve_simple_mkkm
-from mkclust.stack import DenseStack, StreamedStack, as_stack
-from mkclust.stack.rows import for_each_block, row_ranges
+from mkclust.samples.samples import read_kernels
+from mkclust.stack import DenseStack, MatrixRows, StreamedStack, as_stack
+from mkclust.stack.door import better_streamed
+from mkclust.stack.rows import DatasetKernel, for_each_block, row_ranges
 
 N, M = 70, 3
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -65,6 +68,7 @@ class Rows:
     """A source that computes nothing and counts what it is asked for."""
 
     kernels: np.ndarray
+    block_rows: int | None = None
 
     def __post_init__(self):
         self.n_kernels, self.n_samples, _ = self.kernels.shape
@@ -86,11 +90,6 @@ class Rows:
 def readers():
     """Return the reading threads that are alive."""
     return [thread for thread in threading.enumerate() if "mkclust-reader" in thread.name]
-
-
-def height(monkeypatch, rows):
-    """Have so many rows read at a time."""
-    monkeypatch.setattr("mkclust.stack.rows._height", lambda source: min(rows, N))
 
 
 def agree(actual, expected, dtype=np.float64):
@@ -139,13 +138,11 @@ def test_a_streamed_stack_answers_as_a_dense_one(form, dtype, tmp_path, hdf5):
 
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
 @pytest.mark.parametrize("rows", [1, 7, N])
-def test_neither_standards_nor_the_height_of_blocks_matter(
-    rows, center, normalize, tmp_path, monkeypatch
-):
-    height(monkeypatch, rows)
+def test_neither_standards_nor_the_height_of_blocks_matter(rows, center, normalize, tmp_path):
     K = kernels_of()
     how = {"center": center, "normalize": normalize}
-    compare(as_stack(saved(K, tmp_path), streamed=True, **how), as_stack(K, **how), np.float64)
+    source = MatrixRows(list(saved(K, tmp_path)), block_rows=rows)
+    compare(as_stack(source, **how), as_stack(K, **how), np.float64)
 
 
 def test_any_source_of_rows_will_do():
@@ -167,9 +164,8 @@ def test_other_number_types_are_converted_as_they_come(dtype, tmp_path):
 
 
 @pytest.mark.parametrize("rows", [1, 7, 32, N])
-def test_every_row_is_read_once_a_pass(rows, monkeypatch):
-    height(monkeypatch, rows)
-    source = Rows(kernels_of())
+def test_every_row_is_read_once_a_pass(rows):
+    source = Rows(kernels_of(), block_rows=rows)
     V, c = np.ones((N, 2)), np.array([0.2, 0.3, 0.5])
     stack = as_stack(source)
     assert set(source.passes()) == {1}  # all checks together
@@ -215,24 +211,23 @@ def test_no_tile_of_a_file_is_read_in_two_blocks(chunks, hdf5):
     assert all(start % chunks[1] == 0 for start, _ in row_ranges(source, np.array([3, 40, 69])))
 
 
-def test_tiles_too_tall_for_memory_are_read_in_parts(hdf5, monkeypatch):
-    monkeypatch.setattr("mkclust.stack.rows.TILE_BYTES", 16 * M * N * 8 - 1)
-    monkeypatch.setattr("mkclust.stack.rows.SMALL_BYTES", 0)
+def test_tiles_too_tall_for_memory_are_read_in_parts(hdf5):
+    # A tile of 64 rows of all kernels takes 1.5 GB.
+    tall = SimpleNamespace(n_kernels=M, n_samples=10**6, dtype=np.dtype("float64"), step=64)
+    assert all(stop - start < 64 for start, stop in row_ranges(tall))
+    assert all(stop - start < 64 for start, stop in row_ranges(tall, np.arange(150)))
     K = kernels_of()
-    stack = as_stack(hdf5(K, chunks=(1, 16, 9)), streamed=True)
-    assert all(stop - start < 16 for start, stop in row_ranges(stack.source))
-    assert all(stop - start < 16 for start, stop in row_ranges(stack.source, np.arange(40)))
-    compare(stack, as_stack(K), np.float64)
+    source = MatrixRows([hdf5(k, str(p), chunks=(16, 9)) for p, k in enumerate(K)], block_rows=10)
+    compare(as_stack(source), as_stack(K), np.float64)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("rows", [1, 7, N])
-def test_what_is_not_finite_is_named_with_its_kernel_and_row(bad, rows, tmp_path, monkeypatch):
-    height(monkeypatch, rows)
+def test_what_is_not_finite_is_named_with_its_kernel_and_row(bad, rows, tmp_path):
     K = kernels_of()
     K[1, 37, 50] = K[1, 50, 37] = bad
     with pytest.raises(ValueError, match=r"kernel 1 contains NaN or infinity: in row 37"):
-        as_stack(saved(K, tmp_path), streamed=True, validate=False)
+        as_stack(MatrixRows(list(saved(K, tmp_path)), block_rows=rows), validate=False)
     assert not readers()
 
 
@@ -285,37 +280,33 @@ def test_a_source_of_rows_cannot_be_held_in_memory():
         as_stack(Rows(kernels_of()), streamed=False)
 
 
-def test_the_door_streams_memory_maps_that_would_not_fit(tmp_path, monkeypatch):
+def test_the_door_streams_memory_maps_that_would_not_fit(tmp_path):
     K = kernels_of()
-    stored = saved(K, tmp_path)
+    stored, enough = saved(K, tmp_path), 4 * N * N * 8
     assert isinstance(as_stack([K[0], saved(K[1], tmp_path, "1")]), DenseStack)
-    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: 4 * N * N * 8)
-    assert isinstance(as_stack(stored), DenseStack)
-    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: 4 * N * N * 8 - 1)
-    assert isinstance(as_stack(stored), StreamedStack)
-    assert isinstance(as_stack(list(stored)), StreamedStack)
+    assert not better_streamed(read_kernels(stored), enough)
+    assert better_streamed(read_kernels(stored), enough - 1)
+    assert better_streamed(read_kernels(list(stored)), enough - 1)
+    assert not better_streamed(read_kernels(K), enough - 1)
     assert isinstance(as_stack(stored, streamed=False), DenseStack)
-    assert isinstance(as_stack(K), DenseStack)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
-def test_the_door_loads_datasets_that_fit_and_streams_the_others(dtype, hdf5, monkeypatch):
+def test_the_door_loads_datasets_that_fit_and_streams_the_others(dtype, hdf5):
     K = (100 * kernels_of()).astype(dtype)
     whole, several = hdf5(K), [hdf5(k, str(p)) for p, k in enumerate(K)]
     # All kernels in a type that can be computed with, and one combination of them.
     held = 8 if dtype == np.int32 else K.itemsize
-    fits = 4 * (M * held + K.itemsize) * N * N
-    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: fits)
+    enough = 4 * (M * held + K.itemsize) * N * N
     for given in (whole, several):
+        assert not better_streamed(read_kernels(given), enough)
         stack = as_stack(given, validate=False)
         assert isinstance(stack, DenseStack)
         np.testing.assert_array_equal(np.stack(stack.raw_kernels), K)
-    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: fits - 1)
     for given in (whole, several, [K[0], *several[1:], several[0]]):
-        assert isinstance(as_stack(given, validate=False), StreamedStack)
+        assert better_streamed(read_kernels(given), enough - 1)
         assert isinstance(as_stack(given, validate=False, streamed=False), DenseStack)
-    monkeypatch.setattr("mkclust.stack.door.available_bytes", lambda: None)
-    assert isinstance(as_stack(whole, validate=False), StreamedStack)
+    assert better_streamed(read_kernels(whole), None)
 
 
 def test_writing_out_is_refused_where_memory_is_short(tmp_path, monkeypatch):
@@ -377,9 +368,8 @@ def test_what_is_read_is_what_the_map_shows(mapped, tmp_path):
         np.testing.assert_array_equal(stack.raw_kernels[2][[7, 3]], K[2, [7, 3]])
 
 
-def test_a_file_cut_short_is_an_error_and_leaves_no_thread(tmp_path, monkeypatch):
-    height(monkeypatch, 7)
-    stack = as_stack(saved(kernels_of(), tmp_path), streamed=True)
+def test_a_file_cut_short_is_an_error_and_leaves_no_thread(tmp_path):
+    source = MatrixRows(list(saved(kernels_of(), tmp_path)), block_rows=7)
     seen = []
 
     def cut(rows, blocks):
@@ -388,24 +378,24 @@ def test_a_file_cut_short_is_an_error_and_leaves_no_thread(tmp_path, monkeypatch
             os.truncate(tmp_path / "kernels.npy", 1000)
 
     with pytest.raises(OSError, match=r"kernel \d: the file .*kernels\.npy was cut short"):
-        for_each_block(stack.source, cut)
+        for_each_block(source, cut)
     assert seen[-1] <= 21
     assert not readers()
 
 
-def test_a_file_closed_in_the_middle_is_an_error_and_leaves_no_thread(tmp_path, monkeypatch):
-    height(monkeypatch, 7)
+def test_a_file_closed_in_the_middle_is_an_error_and_leaves_no_thread(tmp_path):
     with h5py.File(tmp_path / "kernels.h5", "w") as file:
-        stack = as_stack(file.create_dataset("K", data=kernels_of()), streamed=True)
+        dataset = file.create_dataset("K", data=kernels_of())
+        kernels = [DatasetKernel(dataset, p) for p in range(M)]
+        source = MatrixRows(kernels, whole=dataset, block_rows=7)
         with pytest.raises((ValueError, RuntimeError, OSError)):
-            for_each_block(stack.source, lambda rows, blocks: file.close())
+            for_each_block(source, lambda rows, blocks: file.close())
     assert not readers()
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ZeroDivisionError])
-def test_an_interrupted_pass_leaves_no_thread(kind, monkeypatch):
-    height(monkeypatch, 7)
-    source = Rows(kernels_of())
+def test_an_interrupted_pass_leaves_no_thread(kind):
+    source = Rows(kernels_of(), block_rows=7)
 
     def interrupt(rows, blocks):
         assert readers()
@@ -417,8 +407,7 @@ def test_an_interrupted_pass_leaves_no_thread(kind, monkeypatch):
     assert len(source.asked) <= 2
 
 
-def test_the_next_rows_are_read_while_the_last_are_at_work(monkeypatch):
-    height(monkeypatch, 7)
+def test_the_next_rows_are_read_while_the_last_are_at_work():
     K = kernels_of()
     begun = {start: threading.Event() for start in range(0, N, 7)}
 
@@ -431,7 +420,7 @@ def test_the_next_rows_are_read_while_the_last_are_at_work(monkeypatch):
         # Without a second thread this would wait for what only comes after it.
         assert rows.stop == N or begun[rows.stop].wait(timeout=30)
 
-    for_each_block(Announcing(K), take)
+    for_each_block(Announcing(K, block_rows=7), take)
     assert not readers()
 
 

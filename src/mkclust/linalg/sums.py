@@ -37,6 +37,7 @@ def weighted_sum(
     *,
     whole: Any = None,
     out: Array | None = None,
+    block_entries: int | None = None,
 ) -> Array:
     """Return the sum of matrices by their coefficients, rows and columns scaled.
 
@@ -52,6 +53,8 @@ def weighted_sum(
         The one contiguous array that the matrices are slices of, where there is one.
     out : array of shape (n, n), default=None
         Memory to write to.
+    block_entries : int, default=None
+        How many entries to write at a time; None writes as many as are fastest where they live.
 
     Returns
     -------
@@ -66,7 +69,7 @@ def weighted_sum(
         if out is None:
             widest = max(map(precision_of, matrices))
             out = empty((n, n), matrices[0], widest)
-        _sum_on_device(coefficients, matrices, scales, out)
+        _sum_on_device(coefficients, matrices, scales, out, block_entries or SUM_ENTRIES)
         return out
     if out is None:
         out = np.empty((n, n), np.result_type(*(matrix.dtype for matrix in matrices)))
@@ -74,7 +77,7 @@ def weighted_sum(
         flat = whole.reshape(len(matrices), -1)
         np.dot(coefficients.astype(flat.dtype), flat, out=out.reshape(-1))
         return out
-    _sum_on_host(coefficients, matrices, scales, whole, out)
+    _sum_on_host(coefficients, matrices, scales, whole, out, block_entries or BLOCK_ENTRIES)
     return out
 
 
@@ -84,12 +87,13 @@ def _sum_on_host(
     scales: Sequence[Float | None],
     whole: Any,
     out: np.ndarray,
+    block_entries: int,
 ) -> None:
     """Add matrices up on the host, block by block on all its threads."""
     n = len(out)
     columns = np.array([np.ones(n) if scale is None else scale for scale in scales], out.dtype)
     rows = (coefficients[:, None] * columns).astype(out.dtype)
-    height = max(1, BLOCK_ENTRIES // n)
+    height = max(1, block_entries // n)
 
     def fill(start: int) -> None:
         """Write one block of rows of the sum."""
@@ -136,21 +140,13 @@ def _n_threads() -> int:
 
 
 def _sum_on_device(
-    coefficients: Float, matrices: Sequence[Array], scales: Sequence[Array | None], out: Array
+    coefficients: Float,
+    matrices: Sequence[Array],
+    scales: Sequence[Array | None],
+    out: Array,
+    block_entries: int,
 ) -> None:
-    """Write ``sum_p c_p D_p K_p D_p`` to ``out``, arrays of one library that is not NumPy.
-
-    Parameters
-    ----------
-    coefficients : ndarray of shape (m,)
-        One a matrix.
-    matrices : sequence of m arrays of shape (n, n)
-        What to sum up.
-    scales : sequence of m arrays of shape (n,) or None
-        The diagonals of D_p; None leaves a matrix unscaled.
-    out : array of shape (n, n)
-        Where to.
-    """
+    """Write ``sum_p c_p D_p K_p D_p`` to ``out``, arrays of one library that is not NumPy."""
     xp, n, precision = namespace(out), out.shape[0], precision_of(out)
     ones = zeros((n,), out, precision) + 1.0
     columns = xp.stack([ones if s is None else astype(s, precision) for s in scales])
@@ -163,7 +159,7 @@ def _sum_on_device(
     ):
         fused.write_sum(matrices, rows, columns, out)
         return
-    for some in ranges(n, max(1, SUM_ENTRIES // n)):
+    for some in ranges(n, max(1, block_entries // n)):
         block = zeros((some.stop - some.start, n), out, precision)
         for p, matrix in enumerate(matrices):
             block += (matrix[some, :] * columns[p, :]) * rows[p, some][:, None]

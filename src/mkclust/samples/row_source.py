@@ -12,10 +12,11 @@ class RowSource(Protocol):
 
     A source may know more than it must: ``diagonal()``, the self-similarities, (m, n);
     ``only(indices)``, a source of some of its kernels; ``step``, the number of rows that come
-    together whether or not all are asked for; ``among(samples)``, a source of the same kernels of
-    some samples; and ``write(start, stop, out)``, which writes rows in place, (m, stop - start, n),
-    and spares the memory of new ones. Rows are asked for from one thread at a time, which need not
-    be the one that made the source.
+    together whether or not all are asked for; ``block_rows``, how many rows to ask for at a time;
+    ``among(samples)``, a source of the same kernels of some samples; and
+    ``write(start, stop, out)``, which writes rows in place, (m, stop - start, n), and spares the
+    memory of new ones. Rows are asked for from one thread at a time, which need not be the one
+    that made the source.
 
     A source whose rows are arrays of another library than NumPy has ``like``, an array beside
     them, and the ``dtype`` of that library. It is asked from the thread that asks the stack.

@@ -53,6 +53,8 @@ def discretize(
     n_init: int = 10,
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
+    all_rows: int | None = None,
+    sample_rows: int | None = None,
 ) -> tuple[Array, Float]:
     """Cluster the row-normalized embedding by k-means.
 
@@ -72,6 +74,9 @@ def discretize(
         How a start chooses its centers: spread out, or any samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts, and of the sample.
+    all_rows, sample_rows : int, default=None
+        Up to how many rows the centers are learned on all of them, and on how many otherwise;
+        None means 100,000 and 50,000.
 
     Returns
     -------
@@ -88,12 +93,13 @@ def discretize(
     >>> discretize(rows, 2, random_state=0)[0].tolist()
     [0, 0, 1]
     """
-    some = normalize_rows(_sample(rows, random_state))
-    if is_on_accelerator(some):
-        centers = k_means(some, n_clusters, n_init=n_init, init=init, random_state=random_state)
+    sample = _sample(rows, random_state, all_rows or ALL_ROWS, sample_rows or SAMPLE_ROWS)
+    unit_rows = normalize_rows(sample)
+    options: Any = {"n_init": n_init, "init": init, "random_state": random_state}
+    if is_on_accelerator(unit_rows):
+        centers = k_means(unit_rows, n_clusters, **options)
     else:
-        means = KMeans(n_clusters, init=init, n_init=n_init, random_state=random_state)
-        centers = means.fit(some).cluster_centers_
+        centers = KMeans(n_clusters, **options).fit(unit_rows).cluster_centers_
     # A row between two centers joins the first of them, so that the order decides about sizes as
     # sizes do about the order; larger clusters only grow, which soon settles it.
     for _ in range(n_clusters):
@@ -207,16 +213,16 @@ def _cut(rows: Array, n_clusters: int) -> Iterator[tuple[int, Array]]:
         yield some.start, rows[some, :]
 
 
-def _sample(rows: Array, random_state: Any) -> Array:
+def _sample(rows: Array, random_state: Any, all_rows: int, sample_rows: int) -> Array:
     """Return the rows to learn from: all, or some drawn by their numbers alone.
 
     Those of an accelerator stay there, all others come to the host.
     """
     n = rows.shape[0]
-    if n > ALL_ROWS:
+    if n > all_rows:
         # A generator's choice needs no list of all n, unlike that of a RandomState.
         seed = check_random_state(random_state).randint(2**31 - 1)
-        numbers = np.sort(np.random.default_rng(seed).choice(n, SAMPLE_ROWS, replace=False))
+        numbers = np.sort(np.random.default_rng(seed).choice(n, sample_rows, replace=False))
     elif is_dask(rows):
         numbers = np.arange(n)
     else:

@@ -114,7 +114,11 @@ def as_stack(
     _check_options({"center": center, "normalize": normalize, "validate": validate}, streamed, psd)
     samples = read_kernels(kernels)
     rows_only = isinstance(samples.whole, RowSource)
-    if rows_only or streamed or (streamed is None and psd == "error" and _streams(samples)):
+    if (
+        rows_only
+        or streamed
+        or (streamed is None and psd == "error" and better_streamed(samples, available_bytes()))
+    ):
         if streamed is False or psd != "error":
             asked = "streamed=False" if streamed is False else f"psd={psd!r}"
             raise ValueError(
@@ -180,9 +184,21 @@ def _require_room_for_mix(matrices: Sequence[Any]) -> None:
         )
 
 
-def _streams(samples: Samples) -> bool:
-    """Return whether kernels are better read some rows at a time than held in memory."""
-    in_files, available = _in_files(samples), available_bytes()
+def better_streamed(samples: Samples, available: int | None) -> bool:
+    """Return whether kernels are better read some rows at a time than held in memory.
+
+    Parameters
+    ----------
+    samples : Samples
+        The kernels.
+    available : int or None
+        Bytes of memory there are, None where nobody knows.
+
+    Returns
+    -------
+    bool
+    """
+    in_files = _in_files(samples)
     if not in_files or available is None:
         # A map costs nothing to hold; whether a dataset can be loaded, nobody knows here.
         return any(map(_is_dataset, in_files))

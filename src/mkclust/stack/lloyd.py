@@ -33,6 +33,7 @@ def k_means(
     n_init: int = 10,
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
+    distance_bytes: int = DISTANCE_BYTES,
 ) -> Float:
     """Return the centers of the best of several starts of k-means.
 
@@ -48,6 +49,9 @@ def k_means(
         How a start chooses its centers: spread out, or any samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
+    distance_bytes : int, default=2**30
+        What the distances of the starts that are taken at once may take; one start takes what it
+        needs.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def k_means(
     # Nearer to each other than this, squared, equal rows and their mean may be by rounding.
     rounding = n * rounding_of(rows) ** 2 * length
     rng = check_random_state(random_state)
-    at_once = max(1, DISTANCE_BYTES // (8 * n * k))
+    at_once = max(1, distance_bytes // (8 * n * k))
     candidates = []
     for some in ranges(n_init, at_once):
         centers = _start(rows, k, init, rng, some.stop - some.start)

@@ -115,6 +115,9 @@ def compress(
     center: bool,
     normalize: bool,
     random_state: Any = None,
+    fit_samples: int | None = None,
+    error_samples: int | None = None,
+    kept_bytes: int | None = None,
 ) -> LowRankStack:
     """Learn feature maps, and compress the kernels of their features.
 
@@ -130,6 +133,13 @@ def compress(
         Center the kernels in their feature spaces; scale them to a unit diagonal.
     random_state : int or None
         Seed of feature maps that have none of their own.
+    fit_samples, error_samples : int, default=None
+        From how many samples the maps are learned, and on how many the trace of a kernel is
+        compared with that of its features; None means 20,000, or ten times as many as landmarks
+        where these are more, and 2,000.
+    kept_bytes : int, default=None
+        Features that take no more than this are computed once and kept; None means 128 MiB, or a
+        quarter of a device's free memory.
 
     Returns
     -------
@@ -137,11 +147,11 @@ def compress(
         Two passes over the samples were made, for the means and for the products; or one where
         there is room to keep the features.
     """
-    maps, widths = learn_maps(blocks, approximation, random_state)
+    maps, widths = learn_maps(blocks, approximation, random_state, fit_samples)
     ends = np.cumsum([0, *widths]).tolist()
     require_products(ends[-1], len(maps), "pass a feature map with fewer columns")
-    preview = _preview(blocks, Features(maps))
-    raw = _compute_if_small(blocks, Features(maps), ends, preview.features[0])
+    preview = _preview(blocks, Features(maps), error_samples or ERROR_SAMPLES)
+    raw = _compute_if_small(blocks, Features(maps), ends, preview.features[0], kept_bytes)
     means, variances = _means_and_variances(raw, maps, preview)
     pairs = zip(blocks.names, variances, means, strict=True)
     floors = [floor_of(*each, center) for each in pairs]
@@ -196,9 +206,9 @@ class _Preview:
     trace_errors: Float
 
 
-def _preview(blocks: Blocks, features: Features) -> _Preview:
+def _preview(blocks: Blocks, features: Features, count: int) -> _Preview:
     """Make features of some samples, having made sure that these are finite."""
-    numbers = draw(blocks.n_samples, ERROR_SAMPLES, seed=1)
+    numbers = draw(blocks.n_samples, count, seed=1)
     drawn = blocks.take(numbers)
     check_finite(drawn, numbers)
     computed = features.of(drawn)
@@ -234,14 +244,15 @@ class _RawFeatures:
 
 
 def _compute_if_small(
-    blocks: Blocks, features: Features, ends: Sequence[int], like: Array
+    blocks: Blocks, features: Features, ends: Sequence[int], like: Array, kept_bytes: int | None
 ) -> _RawFeatures:
     """Compute the features of all samples where there is room for them, beside `like`."""
-    room, block_rows = float(KEPT_BYTES), KEPT_ROWS
+    most_bytes, block_rows = float(KEPT_BYTES), KEPT_ROWS
     if isinstance(blocks, LocalBlocks) and (free := free_bytes(like)) is not None:
-        room, block_rows = KEPT_SHARE * free, rows_at_once(ends[-1], like)
+        most_bytes, block_rows = KEPT_SHARE * free, rows_at_once(ends[-1], like)
         blocks = blocks.lower(block_rows)
-    if not isinstance(blocks, LocalBlocks) or 8 * blocks.n_samples * ends[-1] > room:
+    most_bytes = most_bytes if kept_bytes is None else kept_bytes
+    if not isinstance(blocks, LocalBlocks) or 8 * blocks.n_samples * ends[-1] > most_bytes:
         return _RawFeatures(blocks, features, ends, block_rows)
     array = blocks.map(
         lambda block, start: side_by_side(*_checked_features(block, start, features))

@@ -74,20 +74,22 @@ class Features:
         return projections
 
 
-def learn_maps(blocks: Blocks, approximation: Any, random_state: Any) -> tuple[list, list[int]]:
+def learn_maps(
+    blocks: Blocks, approximation: Any, random_state: Any, fit_samples: int | None = None
+) -> tuple[list, list[int]]:
     """Return one feature map a view, learned from some samples, and the widths of its features."""
-    count = max([FIT_SAMPLES, *(SAMPLES_A_LANDMARK * n for n in n_components(approximation))])
-    drawn = draw(blocks.n_samples, count)
-    some = blocks.take(drawn)
-    check_finite(some, drawn)
+    count = n_fit_samples(approximation) if fit_samples is None else fit_samples
+    numbers = draw(blocks.n_samples, count)
+    sample = blocks.take(numbers)
+    check_finite(sample, numbers)
     maps, widths = [], []
-    for p, (name, rows) in enumerate(some.items()):
+    for p, (name, rows) in enumerate(sample.items()):
         map_ = clone(approximation)
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
         map_.set_params(**dict.fromkeys(unset, _seed(random_state, p) if unset else None))
         try:
             # A map may keep what it learns from; of all samples, that is the caller's array.
-            training_rows = rows if len(drawn) < blocks.n_samples else copied(rows)
+            training_rows = rows if len(numbers) < blocks.n_samples else copied(rows)
             first = map_.fit(training_rows).transform(rows[:1, :])
             _check_place(map_, rows, first)
         except (ValueError, TypeError) as error:
@@ -103,6 +105,11 @@ def learn_maps(blocks: Blocks, approximation: Any, random_state: Any) -> tuple[l
         maps.append(map_)
         widths.append(int(first.shape[1]))
     return maps, widths
+
+
+def n_fit_samples(map_: Any) -> int:
+    """Return how many samples a feature map learns from."""
+    return max([FIT_SAMPLES, *(SAMPLES_A_LANDMARK * n for n in n_components(map_))])
 
 
 def seeds_of(map_: Any) -> list[str]:
