@@ -1,8 +1,8 @@
 r"""What kernels share beyond chance: unbiased alignments, and how likely chance does as well.
 
 The diagonal of a kernel says nothing about which samples are alike, but for kernels of many
-dimensions it is most of ``Tr(K_p K_q)``, and makes noise look alike. Without the diagonals, and with
-what their absence leaves of the row means taken away (U-centered), kernels have inner products
+dimensions it is most of ``Tr(K_p K_q)``, and makes noise look alike. Without the diagonals, and
+with what their absence leaves of the row means taken away (U-centered), the inner products are
 
 .. math:: u_{pq} = \frac{1}{n (n - 3)} \left[ \mathrm{Tr}(\tilde K_p \tilde K_q)
     + \frac{1^\top \tilde K_p 1 \; 1^\top \tilde K_q 1}{(n - 1)(n - 2)}
@@ -138,10 +138,10 @@ def chances(scores: Float, shares: Float) -> Float:
     r"""Return how likely chance makes kernels as alike as they are, or likelier, (m, m).
 
     Of many samples, an alignment of permuted kernels is a sum :math:`\sum_{ij} \lambda_i \mu_j
-    (\xi_{ij}^2 - 1)` of the eigenvalues of both with standard normal :math:`\xi`. No such sum of unit
-    variance has heavier tails than that of equal terms as large as the largest of them, which is a
-    gamma distribution: of shape 1/2 for two kernels of one direction each, close to normal for
-    kernels of many.
+    (\xi_{ij}^2 - 1)` of the eigenvalues of both with standard normal :math:`\xi`. No such sum of
+    unit variance has a larger moment generating function than that of equal terms, each as large as
+    the largest of them. Its distribution is a gamma distribution: of shape 1/2 for two kernels of
+    one direction each, close to normal for kernels of many.
 
     Parameters
     ----------

@@ -130,10 +130,7 @@ class Agreement:
 
     @property
     def is_testable(self) -> bool:
-        """Whether there are voices to compare, and samples enough to tell their sharing from chance.
-
-        Of a few samples chance makes copies as easily.
-        """
+        """Whether there are voices to compare, and enough samples to tell them from chance."""
         return bool((self.lowest_chances < BEYOND_CHANCE).any())
 
     @cached_property
@@ -210,7 +207,9 @@ class Agreement:
             )
         heard = join_words([self.names[p] for p in self.chosen])
         if len(self.groups) > 1:
-            others = "; ".join(join_words([self.names[p] for p in group]) for group in self.groups[1:])
+            others = "; ".join(
+                join_words([self.names[p] for p in group]) for group in self.groups[1:]
+            )
             sentence = (
                 f"The views fall into {len(self.groups)} groups that share nothing with each "
                 f"other: {heard}; {others}. The first is heard, the others are set aside."
@@ -219,7 +218,9 @@ class Agreement:
             sentence = f"All {m} views agree beyond chance."
         else:
             sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {heard}."
-        strangers = [name for name, shares in zip(self.names, self.shares, strict=True) if not shares]
+        strangers = [
+            name for name, shares in zip(self.names, self.shares, strict=True) if not shares
+        ]
         if strangers:
             sentence += f" Set aside, sharing nothing with any other view: {join_words(strangers)}."
         return sentence
@@ -232,7 +233,9 @@ class Agreement:
         str
         """
         lines = [self.verdict()]
-        lines += [f"Close copies, one voice together: {join_words(names)}." for names in self.copies]
+        lines += [
+            f"Close copies, one voice together: {join_words(names)}." for names in self.copies
+        ]
         if self.n_voices == 1:
             return "\n".join(lines)
         width = max(map(len, self.names))

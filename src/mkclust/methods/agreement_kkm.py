@@ -100,7 +100,12 @@ def solve_agreement_kkm(stack: KernelStack, n_clusters: int) -> Solution:
         True,
         1,
     )
-    return replace(solution, agreement=compromise.agreement, n_passes=solution.n_passes + 1)
+    return replace(
+        solution,
+        agreement=compromise.agreement,
+        heard=compromise.indices,
+        n_passes=solution.n_passes + 1,
+    )
 
 
 class AgreementKKM(InductiveClusterer):
@@ -194,6 +199,7 @@ def names_set_aside(stack: KernelStack, solution: Solution) -> tuple[str, ...]:
     """Return the names of the kernels without a voice; warn where these agree among themselves."""
     agreement = solution.agreement
     assert agreement is not None
+    assert solution.heard is not None
     if len(agreement.groups) > 1:
         warnings.warn(agreement.verdict(), GroupsWarning, stacklevel=5)
-    return tuple(np.array(stack.names)[solution.weights == 0].tolist())
+    return tuple(name for p, name in enumerate(stack.names) if p not in solution.heard)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust.engine.cutting import CuttingSurfaces
@@ -103,6 +102,7 @@ def solve_anchored_mkkm(
         projections=_projections(stack, solution, compromise, drawn_to),
         anchor=strength,
         agreement=compromise.agreement,
+        heard=compromise.indices,
         n_passes=n_passes,
     )
 
@@ -196,7 +196,7 @@ class AnchoredMKKM(CertifiedClusterer):
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     set_aside_ : tuple of str
-        Names of the kernels that have no weight.
+        Names of the kernels that share nothing with those that are heard.
     anchor_ : float
         The anchor used.
     objective_ : float

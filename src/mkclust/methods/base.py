@@ -15,6 +15,7 @@ from mkclust.engine.relaxation import relax
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.linalg import captured, copied, is_foreign, on_host, to_host
+from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.room import require_room_beside_kernels, require_room_for_views
 from mkclust.methods.solution import Solution
@@ -142,6 +143,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 # The bank's own kernels are positive semidefinite by construction.
                 validate=self.validate and samples.kind == "kernels",
                 names=learned["bank_"].kernel_names_ if "bank_" in learned else None,
+                views=learned["bank_"].kernel_views_ if "bank_" in learned else None,
             )
         else:
             samples = read_views(X)
@@ -152,12 +154,18 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             require_room_beside_kernels(self, stack)
         checked = time.perf_counter()
         solution = self._timed_solution(stack)
+        if solution.agreement is None and stack.n_kernels > 1:
+            solution = replace(solution, agreement=measure_agreement(stack))
         learned = {"n_features_in_": stack.n_samples} | learned
         if samples.ids is not None:
             learned["sample_ids_"] = samples.ids
         attributes, further = self._common_attributes(stack, solution)
         learned |= attributes
         learned |= self._learned(stack, solution, learned["labels_"], *further)
+        if (agreement := solution.agreement) is not None:
+            learned["agreement_"] = agreement
+            if agreement.is_testable and not agreement.any_share:
+                warnings.warn(agreement.verdict(), NoAgreementWarning, 2)
         n_found = count_clusters(learned["labels_"])
         if n_found < self.n_clusters:
             warnings.warn(self._explain_fewer_clusters(n_found), FewerClustersWarning, 2)

@@ -297,13 +297,17 @@ class SimpleMKKM(CertifiedClusterer):
         agreement, rand_index = solution.agreement, learned["baseline_agreement_"]
         if agreement is not None and agreement.any_share and rand_index < OTHER_CLUSTERS:
             strangers = agreement.set_aside
-            weight = sum(w for name, w in zip(stack.names, solution.weights, strict=True) if name in strangers)
+            weight = sum(
+                w
+                for name, w in zip(stack.names, solution.weights, strict=True)
+                if name in strangers
+            )
             reason = (
                 f"{join_words(strangers)} share nothing with the other views beyond chance, and "
                 f"have {weight:.0%} of the weight; AgreementKKM sets them aside"
                 if strangers
-                else "the views agree to different degrees, or n_clusters may not fit; compare with "
-                "AgreementKKM"
+                else "the views agree to different degrees, or n_clusters may not fit; compare "
+                "with AgreementKKM"
             )
             warnings.warn(
                 "the learned weights find other clusters than the views agree on: the adjusted "

@@ -22,6 +22,7 @@ from mkclust.plots.weights import (
     LARGE_WEIGHT,
     MAX_NAMED,
     MIXING_WEIGHT,
+    SHARE_OF_VOICE,
     KernelWeightsDisplay,
     draw_weights,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "MIXING_WEIGHT",
     "ORANGE",
     "PALETTE",
+    "SHARE_OF_VOICE",
     "ConvergenceDisplay",
     "EmbeddingDisplay",
     "KernelWeightsDisplay",

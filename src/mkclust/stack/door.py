@@ -57,6 +57,7 @@ def as_stack(
     psd: Literal["error", "clip", "shift"] = "error",
     validate: bool = True,
     names: Sequence[str] | None = None,
+    views: Sequence[int] | None = None,
     streamed: bool | None = None,
 ) -> KernelStack:
     """Check kernels and stack them, to be centered and scaled on the fly.
@@ -90,6 +91,9 @@ def as_stack(
         Lanczos steps would take a pass over all kernels each.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... where not given.
+    views : sequence of int, default=None
+        The number of the view that each kernel is made of; each is of its own where not given.
+        Kernels of one view prove nothing about each other (`mkclust.agreement`).
     streamed : bool, default=None
         Whether to read the kernels some rows at a time rather than hold them, or a combination of
         them, in memory. None streams sources of rows, and what is in files and large: memory maps
@@ -125,7 +129,8 @@ def as_stack(
                 f"{asked} needs the kernels in memory, and these are read some rows at a time: "
                 "pass arrays, such as K[:], if they fit"
             )
-        return _stream(samples, names, center=center, normalize=normalize, validate=validate)
+        stack = _stream(samples, names, center=center, normalize=normalize, validate=validate)
+        return stack if views is None else replace(stack, view_numbers=tuple(views))
     _require_memory(samples, psd)
     slices, names, whole = _collect(samples, names)
     who = [describe(index, name) for index, name in enumerate(names)]
@@ -140,7 +145,8 @@ def as_stack(
     if any(kernel.matrix is not part for kernel, part in zip(stacked, slices, strict=True)):
         whole = None  # converted or clipped: no longer slices of one array
     _require_room_for_mix(matrices)
-    return DenseStack(stacked, tuple(names), standardizations, tuple(matrices), whole)
+    numbers = None if views is None else tuple(views)
+    return DenseStack(stacked, tuple(names), standardizations, tuple(matrices), whole, numbers)
 
 
 def _check_options(flags: dict[str, Any], streamed: Any, psd: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.explain.page.findings import Findings
-from mkclust.methods.simple_mkkm import OTHER_CLUSTERS, SUPPRESSED
+from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.metrics import scores
 from mkclust.web import escape
 from mkclust.web.words import count_noun, format_number, format_percent, join_words
@@ -79,15 +79,12 @@ def _warned(model: Any) -> list[str]:
             f"{count_noun(int(model.n_iter_), 'step')}: weights and clusters are those at which it "
             "stopped."
         )
-    structure_kept = getattr(model, "structure_kept_", 1.0)
-    agreement = getattr(model, "baseline_agreement_", 1.0)
-    if structure_kept < SUPPRESSED and agreement < OTHER_CLUSTERS:
+    rand_index = getattr(model, "baseline_agreement_", 1.0)
+    if rand_index < OTHER_CLUSTERS:
         sentences.append(
-            "The learned weights suppress structure that the average kernel has: the partition "
-            f"keeps {format_percent(structure_kept)} of the directions in which the average kernel "
-            f"shows its clusters, and agrees with them to {agreement:.2f} only (adjusted Rand "
-            "index). Some kernels may be noise, or the number of clusters may not fit; "
-            "anchor='auto' draws the partition back to the average kernel's."
+            "The learned weights find other clusters than the views agree on: the adjusted Rand "
+            f"index with those of their compromise is {rand_index:.2f}. AgreementKKM finds the "
+            "latter."
         )
     return sentences
 
