@@ -264,7 +264,9 @@ class Agreement:
         """
         from mkclust.plots import AgreementDisplay
 
-        return AgreementDisplay(self.names, self.alignments, self.weights()).plot(ax=ax)
+        return AgreementDisplay(
+            kernel_names=self.names, alignments=self.alignments, weights=self.weights()
+        ).plot(ax)
 
 
 def measure_agreement(stack: KernelStack) -> Agreement:
