@@ -41,10 +41,24 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize
 
-NAMES = (
-    "breast-cancer digits digit handwritten flo17-substitute cal-5-substitute pfold-truncated "
-    "ccv-truncated ar10p jaffe bbcsport 3sources msrc-v5 hdigit cora coil20"
-).split()
+NAMES = [
+    "breast-cancer",
+    "digits",
+    "digit",
+    "handwritten",
+    "flo17-substitute",
+    "cal-5-substitute",
+    "pfold-truncated",
+    "ccv-truncated",
+    "ar10p",
+    "jaffe",
+    "bbcsport",
+    "3sources",
+    "msrc-v5",
+    "hdigit",
+    "cora",
+    "coil20",
+]
 LARGEST, LARGEST_SLOW, FEW_SEEDS = 2000, 700, 3
 SLOW = ("lmkkm", "onkc", "lkam")
 ASKED = ("avg-kkm", "simplemkkm", "agreement-kkm", "anchored-mkkm")
