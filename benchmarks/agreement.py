@@ -41,7 +41,7 @@ from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from mkclust.stack.discretize import discretize
 
-NAMES = [
+NAMES = (
     "breast-cancer",
     "digits",
     "digit",
@@ -58,7 +58,7 @@ NAMES = [
     "hdigit",
     "cora",
     "coil20",
-]
+)
 LARGEST, LARGEST_SLOW, FEW_SEEDS = 2000, 700, 3
 SLOW = ("lmkkm", "onkc", "lkam")
 ASKED = ("avg-kkm", "simplemkkm", "agreement-kkm", "anchored-mkkm")

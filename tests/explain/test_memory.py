@@ -167,7 +167,7 @@ def test_the_formulas_know_the_size_of_a_basis():
     stack = as_stack(np.stack([np.eye(260), np.eye(260)]), center=False)
     for k in (2, 10, 30):
         fit = terms.Fit(260, 2, k)
-        assert Basis(stack, fit.width).capacity == fit.capacity
+        assert Basis(stack, k).capacity == fit.capacity
 
 
 def views_of(n, n_views=2, width=5, dtype=np.float64):

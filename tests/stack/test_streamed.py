@@ -17,7 +17,7 @@ from mkclust import SimpleMKKM
 from mkclust.methods.simple_mkkm import solve_simple_mkkm
 from mkclust.samples.samples import read_kernels
 from mkclust.stack import DenseStack, MatrixRows, StreamedStack, as_stack
-from mkclust.stack.door import better_streamed
+from mkclust.stack.in_files import better_streamed
 from mkclust.stack.rows import DatasetKernel, for_each_block, row_ranges
 
 N, M = 70, 3

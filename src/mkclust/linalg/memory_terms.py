@@ -54,9 +54,9 @@ class Fit:
         Bytes of an entry of the kernels.
     method : str
         Name of the method.
-    held : bool
+    makes_kernels : bool
         Whether the fit itself makes the kernels and holds them, rather than its user.
-    mixed : bool
+    has_mix : bool
         Whether a mix of the kernels is a matrix, rather than computed when asked for.
     """
 
@@ -65,8 +65,8 @@ class Fit:
     k: int
     itemsize: int = 8
     method: str = "simplemkkm"
-    held: bool = True
-    mixed: bool = True
+    makes_kernels: bool = True
+    has_mix: bool = True
 
     @property
     def width(self) -> int:
@@ -101,9 +101,9 @@ class Fit:
 
     def moments(self) -> Iterable[Terms]:
         """Yield what is held at each moment that may be the worst."""
-        steps = SOLVING.get(self.method, _solving_mixes)(self)
-        given = self.m * self.n**2 * self.itemsize if self.held else 0
-        return ({"kernels": given, **moment} for moment in (*steps, *_finishing(self)))
+        moments = SOLVER_TERMS.get(self.method, _mixing_terms)(self) + _embedding_terms(self)
+        kernels = self.m * self.n**2 * self.itemsize if self.makes_kernels else 0
+        return ({"kernels": kernels, **moment} for moment in moments)
 
     def worst(self) -> Terms:
         """Return the terms of the moment that takes most."""
@@ -115,12 +115,12 @@ def total(terms: Terms) -> int:
     return sum(terms.values())
 
 
-def _mix(fit: Fit) -> Terms:
+def _mix_terms(fit: Fit) -> Terms:
     """Return what a mix of the kernels takes; of a single one there is none."""
-    return {"mix of the kernels": fit.n**2 * fit.itemsize * (fit.mixed and fit.m > 1)}
+    return {"mix of the kernels": fit.n**2 * fit.itemsize * (fit.has_mix and fit.m > 1)}
 
 
-def _relaxing(fit: Fit, *, written_out: bool = False) -> list[Terms]:
+def _eigenvector_terms(fit: Fit, *, written_out: bool = False) -> list[Terms]:
     """Return what finding the leading eigenvectors of one matrix takes, beside the matrix."""
     if fit.whole:
         # LAPACK wants a copy, a work space of two, and a place for the eigenvectors.
@@ -145,16 +145,16 @@ def _relaxing(fit: Fit, *, written_out: bool = False) -> list[Terms]:
     ]
 
 
-def _products(fit: Fit) -> Terms:
+def _product_terms(fit: Fit) -> Terms:
     """Return what the products of all kernels with a partition take, and those of their entries."""
     # Streamed kernels need what they are multiplied with for each kernel, too.
-    copies = 2 * fit.m + (0 if fit.mixed else fit.m)
+    copies = 2 * fit.m + (0 if fit.has_mix else fit.m)
     return {"products of all kernels": fit.vectors(copies * fit.k + 3 * fit.k)}
 
 
-def _solving_mixes(fit: Fit) -> list[Terms]:
+def _mixing_terms(fit: Fit) -> list[Terms]:
     """Return what methods take that look at one mix of the kernels after another."""
-    mix, held = _mix(fit), PARTITIONS_HELD[fit.method] * fit.partition
+    mix, partitions = _mix_terms(fit), PARTITIONS_HELD[fit.method] * fit.partition
     basis: Terms = {}
     if fit.method == "simplemkkm" and not fit.whole:
         w, c = fit.width, fit.capacity
@@ -164,27 +164,27 @@ def _solving_mixes(fit: Fit) -> list[Terms]:
             "kernels seen from the basis": 2 * 8 * fit.m * c**2,
         }
         # One of the partitions is where eigenvectors start from; two more blocks expand the basis.
-        held += fit.vectors(2 * w) - fit.partition
-        copies = 2 * fit.m + (0 if fit.mixed else 2 * fit.m)
-        expanding = {"products on their way to the basis": fit.vectors((copies + 6) * w)}
+        partitions += fit.vectors(2 * w) - fit.partition
+        copies = 2 * fit.m + (0 if fit.has_mix else 2 * fit.m)
+        expansion = {"products on their way to the basis": fit.vectors((copies + 6) * w)}
     else:
-        expanding = {**_products(fit), "new partition": fit.partition}
-    around = {**mix, **basis, "partitions held": held}
-    steps = [*_relaxing(fit), expanding]
-    if basis and fit.mixed and fit.n <= PROVED_SAMPLES:
+        expansion = {**_product_terms(fit), "new partition": fit.partition}
+    common = {**mix, **basis, "partitions held": partitions}
+    steps = [*_eigenvector_terms(fit), expansion]
+    if basis and fit.has_mix and fit.n <= PROVED_SAMPLES:
         # Kernels in single precision are written out in double precision one after another.
-        single = fit.itemsize < 8
-        steps.append({"matrix to factorize for a proof": fit.square * (3 if single else 1)})
-    return [{**around, **step} for step in steps]
+        copies = 3 if fit.itemsize < 8 else 1
+        steps.append({"matrix to factorize for a proof": copies * fit.square})
+    return [{**common, **step} for step in steps]
 
 
-def _solving_lf_mvc(fit: Fit) -> list[Terms]:
+def _lf_mvc_terms(fit: Fit) -> list[Terms]:
     """Return what LF-MVC takes: the partitions of all kernels and of their mix, and a consensus."""
-    mix, vectors, small = _mix(fit), fit.vectors(fit.k), 8 * fit.k**2
+    mix, vectors, small = _mix_terms(fit), fit.vectors(fit.k), 8 * fit.k**2
     partitions = {"partitions of the kernels": (fit.m + 1) * fit.partition}
     aligned = {**mix, **partitions, "partitions to align": (2 * fit.m + 2) * vectors}
     return [
-        *({**mix, **partitions, **step} for step in _relaxing(fit)),
+        *({**mix, **partitions, **step} for step in _eigenvector_terms(fit)),
         {
             **aligned,
             "rotations": 5 * fit.m * small,
@@ -195,39 +195,42 @@ def _solving_lf_mvc(fit: Fit) -> list[Terms]:
     ]
 
 
-def _solving_lkam(fit: Fit) -> list[Terms]:
+def _lkam_terms(fit: Fit) -> list[Terms]:
     """Return what LKAM takes: kernels written out among neighbors, and mixes of them."""
-    written = {"kernels among neighbors": fit.m * fit.square}
-    mixed = {**written, "mix of the kernels": fit.square * (fit.m > 1)}
-    held = {"partitions held": fit.partition + fit.vectors(2 * fit.k)}
+    kernels = {"kernels among neighbors": fit.m * fit.square}
+    mix = {**kernels, "mix of the kernels": fit.square * (fit.m > 1)}
+    partitions = {"partitions held": fit.partition + fit.vectors(2 * fit.k)}
     return [
-        {**_mix(fit), "entries of the average kernel": 3 * fit.square},
+        {**_mix_terms(fit), "entries of the average kernel": 3 * fit.square},
         {
-            **written,
+            **kernels,
             "shared neighborhoods": fit.square // 2,
             "rows weighed at a time": 3 * fit.m * fit.vectors(min(LOCAL_ROWS, fit.n)),
         },
-        *({**mixed, **held, **step} for step in _relaxing(fit)),
-        {**mixed, **held, "new partition": fit.partition, **_products(fit)},
+        *({**mix, **partitions, **step} for step in _eigenvector_terms(fit)),
+        {**mix, **partitions, "new partition": fit.partition, **_product_terms(fit)},
     ]
 
 
-def _solving_lmkkm(fit: Fit) -> list[Terms]:
+def _lmkkm_terms(fit: Fit) -> list[Terms]:
     """Return what LMKKM takes: kernels written out, and one mix of them in its own memory."""
-    written = {"kernels written out": fit.m * fit.square}
-    held = {"mix of the kernels": fit.square, "partitions held": fit.partition}
+    kernels = {"kernels written out": fit.m * fit.square}
+    iterate = {"mix of the kernels": fit.square, "partitions held": fit.partition}
     weights = {"weights of the samples": fit.vectors(20 * fit.m)}
     return [
-        {**written, "kernel on its way there": fit.square},
-        *({**written, **held, **weights, **s} for s in _relaxing(fit, written_out=True)),
+        {**kernels, "kernel on its way there": fit.square},
+        *(
+            {**kernels, **iterate, **weights, **s}
+            for s in _eigenvector_terms(fit, written_out=True)
+        ),
     ]
 
 
-def _solving_onkc(fit: Fit) -> list[Terms]:
+def _onkc_terms(fit: Fit) -> list[Terms]:
     """Return what ONKC takes: a mix of the kernels, and the kernel near it."""
-    mix, vectors = _mix(fit), fit.vectors(fit.k)
+    mix, vectors = _mix_terms(fit), fit.vectors(fit.k)
     return [
-        *({**mix, **step} for step in _relaxing(fit)),
+        *({**mix, **step} for step in _eigenvector_terms(fit)),
         {**mix, "entries of the mix": 3 * fit.square, "partitions held": 2 * vectors},
         {
             "entries of the mix": fit.square,
@@ -239,15 +242,15 @@ def _solving_onkc(fit: Fit) -> list[Terms]:
     ]
 
 
-SOLVING = {
-    "lf-mvc": _solving_lf_mvc,
-    "lkam": _solving_lkam,
-    "lmkkm": _solving_lmkkm,
-    "onkc": _solving_onkc,
+SOLVER_TERMS = {
+    "lf-mvc": _lf_mvc_terms,
+    "lkam": _lkam_terms,
+    "lmkkm": _lmkkm_terms,
+    "onkc": _onkc_terms,
 }
 
 
-def _finishing(fit: Fit) -> list[Terms]:
+def _embedding_terms(fit: Fit) -> list[Terms]:
     """Return what it takes to embed the samples, cluster them, and compare with each kernel."""
     vectors, centers = fit.vectors(fit.k), 8 * fit.k**2
     # SimpleMKKM keeps the partition of the average kernel, LF-MVC has only that and a consensus.
@@ -258,7 +261,7 @@ def _finishing(fit: Fit) -> list[Terms]:
     clustering = {"k-means": 5 * vectors + 2 * centers}
     if fit.method not in OF_ENTRIES:
         embedded["projections"] = fit.m * vectors
-    steps = [*_relaxing(fit), _products(fit), clustering]
+    steps = [*_eigenvector_terms(fit), _product_terms(fit), clustering]
     if fit.method not in OF_ENTRIES:
         steps.append({"alignments with centroids": (fit.m + 5) * vectors, "centers": centers})
     return [{**embedded, **step} for step in steps]
@@ -298,22 +301,22 @@ def exact_terms(
     n, d = n_samples, n_features
     if storage == "on-the-fly" and method in OF_ENTRIES:
         storage = "dense"  # they are written out
-    made, lazy = storage == "dense", storage in ("on-the-fly", "streamed")
-    mixed = storage in ("dense", "precomputed")
-    fit = Fit(n, n_kernels, n_clusters, itemsize, method, held=made, mixed=mixed)
+    is_dense, from_views = storage == "dense", storage in ("dense", "on-the-fly")
+    has_mix = storage in ("dense", "precomputed")
+    fit = Fit(n, n_kernels, n_clusters, itemsize, method, is_dense, has_mix)
     moments = [fit.worst()]
-    if lazy:
+    if storage in ("on-the-fly", "streamed"):
         moments[0] |= {
-            "rows read at a time": 2 * _rows_bytes(n, n_kernels, itemsize),
+            "rows read at a time": 2 * _block_bytes(n, n_kernels, itemsize),
             "means, scales and diagonals": fit.vectors(5 * n_kernels),
         }
     if storage == "on-the-fly":
         moments[0]["views as they are multiplied"] = fit.vectors(d + 2 * n_views)
-    if storage in ("dense", "on-the-fly"):
-        moved = 0 if made else 2 * fit.vectors(d)
-        moments.append({"views": moved, "median distance": median_bytes(min(n, MEDIAN_ROWS))})
+    if from_views:
+        views = 0 if is_dense else 2 * fit.vectors(d)
+        moments.append({"views": views, "median distance": median_bytes(min(n, MEDIAN_ROWS))})
     # What a model keeps of the views, for new samples.
-    copies = itemsize * n * d if storage in ("dense", "on-the-fly") else 0
+    copies = itemsize * n * d if from_views else 0
     return max(moments, key=total) | {"copy of the views": copies, "overhead": OVERHEAD}
 
 
@@ -335,7 +338,7 @@ def median_bytes(n: int) -> int:
     return 4 * n**2 + 26 * n * MEDIAN_BLOCK
 
 
-def _rows_bytes(n: int, m: int, itemsize: int) -> int:
+def _block_bytes(n: int, m: int, itemsize: int) -> int:
     """Return what the rows of all kernels take that are read at a time."""
     one = m * n * itemsize
     most = max(STREAM_BYTES, STREAM_ROWS * one)

@@ -1,7 +1,6 @@
 """The checks at the door: what is wrong with a kernel, where, and what can be done about it."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -13,7 +12,6 @@ from mkclust.linalg import (
     copied,
     is_foreign,
     namespace,
-    noise,
     precision_of,
     ranges,
     rounding_of,
@@ -24,14 +22,9 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.samples.forms import check_form
-from mkclust.stack.base import Operator, Standardization
-from mkclust.types import Array, Float
+from mkclust.stack.base import Standardization
+from mkclust.types import Array
 
-# Lanczos steps spent on each kernel in search of negative eigenvalues.
-LANCZOS_STEPS = 10
-# Restarts in search of the smallest eigenvalue, and the relative error that is good enough where
-# these do not find it.
-ARPACK_RESTARTS, LOOSE_TOLERANCE = 300, 1e-3
 # Rows and columns of the tiles that are held against their mirror images, on a host and a device.
 TILE, TILE_ON_DEVICE = 512, 4096
 
@@ -115,9 +108,9 @@ def check_symmetry(matrix: Array, who: str) -> None:
     """Raise where a kernel and its transpose differ by more than rounding."""
     if scipy.sparse.issparse(matrix):
         largest = abs(matrix).max()
-        apart = abs(matrix - matrix.T).max()
+        difference = abs(matrix - matrix.T).max()
     else:
-        xp, largest, apart = namespace(matrix), 0.0, 0.0
+        xp, largest, difference = namespace(matrix), 0.0, 0.0
         # Tile against mirrored tile, so that nothing of the kernel's size is allocated.
         n, side = matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE
         tiles = list(ranges(n, side))
@@ -125,11 +118,11 @@ def check_symmetry(matrix: Array, who: str) -> None:
             for columns in tiles[i:]:
                 tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
                 largest = max(largest, float(xp.max(xp.abs(tile))))
-                apart = max(apart, float(xp.max(xp.abs(tile - mirrored))))
-    if apart > np.sqrt(rounding_of(matrix)) * largest:
+                difference = max(difference, float(xp.max(xp.abs(tile - mirrored))))
+    if difference > np.sqrt(rounding_of(matrix)) * largest:
         raise ValueError(
-            f"{who} is not symmetric: entries mirrored at the diagonal differ by up to {apart:.3g} "
-            f"(largest entry {largest:.3g}); if that is meant, pass (K + K.T) / 2"
+            f"{who} is not symmetric: entries mirrored at the diagonal differ by up to "
+            f"{difference:.3g} (largest entry {largest:.3g}); if that is meant, pass (K + K.T) / 2"
         )
 
 
@@ -187,65 +180,6 @@ def learn_scale(lengths: Array, matrix: Array, who: str) -> Array:
             "kernel out, or pass normalize=False"
         )
     return 1 / xp.sqrt(lengths)
-
-
-def smallest_eigenvalue_seen(kernel: Operator, seed: int = 0) -> tuple[float, float]:
-    """Return the extreme eigenvalues that a few Lanczos steps find.
-
-    The true smallest eigenvalue can only be lower, so a negative one proves a kernel indefinite;
-    finding none is evidence, not proof.
-    """
-    n = kernel.shape[0]
-    v = noise((n, 1), seed, getattr(kernel, "like", kernel))
-    xp = namespace(v)
-    basis, unit = v / xp.linalg.vector_norm(v), 0.0
-    alphas: list[float] = []
-    betas: list[float] = []
-    for _ in range(min(LANCZOS_STEPS, n)):
-        last = basis[:, -1:]
-        image = kernel @ last
-        unit = unit or float(xp.max(xp.abs(image))) or 1.0  # so that no square over- or underflows
-        image = image / unit
-        alphas.append(float(xp.sum(last * image)))
-        for _ in range(2):  # full reorthogonalization keeps the few steps honest
-            image = image - basis @ (basis.T @ image)
-        length = float(xp.linalg.vector_norm(image))
-        if length <= 1e-12 * max(map(abs, alphas)):
-            break
-        betas.append(length)
-        basis = xp.concat([basis, image / length], axis=1)
-    T = np.diag(alphas)
-    steps = np.arange(len(alphas) - 1)
-    T[steps, steps + 1] = T[steps + 1, steps] = betas[: len(steps)]
-    values = np.linalg.eigvalsh(T)
-    return float(unit * values[0]), float(unit * np.abs(values).max())
-
-
-def smallest_eigenvalue(kernel: Operator) -> float:
-    """Return the smallest eigenvalue, converged; where it will not, one a little below it.
-
-    Where many eigenvalues are close to the smallest one, no single eigenvector can be told from
-    the others. A vector of all of them then bounds the eigenvalue as well, by its residual.
-    """
-    n, like = kernel.shape[0], kernel.like
-    if n <= 200:
-        return float(np.linalg.eigvalsh(to_host(kernel.dense()))[0])
-
-    def product(v: Float) -> Float:
-        """Multiply the kernel with a vector on the host."""
-        return to_host(kernel @ to_device(v.reshape(-1, 1), like)).reshape(-1)
-
-    operator = scipy.sparse.linalg.LinearOperator((n, n), matvec=product, dtype=np.float64)
-    search: dict[str, Any] = {"which": "SA", "v0": np.random.default_rng(0).standard_normal(n)}
-    find = scipy.sparse.linalg.eigsh
-    try:
-        return float(
-            find(operator, 1, maxiter=ARPACK_RESTARTS, return_eigenvectors=False, **search)[0]
-        )
-    except scipy.sparse.linalg.ArpackNoConvergence:
-        (value,), vector = find(operator, 1, tol=LOOSE_TOLERANCE, **search)
-        residual = product(vector) - value * vector[:, 0]
-        return float(value - np.linalg.norm(residual))
 
 
 def _row_blocks(matrix: Array) -> Iterator[Array]:

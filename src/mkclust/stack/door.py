@@ -3,7 +3,6 @@
 ``as_stack`` is the door: what passes it is a sound set of kernels over the same samples.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -13,13 +12,11 @@ import scipy.sparse
 
 from mkclust.linalg import (
     check_one_place,
-    copied,
     free_bytes,
     is_foreign,
     namespace,
     precision_of,
     rounding_of,
-    to_host,
 )
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.samples.forms import check_masks
@@ -33,20 +30,17 @@ from mkclust.stack.checks import (
     describe,
     learn_centering,
     learn_scale,
-    smallest_eigenvalue,
-    smallest_eigenvalue_seen,
 )
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.dissimilarity import refuse_distances
+from mkclust.stack.in_files import better_streamed, is_dataset, require_memory_to_load
+from mkclust.stack.repair import make_positive
 from mkclust.stack.row_checks import check_rows
+from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import DatasetKernel, MatrixRows
 from mkclust.stack.streamed import StreamedStack
 
 PSD_CHOICES = ("error", "clip", "shift")
-# Kernels in files are streamed where one matrix of their size, and what must be copied to compute
-# with them, would take more than this, or more than this share of the memory there is: solvers form
-# such a matrix, and want room beside it. Who keeps kernels in files has no memory to spare.
-LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY = 2 * 2**30, 0.25
 
 
 def as_stack(
@@ -117,10 +111,10 @@ def as_stack(
     """
     _check_options({"center": center, "normalize": normalize, "validate": validate}, streamed, psd)
     samples = read_kernels(kernels)
-    rows_only = isinstance(samples.whole, RowSource)
+    options = {"center": center, "normalize": normalize, "validate": validate}
     if (
-        rows_only
-        or streamed
+        streamed
+        or isinstance(samples.whole, RowSource)
         or (streamed is None and psd == "error" and better_streamed(samples, available_bytes()))
     ):
         if streamed is False or psd != "error":
@@ -129,24 +123,11 @@ def as_stack(
                 f"{asked} needs the kernels in memory, and these are read some rows at a time: "
                 "pass arrays, such as K[:], if they fit"
             )
-        stack = _stream(samples, names, center=center, normalize=normalize, validate=validate)
-        return stack if views is None else replace(stack, view_numbers=tuple(views))
-    _require_memory(samples, psd)
-    slices, names, whole = _collect(samples, names)
-    who = [describe(index, name) for index, name in enumerate(names)]
-    matrices = [as_numbers(matrix, label) for matrix, label in zip(slices, who, strict=True)]
-    _check_sizes(matrices, who)
-    check_one_place(matrices, who)
-    pairs = [
-        _standardize(matrix, label, center, normalize, psd if validate else None)
-        for matrix, label in zip(matrices, who, strict=True)
-    ]
-    stacked, standardizations = zip(*pairs, strict=True)
-    if any(kernel.matrix is not part for kernel, part in zip(stacked, slices, strict=True)):
-        whole = None  # converted or clipped: no longer slices of one array
-    _require_room_for_mix(matrices)
-    numbers = None if views is None else tuple(views)
-    return DenseStack(stacked, tuple(names), standardizations, tuple(matrices), whole, numbers)
+        stack: KernelStack = _stream(samples, names, **options)
+    else:
+        require_memory_to_load(samples, psd)
+        stack = _hold(samples, names, psd=psd, **options)
+    return stack if views is None else replace(stack, view_numbers=tuple(views))
 
 
 def _check_options(flags: dict[str, Any], streamed: Any, psd: Any) -> None:
@@ -160,20 +141,47 @@ def _check_options(flags: dict[str, Any], streamed: Any, psd: Any) -> None:
         raise ValueError(f"psd={psd!r}: choose one of {', '.join(map(repr, PSD_CHOICES))}")
 
 
+def _hold(
+    samples: Samples,
+    names: Sequence[str] | None,
+    *,
+    center: bool,
+    normalize: bool,
+    validate: bool,
+    psd: str,
+) -> DenseStack:
+    """Check kernels in memory, one after another, and stack them."""
+    parts, names, whole = _collect(samples, names)
+    labels = _labels(names)
+    matrices = [as_numbers(part, label) for part, label in zip(parts, labels, strict=True)]
+    _check_sizes(matrices, labels)
+    check_one_place(matrices, labels)
+    pairs = [
+        _standardize(matrix, label, center, normalize, psd if validate else None)
+        for matrix, label in zip(matrices, labels, strict=True)
+    ]
+    kernels, standardizations = zip(*pairs, strict=True)
+    if any(kernel.matrix is not part for kernel, part in zip(kernels, parts, strict=True)):
+        whole = None  # converted or clipped: no longer slices of one array
+    _require_room_for_mix(matrices)
+    return DenseStack(kernels, tuple(names), standardizations, tuple(matrices), whole)
+
+
 def _standardize(
     matrix: Any, label: str, center: bool, normalize: bool, psd: str | None
 ) -> tuple[StandardizedKernel, Standardization]:
     """Return one kernel, checked and repaired unless `psd` is None, and what new samples need."""
-    kernel = given = StandardizedKernel(matrix, learn_centering(matrix, label, center))
+    centered = StandardizedKernel(matrix, learn_centering(matrix, label, center))
+    kernel, standardization = centered, centered.standardization
     if psd is not None:
         check_symmetry(matrix, label)
-        refuse_distances(matrix, given.standardization.diagonal, label)
-        kernel = _positive(kernel, label, psd)
+        refuse_distances(matrix, standardization.diagonal, label)
+        kernel = make_positive(centered, label, psd)
     scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
-    added = None if kernel is given else kernel.diagonal() - given.diagonal()
+    added = None if kernel is centered else kernel.diagonal() - centered.diagonal()
     return (
         replace(kernel, standardization=replace(kernel.standardization, scale=scale)),
-        replace(given.standardization, scale=scale, added=added, shift=kernel.shift),
+        replace(standardization, scale=scale, added=added, shift=kernel.shift),
     )
 
 
@@ -190,114 +198,57 @@ def _require_room_for_mix(matrices: Sequence[Any]) -> None:
         )
 
 
-def better_streamed(samples: Samples, available: int | None) -> bool:
-    """Return whether kernels are better read some rows at a time than held in memory.
-
-    Parameters
-    ----------
-    samples : Samples
-        The kernels.
-    available : int or None
-        Bytes of memory there are, None where nobody knows.
-
-    Returns
-    -------
-    bool
-    """
-    in_files = _in_files(samples)
-    if not in_files or available is None:
-        # A map costs nothing to hold; whether a dataset can be loaded, nobody knows here.
-        return any(map(_is_dataset, in_files))
-    largest = min(LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY * available)
-    return _bytes_needed(in_files) > largest
-
-
-def _require_memory(samples: Samples, psd: str) -> None:
-    """Refuse to load kernels from files that do not fit into memory."""
-    if not (in_files := _in_files(samples)):
-        return
-    count = sum(len(part) if len(part.shape) == 3 else 1 for part in in_files)
-    asked = "streamed=False" if psd == "error" else f"psd={psd!r}"
-    require_memory(
-        _bytes_needed(in_files),
-        f"{asked} needs the kernels in memory, and loading {count} kernels of "
-        f"{in_files[0].shape[-1]} samples and mixing them",
-        "pass streamed=None and psd='error' to read some rows at a time, or use fewer samples",
-    )
-
-
-def _in_files(samples: Samples) -> list:
-    """Return those matrices, or stacks of them, that are memory maps or HDF5 datasets."""
-    return [
-        part
-        for part in (samples.parts if samples.whole is None else [samples.whole])
-        if (isinstance(part, np.memmap) or _is_dataset(part)) and len(part.shape) > 1
-    ]
-
-
-def _bytes_needed(in_files: Sequence[Any]) -> int:
-    """Return how much memory kernels in files and a mix of them take, beside the files."""
-    largest = max(part.shape[-1] ** 2 * min(part.dtype.itemsize, 8) for part in in_files)
-    return largest + sum(map(_bytes_to_hold, in_files))
-
-
-def _bytes_to_hold(part: Any) -> int:
-    """Return how much memory a file's kernels take to be computed with, beside the file."""
-    if part.dtype not in (np.float64, np.float32):
-        return 8 * part.size
-    return part.dtype.itemsize * part.size if _is_dataset(part) else 0
-
-
-def _is_dataset(part: Any) -> bool:
-    """Return whether something is an HDF5 dataset; without h5py loaded, nothing is."""
-    h5py = sys.modules.get("h5py")
-    return h5py is not None and isinstance(part, h5py.Dataset)
-
-
 def _stream(
     samples: Samples, names: Sequence[str] | None, *, center: bool, normalize: bool, validate: bool
 ) -> StreamedStack:
     """Check kernels known by their rows, in one pass, and stack them."""
     if isinstance(samples.whole, RowSource):
         source, names = samples.whole, _named(samples.whole.n_kernels, names)
-        who = [describe(index, name) for index, name in enumerate(names)]
+        labels = _labels(names)
     else:
         matrices, names, whole = _collect(samples, names, lazily=True)
-        who = [describe(index, name) for index, name in enumerate(names)]
-        _check_sizes(matrices, who)
-        for matrix, label in zip(matrices, who, strict=True):
+        labels = _labels(names)
+        _check_sizes(matrices, labels)
+        for matrix, label in zip(matrices, labels, strict=True):
             as_numbers(matrix[:0], label)  # refuses types that are no numbers
         source = MatrixRows(matrices, whole)
     standardizations = []
-    checked, largest = check_rows(source, who, symmetry=validate)
-    for matrix, label, entry in zip(checked, who, largest, strict=True):
+    checked, largest = check_rows(source, labels, symmetry=validate)
+    for matrix, label, entry in zip(checked, labels, largest, strict=True):
         standardization = learn_centering(matrix, label, center)
-        lengths = standardization.centered_diagonal()
         if validate:
-            rounding, xp = np.sqrt(rounding_of(matrix)) * entry, namespace(lengths)
-            least, most = float(xp.min(lengths)), float(xp.max(lengths))
-            # No entry of a positive semidefinite matrix exceeds its diagonal.
-            if least < -rounding or (not center and entry > most + rounding):
-                refuse_distances(matrix, standardization.diagonal, label)
-                raise ValueError(
-                    f"{label} is indefinite: its self-similarities{' after centering' * center} "
-                    f"are {least:.3g} to {most:.3g}, its largest entry is "
-                    f"{entry:.3g}; pass a positive semidefinite kernel, or validate=False to skip "
-                    "this check"
-                )
+            _check_diagonal(matrix, standardization, float(entry), label)
+        lengths = standardization.centered_diagonal()
         scale = learn_scale(lengths, matrix, label) if normalize else None
         standardizations.append(replace(standardization, scale=scale))
     return StreamedStack(source, tuple(names), tuple(standardizations))
 
 
-def _check_sizes(matrices: Sequence[Any], who: Sequence[str]) -> None:
+def _check_diagonal(
+    matrix: RowMatrix, standardization: Standardization, largest: float, label: str
+) -> None:
+    """Raise where the diagonal of a kernel tells that it is indefinite."""
+    lengths, centered = standardization.centered_diagonal(), standardization.row_means is not None
+    rounding, xp = np.sqrt(rounding_of(matrix)) * largest, namespace(lengths)
+    least, most = float(xp.min(lengths)), float(xp.max(lengths))
+    # No entry of a positive semidefinite matrix exceeds its diagonal.
+    if least < -rounding or (not centered and largest > most + rounding):
+        refuse_distances(matrix, standardization.diagonal, label)
+        raise ValueError(
+            f"{label} is indefinite: its self-similarities{' after centering' * centered} are "
+            f"{least:.3g} to {most:.3g}, its largest entry is {largest:.3g}; pass a positive "
+            "semidefinite kernel, or validate=False to skip this check"
+        )
+
+
+def _check_sizes(matrices: Sequence[Any], labels: Sequence[str]) -> None:
     """Raise where kernels are not square, or not over the same samples."""
-    for matrix, label in zip(matrices, who, strict=True):
+    for matrix, label in zip(matrices, labels, strict=True):
         check_square(matrix, label)
         if matrix.shape != matrices[0].shape:
             raise ValueError(
-                f"kernels of different sizes: {who[0]} has {matrices[0].shape[0]} samples, {label} "
-                f"has {matrix.shape[0]}; all kernels must be over the same samples"
+                f"kernels of different sizes: {labels[0]} has {matrices[0].shape[0]} samples, "
+                f"{label} has {matrix.shape[0]}; all kernels must be over the same samples"
             )
 
 
@@ -319,13 +270,13 @@ def _collect(
             f"one matrix of shape {kernels.shape} where several kernels belong: pass K[None] or "
             "[K] if it is the only kernel"
         )
-    elif lazily and _is_dataset(kernels):
+    elif lazily and is_dataset(kernels):
         whole = kernels
         matrices = [DatasetKernel(kernels, index) for index in range(kernels.shape[0])]
     else:
-        kernels = kernels[()] if _is_dataset(kernels) else kernels
+        kernels = kernels[()] if is_dataset(kernels) else kernels
         for index, matrix in enumerate(kernels if np.ma.is_masked(kernels) else ()):
-            check_masks(matrix, describe(index, _named(len(kernels), names)[index]))
+            check_masks(matrix, _labels(_named(len(kernels), names))[index])
         if not lazily and isinstance(kernels, np.ndarray) and kernels.flags.c_contiguous:
             kernels = whole = np.asarray(kernels)
         matrices = [kernels[p, :, :] for p in range(kernels.shape[0])]
@@ -334,7 +285,7 @@ def _collect(
     if lazily:
         on_disk = (np.memmap, DatasetKernel)
         matrices = [
-            matrix if isinstance(matrix, on_disk) or _is_dataset(matrix) else as_numbers(matrix, "")
+            matrix if isinstance(matrix, on_disk) or is_dataset(matrix) else as_numbers(matrix, "")
             for matrix in matrices
         ]
     return matrices, _named(len(matrices), names), whole
@@ -349,37 +300,6 @@ def _named(count: int, names: Sequence[str] | None) -> list[str]:
     return [str(name) for name in names]
 
 
-def _positive(kernel: StandardizedKernel, who: str, psd: str) -> StandardizedKernel:
-    """Return the kernel if it looks positive semidefinite, else refuse or repair it."""
-    smallest, largest = smallest_eigenvalue_seen(kernel)
-    diagonal = kernel.diagonal()
-    smallest = min(smallest, float(namespace(diagonal).min(diagonal)))
-    if smallest >= -np.sqrt(rounding_of(kernel.matrix)) * largest:
-        return kernel
-    if psd == "error":
-        raise ValueError(
-            f"{who} is indefinite: it has an eigenvalue of {smallest:.3g} or lower (the largest is "
-            f"about {largest:.3g}); pass psd='clip' to drop its negative part, psd='shift' to add "
-            "a multiple of the identity, or validate=False to skip this check"
-        )
-    if psd == "shift":
-        # A little more than the eigenvalue, which is itself known to its tolerance only.
-        return replace(kernel, shift=-smallest_eigenvalue(kernel) * (1 + 1e-6))
-    n = kernel.matrix.shape[0]
-    require_memory(
-        5 * 8 * n**2,
-        f"{who} is indefinite, and dropping the negative part of a kernel of {n} samples",
-        "pass psd='shift', which takes no copy, or use fewer samples",
-        available=free_bytes(kernel.like),
-    )
-    whole = kernel.dense()
-    xp = namespace(whole)
-    values, vectors = xp.linalg.eigh(whole)
-    clipped = (vectors * xp.where(values > 0, values, 0.0)) @ vectors.T
-    clipped = (clipped + clipped.T) / 2
-    spectrum = to_host(values)
-    negative = spectrum < -n * np.finfo(np.float64).eps * np.abs(spectrum).max()
-    dropped = copied(vectors[:, : int(negative.sum())])  # eigenvalues rise
-    return StandardizedKernel(
-        clipped, Standardization(xp.linalg.diagonal(clipped) + 0.0), dropped=dropped
-    )
+def _labels(names: Sequence[str]) -> list[str]:
+    """Return how messages call the kernels."""
+    return [describe(index, name) for index, name in enumerate(names)]

@@ -75,13 +75,14 @@ def k_means(
     rng = check_random_state(random_state)
     at_once = max(1, distance_bytes // (8 * n * k))
     candidates = []
-    for some in ranges(n_init, at_once):
-        centers = _start(rows, k, init, rng, some.stop - some.start)
+    for starts in ranges(n_init, at_once):
+        centers = _start(rows, k, init, rng, starts.stop - starts.start)
         centers = _settle(rows, centers, max(TOLERANCE * variance, rounding), rounding)
-        far = _distances(rows, centers)
-        inertia = to_host(xp.sum(astype(xp.min(far, axis=2), "float64"), axis=0))
+        distances = _distances(rows, centers)
+        inertia = to_host(xp.sum(astype(xp.min(distances, axis=2), "float64"), axis=0))
         best = int(np.argmin(inertia))
-        candidates.append((inertia[best], centers[best, :, :], xp.argmin(far[:, best, :], axis=1)))
+        labels = xp.argmin(distances[:, best, :], axis=1)
+        candidates.append((inertia[best], centers[best, :, :], labels))
     _, centers, labels = min(candidates, key=lambda one: one[0])
     distinct = xp.unique_values(labels).shape[0]
     if distinct < k:
@@ -113,39 +114,40 @@ def _spread(rows: Array, firsts: Array, drawn: Array) -> Array:
     xp, (steps, trials, starts), n = namespace(rows), drawn.shape, rows.shape[0]
     lengths = xp.sum(rows * rows, axis=1)
     numbers = xp.arange(starts, device=device(rows))
-    chosen, near = [firsts], _squared(rows, lengths, firsts)  # (s, n): to the nearest so far
+    chosen = [firsts]
+    nearest = _squared(rows, lengths, firsts)  # (s, n): to the nearest center so far
     for step in range(steps):
-        heights = xp.cumulative_sum(astype(near, "float64"), axis=1)
+        heights = xp.cumulative_sum(astype(nearest, "float64"), axis=1)
         levels = drawn[step, :, :] * heights[:, -1][None, :]
         # The first row to reach a level; the last row reaches all of them.
         reached = astype(heights[None, :, :] >= levels[:, :, None], "uint8")
         tries = xp.reshape(xp.argmax(reached, axis=2), (trials * starts,))
         candidates = xp.take(rows, tries, axis=0)
-        far = xp.reshape(_squared(rows, lengths, candidates), (trials, starts, n))
-        far = xp.where(far < near[None, :, :], far, near[None, :, :])
-        best = xp.argmin(xp.sum(far, axis=2), axis=0) * starts + numbers
+        distances = xp.reshape(_squared(rows, lengths, candidates), (trials, starts, n))
+        distances = xp.where(distances < nearest[None, :, :], distances, nearest[None, :, :])
+        best = xp.argmin(xp.sum(distances, axis=2), axis=0) * starts + numbers
         chosen.append(xp.take(candidates, best, axis=0))
-        near = xp.take(xp.reshape(far, (trials * starts, n)), best, axis=0)
+        nearest = xp.take(xp.reshape(distances, (trials * starts, n)), best, axis=0)
     return xp.stack(chosen, axis=1)
 
 
 def _settle(rows: Array, centers: Array, least: float, rounding: float) -> Array:
     """Return the centers of all starts, (s, k, d), each where it stays, in the order they stop."""
-    xp, settled = namespace(rows), []
-    before = xp.full((rows.shape[0], centers.shape[0]), -1, device=device(rows))
+    xp, final = namespace(rows), []
+    previous_labels = xp.full((rows.shape[0], centers.shape[0]), -1, device=device(rows))
     for _ in range(MAX_ITER):
         labels = xp.argmin(_distances(rows, centers), axis=2)
-        moved = _means(rows, labels, centers, rounding)
-        shift = xp.sum((moved - centers) ** 2, axis=(1, 2))
-        going = to_host(xp.any(labels != before, axis=0) & (shift > least), bool)
-        centers, before = moved, labels
-        if not going.all():
-            settled.append(pick(centers, np.flatnonzero(~going)))
-            centers = pick(centers, np.flatnonzero(going))
-            before = pick(before, np.flatnonzero(going), axis=1)
-        if not going.any():
+        means = _means(rows, labels, centers, rounding)
+        shift = xp.sum((means - centers) ** 2, axis=(1, 2))
+        moves = to_host(xp.any(labels != previous_labels, axis=0) & (shift > least), bool)
+        centers, previous_labels = means, labels
+        if not moves.all():
+            final.append(pick(centers, np.flatnonzero(~moves)))
+            centers = pick(centers, np.flatnonzero(moves))
+            previous_labels = pick(previous_labels, np.flatnonzero(moves), axis=1)
+        if not moves.any():
             break
-    return xp.concat([*settled, centers])
+    return xp.concat([*final, centers])
 
 
 def _means(rows: Array, labels: Array, centers: Array, rounding: float) -> Array:
@@ -153,34 +155,34 @@ def _means(rows: Array, labels: Array, centers: Array, rounding: float) -> Array
     xp, (starts, k, d), n = namespace(rows), centers.shape, rows.shape[0]
     numbers = xp.arange(k, dtype=labels.dtype, device=device(rows))
     # Sums by a product with who belongs where: no order of adding that varies.
-    belongs = astype(labels[:, :, None] == numbers[None, None, :], precision_of(rows))
-    belongs = xp.reshape(belongs, (n, starts * k))
-    sizes = xp.reshape(xp.sum(belongs, axis=0), (starts, k))
-    sums = xp.reshape(belongs.T @ rows, (starts, k, d))
-    some = (sizes > 0)[:, :, None]
-    means = xp.where(some, sums / xp.where(some, sizes[:, :, None], 1.0), centers)
+    membership = astype(labels[:, :, None] == numbers[None, None, :], precision_of(rows))
+    membership = xp.reshape(membership, (n, starts * k))
+    sizes = xp.reshape(xp.sum(membership, axis=0), (starts, k))
+    sums = xp.reshape(membership.T @ rows, (starts, k, d))
+    is_occupied = (sizes > 0)[:, :, None]
+    means = xp.where(is_occupied, sums / xp.where(is_occupied, sizes[:, :, None], 1.0), centers)
     for start in np.flatnonzero(to_host(xp.any(sizes == 0, axis=1), bool)).tolist():
         start_labels = labels[:, start]
-        off = rows - xp.take(centers[start, :, :], start_labels, axis=0)
-        far = xp.sum(off * off, axis=1)
+        differences = rows - xp.take(centers[start, :, :], start_labels, axis=0)
+        distances = xp.sum(differences * differences, axis=1)
         new_means = _relocate(
-            rows, start_labels, far, means[start, :, :], sizes[start, :], rounding
+            rows, start_labels, distances, means[start, :, :], sizes[start, :], rounding
         )
         means[start, :, :] = to_device(new_means, rows)
     return means
 
 
 def _relocate(
-    rows: Array, labels: Array, far: Array, means: Array, sizes: Array, rounding: float
+    rows: Array, labels: Array, distances: Array, means: Array, sizes: Array, rounding: float
 ) -> Float:
     """Return means, (k, d), where empty clusters have the rows farthest from their centers."""
     means, sizes = to_host(means, None).copy(), to_host(sizes).copy()
     empty = np.flatnonzero(sizes == 0)
-    order = namespace(rows).argsort(far, descending=True)
+    order = namespace(rows).argsort(distances, descending=True)
     numbers = to_host(order[: len(empty)], np.intp)
-    numbers = numbers[to_host(pick(far, numbers)) > rounding]
-    owners, taken = to_host(pick(labels, numbers), np.intp), to_host(pick(rows, numbers), None)
-    for cluster, owner, row in zip(empty, owners, taken, strict=False):
+    numbers = numbers[to_host(pick(distances, numbers)) > rounding]
+    owners, farthest = to_host(pick(labels, numbers), np.intp), to_host(pick(rows, numbers), None)
+    for cluster, owner, row in zip(empty, owners, farthest, strict=False):
         # One that gives its last row away stays where it is.
         if sizes[owner] > 1:
             means[owner] += (means[owner] - row) / (sizes[owner] - 1)
@@ -193,15 +195,15 @@ def _distances(rows: Array, centers: Array) -> Array:
     """Return squared distances, (n, s, k), less the squared length of each row."""
     xp, (starts, k, d) = namespace(rows), centers.shape
     flat = xp.reshape(centers, (starts * k, d))
-    far = rows @ (-2 * flat.T)
-    far += xp.sum(flat * flat, axis=1)[None, :]
-    return xp.reshape(far, (rows.shape[0], starts, k))
+    distances = rows @ (-2 * flat.T)
+    distances += xp.sum(flat * flat, axis=1)[None, :]
+    return xp.reshape(distances, (rows.shape[0], starts, k))
 
 
 def _squared(rows: Array, lengths: Array, others: Array) -> Array:
     """Return the squared distances from other rows to all rows, none negative."""
     xp = namespace(rows)
-    far = (-2 * others) @ rows.T
-    far += lengths[None, :]
-    far += xp.sum(others * others, axis=1)[:, None]
-    return xp.where(far > 0, far, 0.0)
+    distances = (-2 * others) @ rows.T
+    distances += lengths[None, :]
+    distances += xp.sum(others * others, axis=1)[:, None]
+    return xp.where(distances > 0, distances, 0.0)

@@ -63,7 +63,7 @@ class LowRankStack(DenseStack):
         Those of `blocks`.
     blocks : Blocks
         The samples, or their features where these were kept.
-    lifting : ndarray of shape (n_columns, n_coordinates)
+    coordinate_map : ndarray of shape (n_columns, n_coordinates)
         ``T^(-1)``: features times this are the samples' coordinates.
     trace_errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that its features miss, on a sample; NaN where the
@@ -75,7 +75,7 @@ class LowRankStack(DenseStack):
     features: Features = field(repr=False)
     training: Features = field(repr=False)
     blocks: Blocks = field(repr=False)
-    lifting: Float = field(repr=False)
+    coordinate_map: Float = field(repr=False)
     trace_errors: Float
     sums: "_SampleSums" = field(repr=False)
 
@@ -122,19 +122,19 @@ class LowRankStack(DenseStack):
 
     def embedding_map(self, rows: Float) -> tuple[Features, Float]:
         """Return features, and what takes them to rows: the same for old and new samples."""
-        return self.features, self.lifting @ rows
+        return self.features, self.coordinate_map @ rows
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors in coordinates; one pass for all."""
         widths = np.cumsum([0, *(V.shape[1] for V in vectors)])
-        matrix = self.lifting @ np.hstack([to_host(V) for V in vectors])
+        matrix = self.coordinate_map @ np.hstack([to_host(V) for V in vectors])
         features = self.training  # not the stack itself, which workers have no use for
         lifted = self.blocks.map(lambda block, _: features.project(block, matrix))
         return tuple(lifted[:, a:b] for a, b in pairwise(widths))
 
     def lift_some(self, vectors: Array) -> Array:
         """Return the same for the samples that stand for all."""
-        return self.training.project(self.sample, self.lifting @ to_host(vectors))
+        return self.training.project(self.sample, self.coordinate_map @ to_host(vectors))
 
 
 def compress(
@@ -189,11 +189,11 @@ def compress(
     training = features if raw.array is None else _standardize_in_place(raw, features)
     multiply = partial(_multiply_block, features=training, n_columns=ends[-1])
     products = to_host(raw.blocks.total(multiply))
-    T, lifting = _factor(products[: ends[-1], : ends[-1]], ends)
+    T, coordinate_map = _factor(products[: ends[-1], : ends[-1]], ends)
     if len(T) == n_clusters - 1:
         # As many as centered clusters span; the last direction is one that no kernel has.
         T = np.pad(T, ((0, 1), (0, 0)))
-        lifting = np.pad(lifting, ((0, 0), (0, 1)))
+        coordinate_map = np.pad(coordinate_map, ((0, 0), (0, 1)))
     small = [_square(T[:, a:b]) for a, b in pairwise(ends)]
     standardizations = [Standardization(np.diag(S).copy()) for S in small]
     return LowRankStack(
@@ -204,9 +204,9 @@ def compress(
         features=features,
         training=training,
         blocks=raw.blocks,
-        lifting=lifting,
+        coordinate_map=coordinate_map,
         trace_errors=preview.trace_errors,
-        sums=_SampleSums.of(products, lifting),
+        sums=_SampleSums.of(products, coordinate_map),
     )
 
 
@@ -232,10 +232,10 @@ class _SampleSums:
     totals: Float
 
     @classmethod
-    def of(cls, products: Float, lifting: Float) -> "_SampleSums":
+    def of(cls, products: Float, coordinate_map: Float) -> "_SampleSums":
         """Return the sums that stand beside the products of features."""
-        c = len(lifting)
-        beside = lifting.T @ products[:c, c:]
+        c = len(coordinate_map)
+        beside = coordinate_map.T @ products[:c, c:]
         return cls(beside[:, -1], beside[:, :-1], products[c:-1, c:-1], products[c:-1, -1])
 
     def subset(self, indices: Sequence[int]) -> "_SampleSums":
@@ -277,13 +277,13 @@ class _Preview:
 def _preview(blocks: Blocks, features: Features, count: int) -> _Preview:
     """Make features of some samples, having made sure that these are finite."""
     numbers = draw(blocks.n_samples, count, seed=1)
-    drawn = blocks.take(numbers)
-    check_finite(drawn, numbers)
-    computed = features.of(drawn)
-    views = zip(features.maps, drawn.values(), computed, strict=True)
+    sample = blocks.take(numbers)
+    check_finite(sample, numbers)
+    parts = features.of(sample)
+    views = zip(features.maps, sample.values(), parts, strict=True)
     errors = np.array([missed_trace_share(*each) for each in views])
-    means = [to_host(_column_sums(F)) / len(numbers) for F in computed]
-    return _Preview(computed, means, errors)
+    means = [to_host(_column_sums(F)) / len(numbers) for F in parts]
+    return _Preview(parts, means, errors)
 
 
 @dataclass(frozen=True)
@@ -374,10 +374,10 @@ def _sum_block(
     """Sum up the features of a block, from an origin each, and the squares of every view."""
     total = None
     for part, first in cut(block, start, n_columns):
-        computed = _checked_features(part, first, features)
-        computed = [F - to_same_device(m, F) for F, m in zip(computed, origins, strict=True)]
-        squares = namespace(*computed).stack([sum_of_squares(F) for F in computed])
-        total = add(total, (*map(_column_sums, computed), squares))
+        views = zip(_checked_features(part, first, features), origins, strict=True)
+        shifted = [F - to_same_device(origin, F) for F, origin in views]
+        squares = namespace(*shifted).stack([sum_of_squares(F) for F in shifted])
+        total = add(total, (*map(_column_sums, shifted), squares))
     return total
 
 
@@ -421,10 +421,10 @@ def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:
     units = np.repeat(distinct, np.diff(ends))
     upper, order, rank, _ = pstrf(gram / units / units[:, None], tol=RANK_TOLERANCE)
     order, upper = order - 1, np.triu(upper[:rank])
-    T, lifting = np.empty_like(upper), np.zeros((len(gram), rank))
+    T, coordinate_map = np.empty_like(upper), np.zeros((len(gram), rank))
     T[:, order] = upper
-    lifting[order[:rank]] = solve_triangular(upper[:, :rank], np.eye(rank))
-    return T * units, lifting / units[:, None]
+    coordinate_map[order[:rank]] = solve_triangular(upper[:, :rank], np.eye(rank))
+    return T * units, coordinate_map / units[:, None]
 
 
 def _square(T: Float) -> Float:

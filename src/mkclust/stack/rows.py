@@ -229,13 +229,13 @@ def for_rows_of(
     order = None if np.all(samples[1:] >= samples[:-1]) else np.argsort(samples, kind="stable")
     rising = samples if order is None else samples[order]
 
-    def select(rows: slice, blocks: Sequence[Array]) -> None:
+    def handle_block(rows: slice, blocks: Sequence[Array]) -> None:
         """Hand over the rows that are asked for."""
         place = slice(*np.searchsorted(rising, [rows.start, rows.stop]).tolist())
         numbers = rising[place]
         handle(place, numbers, (pick(block, numbers - rows.start) for block in blocks))
 
-    for_each_block(source, select, row_ranges(source, rising))
+    for_each_block(source, handle_block, row_ranges(source, rising))
     return None if order is None else np.argsort(order)
 
 
