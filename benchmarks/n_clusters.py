@@ -43,8 +43,8 @@ from mkclust import AverageKKM, KernelBank
 from mkclust.datasets import load
 from mkclust.explain.choosing import suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
+from mkclust.explain.choosing.clusterings import cluster_for_all_k
 from mkclust.explain.choosing.mix import MixSettings, centered
-from mkclust.explain.choosing.path import cluster_for_all_k
 from mkclust.explain.stability import Resampler
 from mkclust.methods import solve_average_kkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index

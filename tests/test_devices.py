@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import mkclust.explain.page.kernels
+import mkclust
 import mkclust.linalg
 import mkclust.samples.devices
 from libraries import FOREIGN, LIBRARIES, TORCH, as_library
@@ -40,6 +40,7 @@ from mkclust import (
 from mkclust.engine.row_simplex import minimize_over_rows
 from mkclust.explain.held_out import alignment_errors, generalization_bound
 from mkclust.explain.page import fit_page
+from mkclust.explain.page.budget import Budget
 from mkclust.explain.page.findings import find
 from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
@@ -671,12 +672,10 @@ def test_the_page_of_a_fit_finds_the_same_wherever_it_was_fitted(form, library, 
 
 @over_libraries
 @pytest.mark.parametrize("form", ["kernels", "features"])
-def test_a_page_of_some_samples_takes_them_from_where_they_live(
-    form, library, no_silent_copies, monkeypatch
-):
-    monkeypatch.setattr(mkclust.explain.page.kernels, "n_examined", lambda model: 60)
+def test_a_page_of_some_samples_takes_them_from_where_they_live(form, library, no_silent_copies):
     X = as_library(library, samples(form))
-    less = {"n_resamples": 0, "leave_one_out": False}
+    budget = Budget(entries_examined=1, samples_examined=60, samples_compressed=60)
+    less = {"n_resamples": 0, "leave_one_out": False, "budget": budget}
     found = find(model_of(form, library), X, **less).kernels
     expected = find(model_of(form, "numpy"), samples(form), **less).kernels
     assert found.n_samples == expected.n_samples < 90

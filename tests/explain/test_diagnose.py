@@ -14,6 +14,8 @@ from conftest import blob_views, gaussian_kernels
 from mkclust import LFMVC, METHODS, MKKM, AverageKKM, KernelBank, SimpleMKKM
 from mkclust.datasets import load
 from mkclust.explain import diagnose
+from mkclust.explain.diagnose import diagnose_examined
+from mkclust.explain.examined_features import ExaminedFeatures
 from mkclust.explain.noise import (
     BEYOND_CHANCE,
     Moments,
@@ -23,6 +25,7 @@ from mkclust.explain.noise import (
     chances,
 )
 from mkclust.kernels import Linear, Nystroem
+from mkclust.methods.training import in_order_of_fit
 from mkclust.stack import MatrixRows, as_stack
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -733,10 +736,11 @@ def test_dask_arrays_are_diagnosed_like_others():
         diagnose(fitted, views)
 
 
-def test_some_samples_stand_for_all_where_clusters_of_features_are_looked_for(monkeypatch):
+def test_some_samples_stand_for_all_where_clusters_of_features_are_looked_for():
     rng = np.random.default_rng(0)
     shared, own = (blob_views(rng, strengths=s)[0] for s in ((2, 2, 0), (2,)))
     views = [*shared, own[0][rng.permutation(240)]]
-    monkeypatch.setattr("mkclust.explain.examined.COMPARED_SAMPLES", 120)
-    found = diagnosed(views, approximation=Nystroem(60))
+    model = AverageKKM(4, approximation=Nystroem(60), n_init=1, random_state=0).fit(views)
+    examined = ExaminedFeatures(model, in_order_of_fit(model, views), seed=0, most_compared=120)
+    found = diagnose_examined(model, examined, leave_one_out=False)
     assert (found.alone, found.noise) == (("view 3",), ("view 2",))

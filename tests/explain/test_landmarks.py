@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import FrozenInstanceError
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from conftest import blob_views
 from mkclust import LMKKM, AverageKKM, SimpleMKKM
 from mkclust.explain import LandmarkStability, landmark_stability
 from mkclust.kernels import Linear, Nystroem, RandomFourier
-from mkclust.stack import low_rank
 
 pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
 
@@ -24,6 +24,23 @@ def views():
     """Three views of clusters that overlap, so that a draw may change them."""
     drawn, _ = blob_views(np.random.default_rng(0), n=200, k=3, strengths=(0.7, 0.6, 0.5))
     return dict(zip("abc", drawn, strict=True))
+
+
+class RecordedKKM(AverageKKM):
+    """Average kernel k-means of which every fit is remembered."""
+
+    fits: ClassVar[list] = []
+
+    def fit(self, X, y=None):
+        self.fits.append(self)
+        return super().fit(X, y)
+
+
+@pytest.fixture
+def fits():
+    """Return the list of the models that are fitted from now on, if they are recorded."""
+    RecordedKKM.fits.clear()
+    return RecordedKKM.fits
 
 
 def model_of(approximation, method=AverageKKM, **settings):
@@ -57,19 +74,12 @@ def test_with_all_samples_as_landmarks_nothing_is_drawn(views):
     np.testing.assert_allclose(found.approximation_errors, 0, atol=1e-9)
 
 
-def test_agreements_are_those_of_the_fits(views, monkeypatch):
-    labels, errors, fit = [], [], AverageKKM.fit
-
-    def noted(self, X, y=None):
-        fit(self, X, y)
-        labels.append(self.labels_)
-        errors.append(self.approximation_error_)
-        return self
-
-    monkeypatch.setattr(AverageKKM, "fit", noted)
-    found = landmark_stability(model_of(Nystroem(4)), views, n_draws=4)
+def test_agreements_are_those_of_the_fits(views, fits):
+    found = landmark_stability(model_of(Nystroem(4), RecordedKKM), views, n_draws=4)
+    labels = [model.labels_ for model in fits]
     expected = [[adjusted_rand_score(one, other) for one in labels] for other in labels]
     np.testing.assert_allclose(found.agreements, expected, atol=1e-12)
+    errors = [model.approximation_error_ for model in fits]
     np.testing.assert_array_equal(found.approximation_errors, errors)
     pairs = [expected[i][j] for i in range(4) for j in range(i)]
     assert found.mean == pytest.approx(np.mean(pairs))
@@ -77,34 +87,24 @@ def test_agreements_are_those_of_the_fits(views, monkeypatch):
     assert len(set(pairs)) > 3
 
 
-@pytest.mark.parametrize("own", [None, 7])
-def test_every_view_and_every_draw_has_landmarks_of_its_own(views, monkeypatch, own):
-    drawn, compress = [], low_rank.compress
-
-    def noted(blocks, *args, **options):
-        stack = compress(blocks, *args, **options)
-        rows = list(blocks.take(np.arange(200)).values())
-        for map_, view in zip(stack.features.maps, rows, strict=True):
-            drawn.append(tuple(np.flatnonzero((view[:, None] == map_.landmarks_).all(2).any(1))))
-        return stack
-
-    monkeypatch.setattr("mkclust.methods.inductive.compress", noted)
-    landmark_stability(model_of(Nystroem(10, random_state=own)), views, n_draws=3)
+@pytest.mark.parametrize("seed", [None, 7])
+def test_every_view_and_every_draw_has_landmarks_of_its_own(views, fits, seed):
+    model = model_of(Nystroem(10, random_state=seed), RecordedKKM)
+    landmark_stability(model, views, n_draws=3)
+    drawn = [
+        tuple(np.flatnonzero((view[:, None] == map_.landmarks_).all(2).any(1)))
+        for fit in fits
+        for view, map_ in zip(views.values(), fit._features[0].maps, strict=True)
+    ]
     assert all(len(numbers) == 10 for numbers in drawn)
     assert len(set(drawn)) == 9
 
 
-def test_only_the_draw_changes_and_not_the_start_of_k_means(views, monkeypatch):
-    seeds, discretize = [], AverageKKM._discretize
-
-    def noted(self, rows):
-        seeds.append(self.random_state)
-        return discretize(self, rows)
-
-    monkeypatch.setattr(AverageKKM, "_discretize", noted)
+def test_only_the_draw_changes_and_not_the_start_of_k_means(views, fits):
     for seed in (5, None, np.random.RandomState(3)):
-        landmark_stability(model_of(Nystroem(10), random_state=seed), views, n_draws=2)
-    assert seeds == [5, 5, 0, 0, 0, 0]
+        model = model_of(Nystroem(10), RecordedKKM, random_state=seed)
+        landmark_stability(model, views, n_draws=2)
+    assert [model.random_state for model in fits] == [5, 5, 0, 0, 0, 0]
 
 
 def test_the_same_seed_gives_the_same_draws_and_more_of_them_begin_alike(views):
@@ -208,13 +208,10 @@ def test_what_draws_nothing_is_refused(views):
 
 
 @pytest.mark.parametrize("n_draws", [1, 0, -3, 2.5, True, "5"])
-def test_fewer_than_two_draws_are_refused_before_any_fit(views, monkeypatch, n_draws):
-    def fail(self, X, y=None):
-        raise AssertionError("fitted")
-
-    monkeypatch.setattr(AverageKKM, "fit", fail)
+def test_fewer_than_two_draws_are_refused_before_any_fit(views, fits, n_draws):
     with pytest.raises(ValueError, match="pass a whole number of at least 2"):
-        landmark_stability(model_of(Nystroem(10)), views, n_draws=n_draws)
+        landmark_stability(model_of(Nystroem(10), RecordedKKM), views, n_draws=n_draws)
+    assert fits == []
 
 
 def test_what_fit_refuses_is_refused_in_its_words(views):

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,20 +17,15 @@ from mkclust import METHODS, KernelBank, SimpleMKKM
 from mkclust.engine.basis import Basis
 from mkclust.engine.proof import MAX_STEPS, N_PROBES
 from mkclust.engine.relaxation import KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS, block_width
-from mkclust.explain import memory as roads
 from mkclust.explain.memory import estimate_memory
 from mkclust.kernels import Linear, Nystroem
 from mkclust.kernels import maps as features
 from mkclust.linalg import memory
-from mkclust.linalg import memory as operating_system
 from mkclust.linalg import memory_terms as terms
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.methods import lkam, room
-from mkclust.samples import blocks as blocks
-from mkclust.samples import dask as distributed
 from mkclust.samples import distances
-from mkclust.stack import DenseStack, as_stack, discretize, low_rank, rows
-from mkclust.stack import mapped as maps
+from mkclust.stack import DenseStack, as_stack, rows
 
 INDUCTIVE = {name: m for name, m in METHODS.items() if hasattr(m, "predict")}
 TRANSDUCTIVE = {name: m for name, m in METHODS.items() if name not in INDUCTIVE}
@@ -39,9 +35,9 @@ ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """Return a function that writes what an operating system would tell about itself."""
-    monkeypatch.setattr(operating_system, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(operating_system, "OWN_GROUPS", tmp_path / "own")
-    monkeypatch.setattr(operating_system, "GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(memory, "GROUPS", tmp_path / "groups")
 
     def tell(**files):
         for name, text in files.items():
@@ -50,6 +46,12 @@ def machine(tmp_path, monkeypatch):
             path.write_text(text)
 
     return tell
+
+
+@pytest.fixture
+def free_memory(monkeypatch):
+    """Return a function that says how much memory fits from now on, in bytes."""
+    return lambda n_bytes: monkeypatch.setattr(memory, "available_bytes", lambda: n_bytes)
 
 
 def test_this_machine_has_some_memory():
@@ -113,16 +115,16 @@ def test_where_nothing_is_known_nothing_is_refused(machine, monkeypatch):
     require_memory(2**60, "the impossible", "stop")
 
 
-def test_a_refusal_says_what_for_how_much_and_what_to_do(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 3 * 2**30)
+def test_a_refusal_says_what_for_how_much_and_what_to_do(free_memory):
+    free_memory(3 * 2**30)
     require_memory(3 * 2**30, "a fitting plan", "go on")
     message = r"a large plan takes 4\.5 GiB of memory, and 3\.0 GiB are there: use a smaller one"
     with pytest.raises(MemoryError, match=message):
         require_memory(int(4.5 * 2**30), "a large plan", "use a smaller one")
 
 
-def test_small_amounts_are_told_in_smaller_units(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 2**20)
+def test_small_amounts_are_told_in_smaller_units(free_memory):
+    free_memory(2**20)
     with pytest.raises(MemoryError, match=r"takes 3\.0 MiB of memory, and 1\.0 MiB are there"):
         require_memory(3 * 2**20, "a small plan", "use a smaller one")
 
@@ -135,15 +137,6 @@ def test_the_formulas_use_the_numbers_of_the_rooms_that_do_the_work():
     assert (terms.STREAM_BYTES, terms.STREAM_ROWS) == (rows.BLOCK_BYTES, rows.FEWEST_ROWS)
     assert (terms.STREAM_SHARE, terms.STREAM_LEAST) == (rows.LARGEST_SHARE, rows.SMALL_BYTES)
     assert terms.FEATURE_MEDIAN_ROWS == features.MEDIAN_ROWS
-    found = blocks.BLOCK_BYTES, blocks.FEWEST_ROWS, blocks.MOST_ROWS
-    assert found == (roads.LOCAL_BYTES, roads.LOCAL_LEAST, roads.LOCAL_MOST)
-    assert (roads.KEPT_BYTES, roads.KEPT_ROWS) == (low_rank.KEPT_BYTES, low_rank.KEPT_ROWS)
-    found = maps.FIT_SAMPLES, maps.SAMPLES_A_LANDMARK
-    assert found == (roads.FIT_SAMPLES, roads.SAMPLES_A_LANDMARK)
-    assert roads.COMPARED_SAMPLES == low_rank.COMPARED_SAMPLES
-    assert roads.KMEANS_ROWS == discretize.ALL_ROWS
-    assert roads.KMEANS_SAMPLE == discretize.SAMPLE_ROWS
-    assert roads.PARTIAL_SUMS == distributed.FAN_IN
     assert (terms.SEARCH_STEPS, terms.N_PROBES) == (MAX_STEPS, N_PROBES)
     krylov = (terms.KRYLOV_BLOCKS, terms.MANY_KRYLOV_BLOCKS)
     assert krylov == (KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS)
@@ -196,7 +189,7 @@ def test_a_fit_takes_about_as_much_as_was_estimated_and_not_more(road, n, option
     estimate = estimate_memory(n, 2, n_clusters=4, n_features=10, n_components=count)
     expected = estimate.n_bytes[road]
     assert peak <= expected
-    assert expected - roads.OVERHEAD <= 1.7 * peak
+    assert expected - terms.OVERHEAD <= 1.7 * peak
 
 
 @pytest.mark.skipif(
@@ -219,7 +212,7 @@ def test_an_estimate_is_the_sum_of_terms_with_names(method):
     estimate = estimate_memory(2000, 3, n_clusters=500, method=method)
     for road, parts in estimate.terms.items():
         assert estimate.n_bytes[road] == sum(parts.values())
-        assert parts["overhead"] == roads.OVERHEAD
+        assert parts["overhead"] == terms.OVERHEAD
         assert all(size >= 0 for size in parts.values())
     assert ("features" in estimate.terms) == (method in INDUCTIVE)
     beside = estimate.n_bytes["dense"] - estimate.n_bytes["precomputed"]
@@ -271,19 +264,17 @@ def test_a_larger_problem_never_takes_less():
     assert all(size <= smaller.n_bytes[road] for road, size in single.n_bytes.items())
 
 
-def test_an_estimate_prints_every_road_and_the_one_to_take(monkeypatch):
-    monkeypatch.setattr(roads, "available_bytes", lambda: 16 * 2**30)
-    text = str(estimate_memory(50_000, 12, n_views=1))
+def test_an_estimate_prints_every_road_and_the_one_to_take():
+    estimate = estimate_memory(50_000, 12, n_views=1)
+    text = str(replace(estimate, available=16 * 2**30))
     for road in ("dense", "on-the-fly", "streamed", "features", "dask client", "dask worker"):
         assert road in text
     assert "There are 16.0 GiB; take on-the-fly: kernels='on-the-fly'." in text
-    monkeypatch.setattr(roads, "available_bytes", lambda: 2**20)
-    assert "none of these fits" in str(estimate_memory(50_000, 12))
+    assert "none of these fits" in str(replace(estimate, available=2**20))
 
 
-def test_where_memory_is_unknown_every_road_fits(monkeypatch):
-    monkeypatch.setattr(roads, "available_bytes", lambda: None)
-    estimate = estimate_memory(10**7, 12)
+def test_where_memory_is_unknown_every_road_fits():
+    estimate = replace(estimate_memory(10**7, 12), available=None)
     assert estimate.road() == "dense"
     assert "nobody knows" in str(estimate)
 
@@ -311,9 +302,9 @@ def nothing_starts(monkeypatch):
 
 
 def test_a_bank_of_many_samples_is_refused_with_the_figure_and_the_road(
-    monkeypatch, nothing_starts
+    free_memory, nothing_starts
 ):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 64 * 2**30)
+    free_memory(64 * 2**30)
     X = np.random.default_rng(0).normal(size=(50_000, 2))
     # Twelve kernels of 50,000 samples and their mix, 13 * 50000^2 * 8 bytes, and thin matrices.
     message = r"holding 12 kernels of 50000 samples and finding 5 clusters takes 242\.9 GiB.*64\.0"
@@ -355,8 +346,10 @@ def test_kernels_are_refused_by_the_very_figures_of_the_estimate(name, dtype, st
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_kernels_that_leave_no_room_are_refused_before_they_are_solved(method, monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: roads.OVERHEAD)
+def test_kernels_that_leave_no_room_are_refused_before_they_are_solved(
+    method, monkeypatch, free_memory
+):
+    free_memory(terms.OVERHEAD)
     monkeypatch.setattr(method, "_solve", lambda *_: 1 / 0)
     with pytest.raises(MemoryError, match="beside the kernels themselves"):
         method(3, kernels="precomputed").fit(np.stack([view @ view.T for view in views_of(60)]))
@@ -383,19 +376,19 @@ def test_kernels_on_the_fly_are_taken_where_the_same_kernels_held_are_refused():
         room.require_room_for_views(model, KernelBank(), view, available=there)
 
 
-def test_a_refused_fit_leaves_an_earlier_one_as_it_was(monkeypatch):
+def test_a_refused_fit_leaves_an_earlier_one_as_it_was(free_memory):
     model = SimpleMKKM(4, random_state=0).fit(views_of(80))
     labels = model.labels_
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10)
+    free_memory(10)
     with pytest.raises(MemoryError):
         model.fit(views_of(90))
     assert model.labels_ is labels
 
 
-def test_a_bank_by_itself_refuses_what_it_cannot_hold(monkeypatch):
+def test_a_bank_by_itself_refuses_what_it_cannot_hold(monkeypatch, free_memory):
     views = views_of(50)
     bank = KernelBank(**ONE_GAUSSIAN).fit(views)
-    monkeypatch.setattr(memory, "available_bytes", lambda: 2 * 50 * 50 * 8 - 1)
+    free_memory(2 * 50 * 50 * 8 - 1)
     monkeypatch.setattr("mkclust.kernels.bank.median_distance", lambda *_: 1 / 0)
     with pytest.raises(MemoryError, match="2 kernels of 50 x 50 entries.*on_the_fly=True"):
         KernelBank(**ONE_GAUSSIAN).fit_transform(views)
@@ -420,18 +413,18 @@ def test_a_bank_announces_the_kernels_it_then_makes():
     [(Nystroem(20_000), "smaller n_components"), (Linear(), "approximation=Nystroem")],
 )
 def test_products_of_too_many_features_are_refused(
-    approximation, advice, monkeypatch, nothing_starts
+    approximation, advice, free_memory, nothing_starts
 ):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 2**30)
+    free_memory(8 * 2**30)
     views = [np.broadcast_to(np.ones(1), (30_000, 20_000))] * 2
     # Two matrices a view and three more, each of the products of 40,000 columns.
     with pytest.raises(MemoryError, match=rf"40000 features of 2 views.*83\.4 GiB.*{advice}"):
         SimpleMKKM(3, approximation=approximation).fit(views)
 
 
-def test_an_embedding_that_does_not_fit_is_sent_to_dask(monkeypatch, nothing_starts):
+def test_an_embedding_that_does_not_fit_is_sent_to_dask(free_memory, nothing_starts):
     da = pytest.importorskip("dask.array")
-    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 2**30)
+    free_memory(8 * 2**30)
     model = SimpleMKKM(10, approximation=Nystroem(10))
     with pytest.raises(MemoryError, match="embedding of 1000000000 samples.*dask arrays"):
         model.fit([np.broadcast_to(np.ones(1), (10**9, 2))])
@@ -451,9 +444,9 @@ def dataset(tmp_path):
 
 @pytest.mark.parametrize("options", [{"psd": "clip"}, {"psd": "shift"}, {"streamed": False}])
 def test_kernels_in_files_that_must_be_loaded_are_refused_before_they_are(
-    options, dataset, monkeypatch
+    options, dataset, monkeypatch, free_memory
 ):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 3 * 40**2 * 8 - 1)
+    free_memory(3 * 40**2 * 8 - 1)
     monkeypatch.setattr("mkclust.stack.door._collect", lambda *_: 1 / 0)
     message = "needs the kernels in memory, and loading 2 kernels of 40 samples.*streamed=None"
     with pytest.raises(MemoryError, match=message):
@@ -469,8 +462,8 @@ def test_kernels_in_files_are_loaded_to_be_repaired_where_they_fit(dataset, monk
     assert np.linalg.eigvalsh(stack.kernel(1).dense()).min() > -1e-9
 
 
-def test_a_repair_that_does_not_fit_is_refused_and_a_cheaper_one_named(dataset, monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 5 * 40**2 * 8 - 1)
+def test_a_repair_that_does_not_fit_is_refused_and_a_cheaper_one_named(dataset, free_memory):
+    free_memory(5 * 40**2 * 8 - 1)
     with pytest.raises(MemoryError, match="indefinite.*psd='shift'"):
         as_stack(dataset[:], psd="clip")
     assert as_stack(dataset[:], psd="shift").repaired

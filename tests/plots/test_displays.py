@@ -200,21 +200,19 @@ def test_ticks_of_a_single_step_are_whole_numbers(views, ax):
     assert ticks(ax.xaxis) == ["0"]
 
 
-def test_an_embedding_that_was_thinned_still_counts_all_samples(ax, monkeypatch, model):
-    monkeypatch.setattr(plots.embedding, "MAX_ROWS", 20)
-    shown = EmbeddingDisplay.from_estimator(model, ax=ax)
+def test_an_embedding_that_was_thinned_still_counts_all_samples(ax, model):
+    shown = EmbeddingDisplay.from_estimator(model, max_samples=20, ax=ax)
     assert len(shown.embedding) == len(shown.labels) == 20
     assert ax.get_title(loc="left") == "Embedding of 60 samples, 3 clusters"
     rows = {row.tobytes() for row in model.embedding_}
     assert all(row.tobytes() in rows for row in shown.embedding)
 
 
-def test_results_that_are_with_workers_are_drawn_from_a_sample(views, monkeypatch, ax):
+def test_results_that_are_with_workers_are_drawn_from_a_sample(views, ax):
     da = pytest.importorskip("dask.array")
-    monkeypatch.setattr(plots.embedding, "MAX_ROWS", 20)
     lazy = {name: da.from_array(view, chunks=(25, -1)) for name, view in views.items()}
     model = SimpleMKKM(3, approximation=Nystroem(20), random_state=0).fit(lazy)
-    shown = EmbeddingDisplay.from_estimator(model, ax=ax)
+    shown = EmbeddingDisplay.from_estimator(model, max_samples=20, ax=ax)
     assert isinstance(shown.embedding, np.ndarray)
     assert shown.embedding.shape == (20, 3)
     again = Figure().subplots()

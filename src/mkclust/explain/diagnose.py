@@ -1,18 +1,19 @@
 """Examine the kernels of a fitted model."""
 
-import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from mkclust.explain.diagnosis import Diagnosis
-from mkclust.explain.examined import ExaminedFeatures, ExaminedKernels, examine
+from mkclust.explain.examined import Examined, ExaminedKernels
+from mkclust.explain.examined_features import ExaminedFeatures
+from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated
 from mkclust.explain.noise import BEYOND_CHANCE, SAME, chances, judged_together, redundancies
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
+from mkclust.samples import Samples
 from mkclust.samples.dask import agreement
 
 # Alignments, of which eigenvalue sums are known to a thousandth, differ by less than this.
@@ -95,64 +96,85 @@ def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
     ...
     Kernel 'dice' looks like noise: it shares nothing with the other kernels beyond chance ...
     """
-    if not isinstance(model, MultipleKernelClusterer):
-        raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
-    check_is_fitted(model)
-    k, names = model.n_clusters, model.kernel_names_
-    if len(names) < 2:
+    check_fitted(model)
+    if len(model.kernel_names_) < 2:
         raise ValueError(
             "the model was fitted on one kernel: there is nothing to compare it with; a diagnosis "
             "takes two kernels or more"
         )
-    # Seeds that change from call to call would make a diagnosis do so, too.
-    integral = isinstance(model.random_state, numbers.Integral)
-    seed = int(model.random_state) if integral else 0
     with warnings.catch_warnings():
         # The model itself has warned when it was fitted.
         warnings.simplefilter("ignore")
-        examined = examine(model, in_order_of_fit(model, X), seed)
-        _check_same(model, examined)
-        redundancy = redundancies(examined.gram)
-        structure, traces = examined.structure()
-        same = [agreement(model.labels_, examined.labels(p), k) for p in range(len(names))]
-        without = np.full(len(names), np.nan)
-        for p in range(len(names)) if leave_one_out else ():
-            labels = examined.labels_without(p)
-            if labels is not None:
-                without[p] = agreement(model.labels_, labels, k)
-        together = judged_together(model, redundancy)
-        chance = chances(examined.gram, examined.diagonals, together)
-        alone, noise = np.zeros((2, len(names)), bool)
-        if examined.n_samples >= FEWEST_SAMPLES and not together.all():
-            unshared = chance >= BEYOND_CHANCE
-            for p in np.flatnonzero(unshared).tolist():
-                alone[p] = examined.has_clusters(p)
-            alone = together @ alone
-            noise = unshared & ~alone
+        examined = examine(model, in_order_of_fit(model, X))
+        return diagnose_examined(model, examined, leave_one_out=leave_one_out)
+
+
+def examine(model: MultipleKernelClusterer, samples: Samples) -> Examined:
+    """Return the kernels of a fitted model, by samples in the order of its labels."""
+    kind = ExaminedFeatures if is_approximated(model) else ExaminedKernels
+    return kind(model, samples, integer_seed(model))
+
+
+def diagnose_examined(
+    model: MultipleKernelClusterer, examined: Examined, *, leave_one_out: bool
+) -> Diagnosis:
+    """Say what each of two kernels or more brings, as `diagnose` does, once they are examined."""
+    _check_same(model, examined)
+    names, redundancy = model.kernel_names_, redundancies(examined.gram)
+    structure, traces = examined.structure()
+    together = judged_together(model, redundancy)
+    chance = chances(examined.gram, examined.diagonals, together)
+    alone, noise = _unshared(examined, chance, together)
     values, has_trace = np.array([relaxation.value for relaxation in structure]), traces > 0
     return Diagnosis(
         method=type(model).__name__,
-        n_clusters=k,
+        n_clusters=model.n_clusters,
         names=names,
         weights=model.weights_.copy(),
         alignments=model.alignments_.copy(),
         top_share=np.where(has_trace, values / np.where(has_trace, traces, 1), np.nan),
         cluster_gap=np.array([relaxation.cluster_gap for relaxation in structure]),
-        agreement=np.array(same),
-        leave_one_out=without,
+        agreement=np.array([_agreement(model, labels) for labels in examined.labels]),
+        leave_one_out=_agreements_without_each(model, examined, leave_one_out),
         redundancy=redundancy,
         chance=chance,
-        noise=chosen(names, noise),
-        alone=chosen(names, alone),
+        noise=_chosen(names, noise),
+        alone=_chosen(names, alone),
         duplicates=tuple(
             (names[p], names[q]) for p, q in np.argwhere(np.triu(redundancy > SAME, 1))
         ),
     )
 
 
-def _check_same(
-    model: MultipleKernelClusterer, examined: ExaminedKernels | ExaminedFeatures
-) -> None:
+def _unshared(
+    examined: Examined, chance: np.ndarray, together: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which kernels share nothing: those with clusters of their own, and noise, (m,)."""
+    alone, noise = np.zeros((2, len(chance)), bool)
+    if examined.n_samples < FEWEST_SAMPLES or together.all():
+        return alone, noise
+    unshared = chance >= BEYOND_CHANCE
+    for p in np.flatnonzero(unshared).tolist():
+        alone[p] = examined.has_clusters(p)
+    alone = together @ alone
+    return alone, unshared & ~alone
+
+
+def _agreements_without_each(
+    model: MultipleKernelClusterer, examined: Examined, leave_one_out: bool
+) -> np.ndarray:
+    """Return how far the clusters stay the same without each kernel, NaN where not known, (m,)."""
+    m = len(examined.labels)
+    without = [examined.labels_without(p) if leave_one_out else None for p in range(m)]
+    return np.array([np.nan if one is None else _agreement(model, one) for one in without])
+
+
+def _agreement(model: MultipleKernelClusterer, labels: Any) -> float:
+    """Return the adjusted Rand index between the model's clusters and others."""
+    return agreement(model.labels_, labels, model.n_clusters)
+
+
+def _check_same(model: MultipleKernelClusterer, examined: Examined) -> None:
     """Refuse kernels that the model's partition does not fit as it fitted those of the fit."""
     alignments = examined.captured() / np.array(
         [relaxation.value for relaxation in examined.relaxations]
@@ -166,6 +188,6 @@ def _check_same(
             )
 
 
-def chosen(names: Sequence[str], mask: np.ndarray) -> tuple[str, ...]:
+def _chosen(names: Sequence[str], mask: np.ndarray) -> tuple[str, ...]:
     """Return the names that a mask chooses."""
-    return tuple(name for name, chosen in zip(names, mask, strict=True) if chosen)
+    return tuple(name for name, is_chosen in zip(names, mask, strict=True) if is_chosen)

@@ -7,6 +7,7 @@ import numpy as np
 
 from mkclust.explain.noise import BEYOND_CHANCE, CLEAR_GAP, SAME, connected
 from mkclust.types import Float
+from mkclust.web.words import count_noun, format_number, join_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ class Diagnosis:
         -------
         str
         """
-        count = f"{self.n_clusters} cluster{'s' * (self.n_clusters > 1)}"
+        count = count_noun(self.n_clusters, "cluster")
         title = f"{self.method}, {count}, {len(self.names)} kernels"
         return "\n".join([title, "", *self._table(), "", *self._sentences()])
 
@@ -96,7 +97,7 @@ class Diagnosis:
         lines = ["kernel".ljust(width) + "".join(f"  {title}" for title in shown) + "   chance"]
         for p, name in enumerate(self.names):
             cells = [f"  {_number(column[p]):>{len(title)}}" for title, column in shown.items()]
-            cells.append(f"  {_likelihood(self.chance[p]):>7}")
+            cells.append(f"  {likelihood_text(self.chance[p]):>7}")
             lines.append(name.ljust(width) + "".join(cells))
         return lines
 
@@ -162,20 +163,19 @@ class Diagnosis:
 
     def _likely(self, p: int) -> str:
         """Return how likely chance would do as well, in brackets."""
-        return f" (p = {_likelihood(self.chance[p])})"
+        return f" (p = {likelihood_text(self.chance[p])})"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return "'a'", or "'a', 'b' and 'c'"."""
-    quoted = [repr(name) for name in names]
-    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+    """Return all names, in quotes."""
+    return join_words([repr(name) for name in names], most=len(names))
 
 
 def _number(value: float) -> str:
     """Return a value in two decimals, a dash for NaN."""
-    return "-" if np.isnan(value) else f"{round(value, 2) + 0:.2f}"  # no minus before a zero
+    return format_number(value, unknown="-")
 
 
-def _likelihood(value: float) -> str:
-    """Return how likely something is, in two digits."""
+def likelihood_text(value: float) -> str:
+    """Return how likely something is, in two digits; below what counts, only that it is less."""
     return f"{value:.2g}" if value >= BEYOND_CHANCE else f"<{BEYOND_CHANCE:g}"

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.explain.fitted import has_centroids
 from mkclust.linalg import namespace, to_host
 from mkclust.types import Array, Float
 
@@ -192,7 +193,7 @@ def _slack(n_clusters: int, delta: float) -> float:
 def _check_mixes(model: Any) -> None:
     """Refuse a model whose clusters have no centroids that new samples could be compared with."""
     check_is_fitted(model)
-    if not hasattr(model, "alignment_error_"):
+    if not has_centroids(model):
         raise ValueError(
             f"{type(model).__name__} has no mix of the kernels that new samples can be compared "
             "by, so its clusters have no alignment error; use a method with coefficients_ and "

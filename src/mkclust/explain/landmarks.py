@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from mkclust.explain.fitted import integer_seed
+from mkclust.explain.stability import STABLE, UNSTABLE
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.samples.dask import agreement
 from mkclust.stack.mapped import seeds_of
 from mkclust.types import Float
 
-# From here on the clusters are the same but for a few samples, and below that they are others.
-STABLE, UNSTABLE = 0.95, 0.8
 # Shares of a trace below zero by less than this are rounding.
 ROUNDING = 1e-5
 
@@ -169,22 +169,18 @@ def landmark_stability(
     """
     if not isinstance(model, MultipleKernelClusterer):
         raise TypeError(f"model is a {type(model).__name__}: pass an estimator of mkclust")
-    whole = isinstance(n_draws, numbers.Integral) and not isinstance(n_draws, bool)
-    if not whole or n_draws < 2:
+    is_whole = isinstance(n_draws, numbers.Integral) and not isinstance(n_draws, bool)
+    if not is_whole or n_draws < 2:
         raise ValueError(f"n_draws={n_draws!r}: pass a whole number of at least 2, to be compared")
-    seeded = _seeds_of(model)
-    has_seed = isinstance(model.random_state, numbers.Integral)
-    streams = check_random_state(random_state)
+    seed_names, rng = _seeds_of(model), check_random_state(random_state)
     samples, labels, errors = in_order_of_fit(model, X), [], []
     for _ in range(n_draws):
-        stream = _Streams(streams.randint(2**31 - 1))
-        drawn = clone(model.approximation).set_params(**dict.fromkeys(seeded, stream))
-        again = clone(model).set_params(
-            approximation=drawn, random_state=model.random_state if has_seed else 0
-        )
-        again.fit(samples)
-        labels.append(again.labels_)
-        errors.append(again.approximation_error_)
+        stream = _Streams(rng.randint(2**31 - 1))
+        map_ = clone(model.approximation).set_params(**dict.fromkeys(seed_names, stream))
+        refitted = clone(model).set_params(approximation=map_, random_state=integer_seed(model))
+        refitted.fit(samples)
+        labels.append(refitted.labels_)
+        errors.append(refitted.approximation_error_)
     agreements = np.eye(n_draws)
     for i in range(n_draws):
         for j in range(i):
@@ -193,7 +189,7 @@ def landmark_stability(
     return LandmarkStability(
         method=type(model).__name__,
         approximation=" ".join(repr(model.approximation).split()),
-        names=again.kernel_names_,
+        names=refitted.kernel_names_,
         agreements=agreements,
         approximation_errors=np.array(errors),
     )

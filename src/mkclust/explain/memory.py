@@ -25,13 +25,11 @@ from mkclust.linalg.memory_terms import (
     median_bytes,
     total,
 )
-
-# What is read or drawn at a time; the tests keep these at what the rooms that do it say.
-LOCAL_BYTES, LOCAL_LEAST, LOCAL_MOST = 4 << 20, 256, 8192
-KEPT_BYTES, KEPT_ROWS = 128 << 20, 2048
-FIT_SAMPLES, SAMPLES_A_LANDMARK, COMPARED_SAMPLES = 20_000, 10, 10_000
-KMEANS_ROWS, KMEANS_SAMPLE = 100_000, 50_000
-PARTIAL_SUMS = 4
+from mkclust.samples.blocks import BLOCK_BYTES, FEWEST_ROWS, MOST_ROWS
+from mkclust.samples.dask import FAN_IN
+from mkclust.stack.discretize import ALL_ROWS, SAMPLE_ROWS
+from mkclust.stack.low_rank import COMPARED_SAMPLES, KEPT_BYTES, KEPT_ROWS
+from mkclust.stack.mapped import FIT_SAMPLES, SAMPLES_A_LANDMARK
 
 # Every pass of exact kernels takes their square: of more samples than this, hours in all.
 MOST_ON_THE_FLY = 50_000
@@ -46,6 +44,7 @@ ROADS = {
     "dask worker": ("... and each of its workers", ""),
     "precomputed": ("kernels of yours, beside them", ""),
 }
+EXACT_ROADS = ("dense", "on-the-fly", "streamed")
 # What is no road of its own to choose: a part of another, or what is there already.
 NOT_CHOSEN = ("dask worker", "precomputed")
 
@@ -175,51 +174,120 @@ def estimate_memory(
     >>> max(terms := estimate_memory(5_000, 3, n_clusters=1_000).terms["dense"], key=terms.get)
     'eigendecomposition'
     """
-    counts = {
-        "n_samples": n_samples,
-        "n_kernels": n_kernels,
-        "n_clusters": n_clusters,
-        "n_features": n_features,
-        "n_components": n_components,
-        "n_views": n_kernels if n_views is None else n_views,
-        "chunk_rows": chunk_rows,
-        "n_workers": n_workers,
-    }
-    for name, value in counts.items():
-        whole = isinstance(value, Real) and not isinstance(value, bool) and value == value // 1
-        if not whole or value < 1:
+    n_views = n_kernels if n_views is None else n_views
+    sizes = {"n_samples": n_samples, "n_kernels": n_kernels, "n_clusters": n_clusters}
+    sizes |= {"n_features": n_features, "n_components": n_components, "n_views": n_views}
+    sizes |= {"chunk_rows": chunk_rows, "n_workers": n_workers}
+    for name, value in sizes.items():
+        is_whole = isinstance(value, Real) and not isinstance(value, bool) and value == value // 1
+        if not is_whole or value < 1:
             raise ValueError(f"{name}={value!r}: pass a whole number of at least 1")
     if dtype not in ("float32", "float64", np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r}: kernels are computed in float32 or float64, pass one")
     if method not in PARTITIONS_HELD:
         raise ValueError(f"method={method!r}: choose one of {', '.join(PARTITIONS_HELD)}")
-    n, m, k, d, components, views, chunk_rows, n_workers = map(int, counts.values())
-    item = np.dtype(dtype).itemsize
-    exact = ("dense", "on-the-fly", "streamed")
-    terms = {
-        road: exact_terms(road, n, m, k, itemsize=item, method=method, n_features=d, n_views=views)
-        for road in (*exact, "precomputed")
-    }
+    n, m, k, d, components, views, chunk_rows, n_workers = map(int, sizes.values())
+    itemsize = np.dtype(dtype).itemsize
+    options: dict[str, Any] = {"itemsize": itemsize, "method": method}
+    options |= {"n_features": d, "n_views": views}
+    terms = {road: exact_terms(road, n, m, k, **options) for road in EXACT_ROADS}
     if method not in OF_ENTRIES:
-        features = _Features(n, k, d, views, components, item, method)
-        terms["features"] = features.here()
-        terms["dask client"] = features.client()
-        terms["dask worker"] = features.worker(min(chunk_rows, n), n_workers)
-        terms["precomputed"] = terms.pop("precomputed")  # last
+        features = _FeatureMemory(n, k, d, views, components, itemsize, method)
+        terms["features"] = features.of_one_process()
+        terms["dask client"] = features.of_client()
+        terms["dask worker"] = features.of_worker(min(chunk_rows, n), n_workers)
+    terms["precomputed"] = exact_terms("precomputed", n, m, k, **options)
     return MemoryEstimate(n, m, k, terms, available_bytes())
 
 
 @dataclass(frozen=True)
-class _Features:
-    """The sizes that decide what features take that stand for kernels."""
+class _FeatureMemory:
+    """What features that stand for kernels take, by the sizes that decide."""
 
     n: int
     k: int
     d: int
     views: int
     components: int
-    item: int
+    itemsize: int
     method: str
+
+    def of_one_process(self) -> Terms:
+        """Return what one process takes at its worst moment."""
+        n, k, d, columns, itemsize = self.n, self.k, self.d, self.columns, self.itemsize
+        rows_read = min(n, int(np.clip(BLOCK_BYTES // (8 * d), FEWEST_ROWS, MOST_ROWS)))
+        size = n * columns * itemsize
+        # Where they are few enough, they are held from the first pass on.
+        held = {"features kept": size if size <= KEPT_BYTES else 0}
+        rows_summed = min(rows_read, KEPT_ROWS) if size <= KEPT_BYTES else rows_read
+        moments = [
+            self.learning(),
+            {**self.compressing(), **held},
+            {
+                **self.drawn(),
+                **held,
+                "features being made": rows_read * columns * 3 * itemsize // 2,
+            },
+            {
+                **self.drawn(),
+                **held,
+                "sums of products": 24 * columns**2,
+                # Centered and scaled, and all of them side by side.
+                "features summed up": rows_summed
+                * (2 * d * itemsize + columns * (5 * itemsize // 2 + 8)),
+            },
+            # The partition, what k-means sees of it and of the baseline; the first is copied.
+            {**self.solving(), **held, "partition over all samples": n * (4 * k * itemsize + 16)},
+        ]
+        return max(moments, key=total) | {"overhead": OVERHEAD}
+
+    def of_client(self) -> Terms:
+        """Return what the client of a cluster takes at its worst moment."""
+        moments = (self.learning(), self.compressing(), self.solving())
+        return max(moments, key=total) | {"overhead": OVERHEAD}
+
+    def of_worker(self, chunk_rows: int, n_workers: int) -> Terms:
+        """Return what each worker of a cluster takes."""
+        entries = min(chunk_rows, MOST_ROWS) * self.columns
+        return {
+            "chunk of the views": chunk_rows * self.d * self.itemsize,
+            "features of some of its rows": entries * (3 * self.itemsize // 2 + 8),
+            "sums of products": (FAN_IN + 1) * 8 * self.columns**2,
+            "share of the partition": self.n * (4 * self.k * self.itemsize + 16) // n_workers,
+            "overhead": OVERHEAD,
+        }
+
+    def learning(self) -> Terms:
+        """Return what is held while feature maps are learned."""
+        # A view from its origin while its median is sought.
+        from_origin = 8 * self.n_learned_from * -(-self.d // self.views)
+        median = median_bytes(self.n if self.n <= MEDIAN_ROWS else FEATURE_MEDIAN_ROWS)
+        first = {"view moved to its origin": from_origin, "median distance": median}
+        return self.drawn() | max(first, self.compared(), key=total)
+
+    def compressing(self) -> Terms:
+        """Return what is held while the products of features become small kernels."""
+        products = compressed_bytes(self.columns, self.views)
+        return {**self.drawn(), **self.compared(), "products of features": products}
+
+    def solving(self) -> Terms:
+        """Return what is held while the small problem is solved and clustered."""
+        inside = Fit(self.columns, self.views, min(self.k, self.columns), method=self.method)
+        rows_clustered = self.n if self.n <= ALL_ROWS else SAMPLE_ROWS
+        return {
+            **self.compared(),
+            **inside.worst(),
+            "from features to coordinates": 8 * self.columns**2,
+            "k-means": 4 * self.itemsize * self.k * rows_clustered,
+        }
+
+    def drawn(self) -> Terms:
+        """Return what the samples take that feature maps learn from."""
+        return {"samples drawn to learn from": self.itemsize * self.d * self.n_learned_from}
+
+    def compared(self) -> Terms:
+        """Return what the samples take by which features are compared with their kernels."""
+        return {"samples compared": self.itemsize * self.d * min(self.n, COMPARED_SAMPLES)}
 
     @property
     def columns(self) -> int:
@@ -227,79 +295,6 @@ class _Features:
         return self.views * self.components
 
     @property
-    def kept(self) -> int:
-        """What the features of all samples take, where they are kept from the first pass on."""
-        size = self.n * self.columns * self.item
-        return size if size <= KEPT_BYTES else 0
-
-    def here(self) -> Terms:
-        """Return what one process takes at its worst moment."""
-        n, k, d, columns, item = self.n, self.k, self.d, self.columns, self.item
-        height = min(n, int(np.clip(LOCAL_BYTES // (8 * d), LOCAL_LEAST, LOCAL_MOST)))
-        lower = min(height, KEPT_ROWS) if self.kept else height
-        features, (learning, compressing, solving) = {"features kept": self.kept}, self._moments()
-        drawn = {"samples drawn to learn from": self._drawn}
-        moments = [
-            learning,
-            {**compressing, **features},
-            {**drawn, **features, "features being made": height * columns * 3 * item // 2},
-            {
-                **drawn,
-                **features,
-                "sums of products": 24 * columns**2,
-                # Centered and scaled, and all of them side by side.
-                "features summed up": lower * (2 * d * item + columns * (5 * item // 2 + 8)),
-            },
-            # The partition, what k-means sees of it and of the baseline; the first is copied.
-            {**solving, **features, "partition over all samples": n * (4 * k * item + 16)},
-        ]
-        return max(moments, key=total) | {"overhead": OVERHEAD}
-
-    def client(self) -> Terms:
-        """Return what the client of a cluster takes at its worst moment."""
-        return max(self._moments(), key=total) | {"overhead": OVERHEAD}
-
-    def worker(self, chunk_rows: int, n_workers: int) -> Terms:
-        """Return what each worker of a cluster takes."""
-        made = min(chunk_rows, LOCAL_MOST) * self.columns
-        return {
-            "chunk of the views": chunk_rows * self.d * self.item,
-            "features of some of its rows": made * (3 * self.item // 2 + 8),
-            "sums of products": (PARTIAL_SUMS + 1) * 8 * self.columns**2,
-            "share of the partition": self.n * (4 * self.k * self.item + 16) // n_workers,
-            "overhead": OVERHEAD,
-        }
-
-    @property
-    def _learned_from(self) -> int:
+    def n_learned_from(self) -> int:
         """Number of samples that feature maps learn from."""
         return min(self.n, max(FIT_SAMPLES, SAMPLES_A_LANDMARK * self.components))
-
-    @property
-    def _drawn(self) -> int:
-        """What the samples take that feature maps learn from."""
-        return self.item * self.d * self._learned_from
-
-    def _moments(self) -> tuple[Terms, Terms, Terms]:
-        """Return what is held while features are learned, compressed, and solved."""
-        n, k, d, views, columns = self.n, self.k, self.d, self.views, self.columns
-        drawn = {"samples drawn to learn from": self._drawn}
-        compared = {"samples compared": self.item * d * min(n, COMPARED_SAMPLES)}
-        median = median_bytes(n if n <= MEDIAN_ROWS else FEATURE_MEDIAN_ROWS)
-        # A view from its origin while its median is sought.
-        moved = 8 * self._learned_from * -(-d // views)
-        learning = max(
-            {**drawn, "view moved to its origin": moved, "median distance": median},
-            {**drawn, **compared},
-            key=total,
-        )
-        small = {"products of features": compressed_bytes(columns, views)}
-        inside = Fit(columns, views, min(k, columns), method=self.method).worst()
-        seen = min(n, KMEANS_ROWS) if n <= KMEANS_ROWS else KMEANS_SAMPLE
-        solving = {
-            **compared,
-            **inside,
-            "from features to coordinates": 8 * columns**2,
-            "k-means": 4 * self.item * k * seen,
-        }
-        return learning, {**drawn, **compared, **small}, solving

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
+from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, may_be_repaired
 from mkclust.kernels import default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.methods import MultipleKernelClusterer
@@ -123,6 +123,12 @@ class Resampler:
             named = isinstance(kernels, str)
             self.kernels = default_bank(self.kind == "views") if named else kernels
 
+    @classmethod
+    def of_fit(cls, model: MultipleKernelClusterer, X: Any) -> "Resampler":
+        """Return what a model was fitted on, of which some samples can be had."""
+        # Features are made of views, whatever these might be taken for otherwise.
+        return cls(X, default_bank(True) if is_approximated(model) else model.kernels)
+
     def take(self, samples: np.ndarray) -> Any:
         """Return the part of X that belongs to some samples, given by rising numbers.
 
@@ -194,14 +200,9 @@ def resample(
     >>> bool(stability.mean > 0.9), stability.clusters.shape
     (True, (3,))
     """
-    if not isinstance(model, MultipleKernelClusterer):
-        raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
-    check_is_fitted(model)
+    check_fitted(model)
     check_resamples(n_resamples, fraction, most_samples)
-    # Features are made of views, whatever these might be taken for otherwise.
-    approximated = model.approximation is not None
-    X = in_order_of_fit(model, X)
-    source = Resampler(X, default_bank(True) if approximated else model.kernels)
+    source = Resampler.of_fit(model, in_order_of_fit(model, X))
     n, k = source.n_samples, model.n_clusters
     if n != len(model.labels_):
         raise ValueError(f"X has {n} samples, the model was fitted on {len(model.labels_)}")
@@ -213,26 +214,37 @@ def resample(
         )
     refitted = _unfitted(model, source, size)
     labels = np.asarray(model.labels_)
-    stayed, drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
+    n_stayed, n_drawn, agreements = np.zeros(n), np.zeros(n), np.empty(n_resamples)
     rng = seeded(random_state)
     with warnings.catch_warnings():
         # The model itself has warned when it was fitted.
         warnings.simplefilter("ignore")
         for index in range(n_resamples):
             part = draw(rng, n, size)
-            clusters_of_part = np.asarray(refitted.fit(source.take(part)).labels_)
-            table = np.zeros((k, k), dtype=np.int64)
-            np.add.at(table, (labels[part], clusters_of_part), 1)
+            labels_of_part = np.asarray(refitted.fit(source.take(part)).labels_)
+            table = count_pairs(labels[part], labels_of_part, k)
             old, new = linear_sum_assignment(table, maximize=True)
-            stayed[part] += old[np.argsort(new)][clusters_of_part] == labels[part]
-            drawn[part] += 1
+            n_stayed[part] += old[np.argsort(new)][labels_of_part] == labels[part]
+            n_drawn[part] += 1
             agreements[index] = adjusted_rand_of_table(table)
-    samples = np.divide(stayed, drawn, out=np.full(n, np.nan), where=drawn > 0)
-    seen = drawn > 0
-    sums = np.bincount(labels[seen], weights=samples[seen], minlength=k)
-    counts = np.bincount(labels[seen], minlength=k)
-    clusters = np.divide(sums, counts, out=np.full(k, np.nan), where=counts > 0)
+    samples = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
+    clusters = _means_by_cluster(samples, labels, k)
     return Stability(type(model).__name__, samples, clusters, agreements, size)
+
+
+def _means_by_cluster(values: Float, labels: np.ndarray, n_clusters: int) -> Float:
+    """Return the mean of the values that are known in each cluster, NaN where none is."""
+    known = ~np.isnan(values)
+    sums = np.bincount(labels[known], weights=values[known], minlength=n_clusters)
+    counts = np.bincount(labels[known], minlength=n_clusters)
+    return np.divide(sums, counts, out=np.full(n_clusters, np.nan), where=counts > 0)
+
+
+def count_pairs(first: np.ndarray, second: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Count the samples in each cluster of one clustering and each of another, (k, k)."""
+    table = np.zeros((n_clusters, n_clusters), dtype=np.int64)
+    np.add.at(table, (first, second), 1)
+    return table
 
 
 def check_resamples(n_resamples: Any, fraction: Any, most_samples: Any) -> None:
@@ -263,14 +275,11 @@ def draw(rng: np.random.Generator, n_samples: int, size: int) -> np.ndarray:
 def _unfitted(model: MultipleKernelClusterer, source: Resampler, size: int) -> Any:
     """Return a copy of the model that takes parts of its samples."""
     # Seeds that change from call to call would make the clusters do so, too.
-    integral = isinstance(model.random_state, numbers.Integral)
-    copy = clone(model).set_params(random_state=int(model.random_state) if integral else 0)
-    if model.approximation is not None:
-        components = getattr(model.approximation, "n_components", None)
-        if isinstance(components, numbers.Integral):
-            # As many landmarks as there are samples at most.
-            copy.set_params(approximation__n_components=min(int(components), size))
-        return copy
-    # What was checked in fit need not be checked again, but what was repaired must be.
-    repaired = model.psd != "error" and model.validate
-    return copy.set_params(kernels=source.kernels, validate=repaired)
+    copy = clone(model).set_params(random_state=integer_seed(model))
+    if not is_approximated(model):
+        return copy.set_params(kernels=source.kernels, validate=may_be_repaired(model))
+    components = getattr(model.approximation, "n_components", None)
+    if isinstance(components, numbers.Integral):
+        # As many landmarks as there are samples at most.
+        copy.set_params(approximation__n_components=min(int(components), size))
+    return copy

@@ -46,10 +46,8 @@ def draw_convergence(
         bounds = np.where(np.isfinite(lower_bounds), lower_bounds, np.nan).astype(float)
         ax.plot(steps, bounds, color=ORANGE, label="certified lower bound", **marks)
         ax.fill_between(steps, bounds, history, color=FAINT, alpha=0.15, linewidth=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gaps = np.maximum(history - bounds, 0) / np.abs(history)
+        gaps = relative_gaps(history, bounds, gap)
         kind = "relative gap" if gap is None else "certified relative gap"
-        gaps[-1] = gaps[-1] if gap is None else gap
         if np.isfinite(gaps[-1]):
             title += f": {kind} {gaps[-1]:.1e}" if gaps[-1] else f": {kind} 0"
         _draw_gap(ax, steps, gaps, history)
@@ -61,6 +59,14 @@ def draw_convergence(
     ax.tick_params(labelsize=9, color=FAINT)
     ax.grid(axis="y", color="#e6e6e6", linewidth=0.7)
     ax.set_axisbelow(True)
+
+
+def relative_gaps(history: np.ndarray, bounds: np.ndarray, gap: float | None) -> np.ndarray:
+    """Return the gap between objective and bound at each step, the last as certified if it is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = np.maximum(history - bounds, 0) / np.abs(history)
+    gaps[-1] = gaps[-1] if gap is None else gap
+    return gaps
 
 
 class ConvergenceDisplay(Display):
@@ -116,22 +122,13 @@ class ConvergenceDisplay(Display):
         bounds, gap = (getattr(model, name, None) for name in ("lower_bounds_", "duality_gap_"))
         return cls(history=history, lower_bounds=bounds, gap=gap).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> ConvergenceDisplay:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        """Return the width and height of a new figure, in inches."""
+        return (7.0, 4.0)
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
-        ax = self._begin(ax, (7.0, 4.0))
+    def _draw(self, ax: Axes) -> None:
+        """Draw on given axes."""
         draw_convergence(ax, self.history, self.lower_bounds, gap=self.gap)
-        return self
 
 
 def _draw_gap(ax: Axes, steps: np.ndarray, gaps: np.ndarray, history: np.ndarray) -> None:

@@ -42,8 +42,8 @@ def draw_embedding(
     labels = to_host(labels, None)
     n = len(labels) if n_samples is None else n_samples
     k = len(np.unique(labels)) if n_clusters is None else n_clusters
-    embedding, labels = _thinned(embedding, labels)
-    points, shares = _principal_plane(to_host(embedding))
+    embedding, labels = _sample(embedding, labels, MAX_ROWS)
+    points, shares = principal_plane(to_host(embedding))
     clusters = np.unique(labels)
     # A fixed order drawn once at random: no cluster is painted over by the ones after it.
     order = np.random.default_rng(0).permutation(len(points))[:MAX_POINTS]
@@ -111,16 +111,18 @@ class EmbeddingDisplay(Display):
         self.n_clusters = n_clusters
 
     @classmethod
-    def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> EmbeddingDisplay:
+    def from_estimator(
+        cls, model: Any, *, max_samples: int | None = None, ax: Axes | None = None
+    ) -> EmbeddingDisplay:
         """Draw the embedding of a fitted model.
-
-        Of more than 200,000 samples, and of results that are on a device or with the workers of a
-        cluster, so many rows are taken to this process at most.
 
         Parameters
         ----------
         model : estimator
             A fitted clusterer of this library.
+        max_samples : int, default=None
+            Of more samples so many are drawn at random, also where results are on a device or with
+            the workers of a cluster; None takes 200,000.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None makes a new figure.
 
@@ -131,37 +133,29 @@ class EmbeddingDisplay(Display):
         embedding, labels = learned(model, "embedding_", "labels_")
         labels = np.asarray(labels)
         counts = {"n_samples": len(labels), "n_clusters": len(np.unique(labels))}
-        embedding, labels = _thinned(embedding, labels)
+        most = MAX_ROWS if max_samples is None else max_samples
+        embedding, labels = _sample(embedding, labels, most)
         return cls(embedding=embedding, labels=labels, **counts).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> EmbeddingDisplay:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        """Return the width and height of a new figure, in inches."""
+        return (6.5, 5.5)
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        EmbeddingDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
-        ax = self._begin(ax, (6.5, 5.5))
+    def _draw(self, ax: Axes) -> None:
+        """Draw on given axes."""
         counts = {"n_samples": self.n_samples, "n_clusters": self.n_clusters}
         draw_embedding(ax, self.embedding, self.labels, **counts)
-        return self
 
 
-def _thinned(embedding: Any, labels: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Return the rows and labels of as many samples as tell the axes and the centers."""
-    if len(labels) <= MAX_ROWS:
+def _sample(embedding: Any, labels: np.ndarray, most: int) -> tuple[Any, np.ndarray]:
+    """Return the rows and labels of as many samples at most as tell the axes and the centers."""
+    if len(labels) <= most:
         return embedding, labels
-    some = np.sort(np.random.default_rng(0).choice(len(labels), MAX_ROWS, replace=False))
+    some = np.sort(np.random.default_rng(0).choice(len(labels), most, replace=False))
     return pick(embedding, some), labels[some]
 
 
-def _principal_plane(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def principal_plane(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the row-normalized embedding on its two leading axes, and their shares of variance."""
     lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
     rows = embedding / np.where(lengths > 0, lengths, 1)

@@ -157,20 +157,12 @@ class NumberOfClustersDisplay(Display):
         values: dict[str, Any] = {name: getattr(result, name, None) for name in (*names, *null)}
         return cls(**values).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> NumberOfClustersDisplay:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        """Return the width and height of a new figure, in inches."""
+        return (6.5, 6.5)
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            What to draw inside of; None makes a new figure.
-
-        Returns
-        -------
-        NumberOfClustersDisplay
-            Itself, with ``ax_``, ``axes_`` and ``figure_``.
-        """
-        ax = self._begin(ax, (6.5, 6.5))
+    def _draw(self, ax: Axes) -> None:
+        """Draw on given axes."""
         values = (self.eigengaps, self.silhouettes, self.stabilities)
         null = (self.null_eigengaps, self.null_silhouettes, self.null_stabilities)
         self.axes_ = draw_number_of_clusters(
@@ -180,7 +172,6 @@ class NumberOfClustersDisplay(Display):
             n_clusters=self.n_clusters,
             null=dict(zip(CRITERIA, null, strict=True)),
         )
-        return self
 
 
 def _draw_criterion(panel: Axes, k_values: np.ndarray, values: np.ndarray, n_clusters: int) -> None:

@@ -161,7 +161,7 @@ class SortedKernelDisplay(Display):
         """
         labels = np.asarray(learned(model, "labels_", "mixed_kernel")[0])
         clusters, counts = np.unique(labels, return_counts=True)
-        samples = _draw(labels, max_samples, random_state)
+        samples = _draw_samples(labels, max_samples, random_state)
         kernel = model.mixed_kernel(X, samples)
         order = _by_cluster_and_fit(kernel, labels[samples])
         note = model.describe_mixed_kernel().replace(" (", "\n(", 1)
@@ -175,25 +175,16 @@ class SortedKernelDisplay(Display):
             note=note,
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> SortedKernelDisplay:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        """Return the width and height of a new figure, in inches."""
+        return (7.2, 6.6)
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        SortedKernelDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
-        ax = self._begin(ax, (7.2, 6.6))
+    def _draw(self, ax: Axes) -> None:
+        """Draw on given axes."""
         draw_sorted_kernel(ax, self.kernel, self.labels, sizes=self.sizes, note=self.note)
-        return self
 
 
-def _draw(labels: np.ndarray, count: int, random_state: Any) -> np.ndarray:
+def _draw_samples(labels: np.ndarray, count: int, random_state: Any) -> np.ndarray:
     """Return the numbers of some samples, from each cluster in proportion and one at least."""
     clusters, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if count < len(clusters):

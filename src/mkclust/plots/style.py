@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -56,7 +56,7 @@ class Display:
     """A picture that is made of plain arrays, and can be drawn as often as wanted.
 
     A child stores its arrays in ``__init__``, takes them from a model in a class method, and draws
-    them in ``plot``.
+    them in ``_draw``, on a figure of ``_size`` where nobody gives another.
 
     Attributes
     ----------
@@ -69,8 +69,19 @@ class Display:
     ax_: Axes
     figure_: Figure | SubFigure
 
-    def _begin(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
-        """Note the axes to draw on; where none are given, make them as pyplot does."""
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        Display
+            Itself, with ``ax_`` and ``figure_``.
+        """
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
@@ -79,9 +90,18 @@ class Display:
                     f"{type(self).__name__} draws with matplotlib, which is not installed: "
                     "pip install 'mkclust[plot]'"
                 ) from error
-            _, ax = plt.subplots(figsize=size, layout="constrained")
+            _, ax = plt.subplots(figsize=self._size(), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
-        return ax
+        self._draw(ax)
+        return self
+
+    def _size(self) -> tuple[float, float]:
+        """Return the width and height of a new figure, in inches."""
+        raise NotImplementedError
+
+    def _draw(self, ax: Axes) -> None:
+        """Draw on given axes."""
+        raise NotImplementedError
 
 
 def learned(model: Any, *names: str) -> list[Any]:

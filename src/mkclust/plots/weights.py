@@ -157,23 +157,14 @@ class KernelWeightsDisplay(Display):
         note = how_to_read(model)
         return cls(kernel_names=names, weights=weights, alignments=alignments, note=note).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> KernelWeightsDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        KernelWeightsDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
+    def _size(self) -> tuple[float, float]:
+        """Return the width and height of a new figure, in inches."""
         height = max(3.0, 0.21 * min(len(self.weights), MAX_NAMED) + 1.5)
-        ax = self._begin(ax, (7.0, height))
+        return (7.0, height)
+
+    def _draw(self, ax: Axes) -> None:
+        """Draw on given axes."""
         draw_weights(ax, self.kernel_names, self.weights, self.alignments, note=self.note)
-        return self
 
 
 def _unit(values: np.ndarray, top: float | None = None) -> np.ndarray:

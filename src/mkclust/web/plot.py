@@ -1,4 +1,4 @@
-"""Plots of a page: what is drawn travels as plain data, and one script draws it."""
+"""Plots of a page: plain data that one script draws, and the colors and axes they share."""
 
 import json
 import math
@@ -7,10 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.plots import PALETTE
+from mkclust.plots.style import shortened
 from mkclust.web.words import escape
 
 # Digits of drawn numbers: finer than any screen shows, and a quarter of the bytes.
 DIGITS = 4
+GRID = "#e6e6e6"
+# Light for unlike, dark for alike; its steps are even in lightness.
+SHADES = [[0, "#ffffff"], [0.25, "#cfe0ef"], [0.5, "#8db6d8"], [0.75, "#3f7fb5"], [1, "#123a5e"]]
+PALE = [[0, "#ffffff"], [1, "#8db6d8"]]  # dark letters are legible on all of it
+# With the ten colors, enough to tell a hundred clusters apart.
+SYMBOLS: tuple[str, ...] = ("circle", "square", "diamond", "triangle-up", "cross")
+SYMBOLS += ("x", "star", "hexagon", "pentagon", "triangle-down")
 
 
 def plot(
@@ -64,6 +73,32 @@ def plot_text(value: Any) -> str:
     """Return a text as plotly shows it, letter by letter."""
     plain = "".join(letter if letter.isprintable() else " " for letter in str(value))
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def color(cluster: int) -> str:
+    """Return the color of a cluster, the same in all plots."""
+    return PALETTE[cluster % len(PALETTE)]
+
+
+def symbol(cluster: int) -> str:
+    """Return the shape of a cluster's dots, another for every ten clusters."""
+    return SYMBOLS[cluster // len(PALETTE) % len(SYMBOLS)]
+
+
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """Return an axis with a title and faint lines."""
+    plain = {"gridcolor": GRID, "zeroline": False, "automargin": True, "fixedrange": False}
+    return plain | {"title": {"text": title, "standoff": 10, "font": {"size": 13}}} | more
+
+
+def margins(top: int = 10) -> dict[str, int]:
+    """Return narrow margins; axes make room for their names by themselves."""
+    return {"l": 10, "r": 12, "t": top, "b": 10}
+
+
+def short(name: Any, limit: int = 22) -> str:
+    """Return a name as plotly shows it, its middle left out where it is too long for an axis."""
+    return plot_text(shortened(name, limit))
 
 
 def plotting_script() -> str:

@@ -18,9 +18,9 @@ def format_percent(share: float) -> str:
     return f"{share:.0%}".replace("%", f"{NO_BREAK}%")
 
 
-def format_number(value: float) -> str:
-    """Return a number in two decimals, or that it is not known."""
-    return f"{round(value, 2) + 0:.2f}" if math.isfinite(value) else "not known"
+def format_number(value: float, unknown: str = "not known") -> str:
+    """Return a number in two decimals without a minus before a zero, or that it is not known."""
+    return f"{round(value, 2) + 0:.2f}" if math.isfinite(value) else unknown
 
 
 def format_short(value: float) -> str:
@@ -48,8 +48,7 @@ def escape(value: Any) -> str:
 def paragraph(*sentences: str, kind: str = "") -> str:
     """Return sentences as one paragraph, empty ones left out; kind is a class of the style."""
     text = " ".join(sentence for sentence in sentences if sentence)
-    mark = f' class="{kind}"' if kind else ""
-    return f"<p{mark}>{escape(text)}</p>" if text else ""
+    return f"<p{_class(kind)}>{escape(text)}</p>" if text else ""
 
 
 def bullets(items: Sequence[str]) -> str:
@@ -70,13 +69,13 @@ def cautions(items: Sequence[str]) -> str:
     return f'<div class="caution" role="note">{title}{bullets(items)}</div>'
 
 
-def definitions(pairs: Mapping[str, Any]) -> str:
-    """Return names with their values, one a line."""
+def definitions(pairs: Mapping[str, Any], kind: str = "") -> str:
+    """Return names with their values, one a line; kind is a class of the style."""
     rows = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
         for name, value in pairs.items()
     )
-    return f"<dl>{rows}</dl>"
+    return f"<dl{_class(kind)}>{rows}</dl>"
 
 
 def quotation(paragraphs: Sequence[str], name: str) -> str:
@@ -84,3 +83,8 @@ def quotation(paragraphs: Sequence[str], name: str) -> str:
     body = "".join(f"<p>{escape(text)}</p>" for text in paragraphs)
     button = '<button type="button" class="copy" hidden>Copy the text</button>'
     return f'<blockquote aria-label="{escape(name)}">{body}</blockquote>{button}'
+
+
+def _class(kind: str) -> str:
+    """Return the attribute that names a class of the style, where there is one."""
+    return f' class="{kind}"' if kind else ""

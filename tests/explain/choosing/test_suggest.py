@@ -8,6 +8,7 @@ from conftest import blob_views
 from mkclust import KernelBank
 from mkclust.explain.choosing import suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
+from mkclust.explain.choosing.clusterings import cluster, cluster_for_all_k, silhouette
 from mkclust.explain.choosing.mix import (
     MixSettings,
     NullSamples,
@@ -15,7 +16,6 @@ from mkclust.explain.choosing.mix import (
     centered,
     shuffled,
 )
-from mkclust.explain.choosing.path import cluster, cluster_for_all_k, silhouette
 from mkclust.explain.choosing.suggest import chance
 from mkclust.methods import solve_average_kkm
 from mkclust.metrics import adjusted_rand_index

@@ -18,11 +18,12 @@ pytest.importorskip("plotly")
 
 from plotly.offline import get_plotlyjs
 
-from mkclust import METHODS, AverageKKM, SimpleMKKM, diagnose
-from mkclust.explain.page import budget, findings, fit_page, fit_report, page
+from mkclust import METHODS, MKKM, AverageKKM, KernelBank, SimpleMKKM, diagnose
+from mkclust.explain.page import findings, fit_page, fit_report, page
+from mkclust.explain.page.budget import Budget, sample_by_cluster
 from mkclust.explain.page.clusters import matched_counts
 from mkclust.kernels import Nystroem
-from mkclust.metrics import clustering_accuracy, scores
+from mkclust.metrics import adjusted_rand_index, clustering_accuracy, scores
 
 QUICK = {"n_resamples": 2, "leave_one_out": False}
 EMPTY = {"meta", "link", "br"}
@@ -284,6 +285,25 @@ def test_compressed_models_say_what_their_features_miss(problem):
     assert "20 landmarks a view" in Outline(text).text
 
 
+@pytest.mark.parametrize("form", ["views", "kernels", "compressed"])
+def test_the_average_kernel_is_that_of_the_very_kernels_of_the_fit(form):
+    views, _ = blob_views(np.random.default_rng(0), n=90, strengths=(0.5, 0.4))
+    options = {"approximation": Nystroem(4)} if form == "compressed" else {}
+    X = KernelBank().fit_transform(views) if form == "kernels" else views
+    # Landmarks that a seed of zero would not draw again.
+    model = MKKM(3, random_state=np.random.RandomState(1), **options).fit(X)
+    if form == "compressed":
+        features = model._features[0].of(dict(zip("ab", views, strict=True)))
+        kernels, standard = [F @ F.T for F in features], {"center": False, "normalize": False}
+    else:
+        kernels, standard = X if form == "kernels" else model.bank_.transform(views), {}
+    average = AverageKKM(3, kernels="precomputed", random_state=0, **standard).fit(kernels)
+    expected = adjusted_rand_index(average.labels_, model.labels_)
+    kernels_found = findings.find(model, X, n_resamples=0, leave_one_out=False).kernels
+    assert kernels_found.average_with_consensus == pytest.approx(expected, abs=1e-12)
+    assert expected < 1
+
+
 def test_precomputed_kernels_have_a_page(problem, fitted):
     kernels = fitted.bank_.fit_transform(problem[0])
     model = SimpleMKKM(3, random_state=0).fit(kernels)
@@ -291,12 +311,9 @@ def test_precomputed_kernels_have_a_page(problem, fitted):
 
 
 @pytest.mark.parametrize("form", ["views", "kernels", "table", "compressed"])
-def test_what_is_thinned_is_said(form, problem, fitted, monkeypatch):
-    monkeypatch.setattr(budget, "ENTRIES_EXAMINED", 1)
-    monkeypatch.setattr(budget, "ENTRIES_REFITTED", 40**2 * 3)
-    monkeypatch.setattr(budget, "MOST_COMPRESSED", 40)
-    monkeypatch.setattr(findings, "MOST_DOTS", 30)
-    monkeypatch.setattr(findings, "MOST_SIMILARITIES", 20)
+def test_what_is_thinned_is_said(form, problem, fitted):
+    entries = {"entries_examined": 1, "entries_refitted": 40**2 * 3}
+    small = Budget(dots=30, similarities=20, samples_compressed=40, **entries)
     X, options = problem[0], {}
     if form == "kernels":
         X = fitted.bank_.fit_transform(X)
@@ -305,7 +322,7 @@ def test_what_is_thinned_is_said(form, problem, fitted, monkeypatch):
     elif form == "compressed":
         options["approximation"] = Nystroem(n_components=10)
     model = AverageKKM(3, random_state=0, **options).fit(X)
-    said = Outline(fit_page(model, X, **QUICK)).text
+    said = Outline(fit_page(model, X, budget=small, **QUICK)).text
     assert re.search(r"comes from \d\d of the 60 samples", said)
     dots, similarities = map(int, re.findall(r"Drawn are (\d+) of the 60 samples", said))
     assert 20 < dots <= 30
@@ -315,10 +332,10 @@ def test_what_is_thinned_is_said(form, problem, fitted, monkeypatch):
 
 def test_thinned_samples_stand_for_every_cluster():
     labels = np.repeat([0, 1, 2, 3], [6000, 3000, 990, 10])
-    kept = budget.sample_by_cluster(labels, 1000)
-    assert np.all(np.diff(kept) > 0)
-    assert np.bincount(labels[kept]).tolist() == [600, 300, 99, 2]
-    assert budget.sample_by_cluster(labels[:10], 10).tolist() == list(range(10))
+    some = sample_by_cluster(labels, 1000)
+    assert np.all(np.diff(some) > 0)
+    assert np.bincount(labels[some]).tolist() == [600, 300, 99, 2]
+    assert sample_by_cluster(labels[:10], 10).tolist() == list(range(10))
 
 
 def test_ten_thousand_samples_take_little_room():
@@ -338,23 +355,22 @@ def test_samples_are_named_by_the_index_of_a_data_frame(problem):
     assert findings.find(model, frames, n_resamples=0, leave_one_out=False).ids == index
 
 
-def test_a_model_writes_its_page_or_returns_it(problem, monkeypatch, tmp_path):
+def test_a_model_writes_its_page_or_returns_it(problem, tmp_path):
     model = AverageKKM(3, random_state=0).fit(problem[0])
-    monkeypatch.setattr(budget, "RESAMPLES_MANY", 1)
-    text = fit_page(model, problem[0], y=problem[1], ids=range(60))
+    text = fit_page(model, problem[0], y=problem[1], ids=range(60), **QUICK)
     assert text.startswith("<!DOCTYPE html>")
-    path = fit_report(model, problem[0], tmp_path / "new" / "fit.html")
+    path = fit_report(model, problem[0], tmp_path / "new" / "fit.html", **QUICK)
     assert path.read_text(encoding="utf-8").endswith("</html>\n")
     assert [file.name for file in path.parent.iterdir()] == ["fit.html"]
 
 
-def test_a_page_that_fails_leaves_nothing_behind(problem, fitted, monkeypatch, tmp_path):
-    def broken(*_, **__):
-        raise OSError("disk full")
+def test_a_page_that_fails_leaves_nothing_behind(problem, fitted, tmp_path):
+    class Unprintable:
+        def __str__(self):
+            raise OSError("no title")
 
-    monkeypatch.setattr(page, "document", broken)
-    with pytest.raises(OSError, match="disk full"):
-        fit_report(fitted, problem[0], tmp_path / "fit.html", **QUICK)
+    with pytest.raises(OSError, match="no title"):
+        fit_report(fitted, problem[0], tmp_path / "fit.html", title=Unprintable(), **QUICK)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -393,7 +409,6 @@ def cluster(problem, tmp_path, monkeypatch):
     from mkclust import cli
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(budget, "RESAMPLES_MANY", 1)
     np.savez("d.npz", **problem[0], y=problem[1])
     return lambda *args: CliRunner().invoke(cli.app, ["cluster", "d.npz", "-k", "3", *args])
 

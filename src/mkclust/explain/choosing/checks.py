@@ -17,30 +17,18 @@ MOST_CLUSTERS, FEWEST_IN_CLUSTER = 12, 5
 SUCH_AS = "pass numbers of clusters to try, such as [2, 3, 4]"
 
 
-def check_k_values(given: Any, n_samples: int, n_used: int) -> list[int]:
-    """Return the numbers of clusters to try, rising, or say which cannot be.
-
-    Parameters
-    ----------
-    given : iterable of int or None
-        What was asked for; None chooses.
-    n_samples, n_used : int
-        How many samples there are, and how many of them are looked at.
-
-    Returns
-    -------
-    list of int
-    """
+def check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
+    """Return the numbers of clusters to try, rising, or say which cannot be; None chooses."""
     if n_used < FEWEST_SAMPLES:
         what = f"{n_samples} samples" if n_used == n_samples else f"most_samples={n_used}"
         raise ValueError(
             f"{what}: too few to tell clusters from chance, which takes {FEWEST_SAMPLES} at least"
         )
-    if given is None:
+    if k_values is None:
         return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_IN_CLUSTER) + 1))
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ValueError(f"k_values={given!r}: {SUCH_AS}")
-    values = list(given)
+    if isinstance(k_values, str) or not isinstance(k_values, Iterable):
+        raise ValueError(f"k_values={k_values!r}: {SUCH_AS}")
+    values = list(k_values)
     if not values:
         raise ValueError(f"k_values is empty: {SUCH_AS}")
     for k in values:
@@ -73,18 +61,14 @@ def check_draws(n_draws: Any, level: Any) -> None:
         )
 
 
-def check_coefficients(given: Any) -> Float | None:
+def check_coefficients(coefficients: Any) -> Float | None:
     """Return coefficients as an array, or say why they are none."""
-    if given is None:
+    if coefficients is None:
         return None
-    coefficients = np.asarray(given, dtype=np.float64)
-    if (
-        coefficients.ndim != 1
-        or not np.isfinite(coefficients).all()
-        or coefficients.min() < 0
-        or coefficients.sum() <= 0
-    ):
+    array = np.asarray(coefficients, dtype=np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all() or array.min() < 0 or array.sum() <= 0:
         raise ValueError(
-            f"coefficients={given!r}: pass one number a kernel, not negative and not all zero"
+            f"coefficients={coefficients!r}: pass one number a kernel, not negative and not all "
+            "zero"
         )
-    return coefficients
+    return array

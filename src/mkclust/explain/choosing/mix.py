@@ -136,13 +136,7 @@ class NullSamples:
         self._n_samples = len(apart[0])
 
     def draw(self, rng: np.random.Generator) -> Float:
-        """Return the mixed kernel of one draw, centered, (n_samples, n_samples).
-
-        Parameters
-        ----------
-        rng : Generator
-            Source of randomness.
-        """
+        """Return the mixed kernel of one draw, centered, (n_samples, n_samples)."""
         for _ in range(MOST_TRIES - 1):
             # A sample may be at the very mean of a kernel, and then has no length to be scaled by:
             # rare in a draw, but certain in some of many draws of few columns.

@@ -1,17 +1,24 @@
 """Suggest how many clusters there are, if any."""
 
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
+from mkclust.explain.choosing.clusterings import Clusterings, cluster_for_all_k
 from mkclust.explain.choosing.mix import MixSettings, NullSamples, centered, shuffled
-from mkclust.explain.choosing.path import Path, cluster_for_all_k
 from mkclust.explain.choosing.result import Kind, NumberOfClusters, Strength
-from mkclust.explain.stability import Resampler, check_resamples, draw, part_size, seeded
+from mkclust.explain.stability import (
+    Resampler,
+    check_resamples,
+    count_pairs,
+    draw,
+    part_size,
+    seeded,
+)
 from mkclust.linalg import on_host
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.types import Float
@@ -135,6 +142,7 @@ def suggest_n_clusters(
     source = Resampler(X, kernels)
     n_used = min(source.n_samples, most_samples)
     numbers = check_k_values(k_values, source.n_samples, n_used)
+    n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
     mix = check_coefficients(coefficients)
     settings = MixSettings(source.kernels, center, normalize, psd, validate, mix)
     rng = seeded(random_state)
@@ -143,41 +151,28 @@ def suggest_n_clusters(
         warnings.simplefilter("ignore")
         part = _on_host(source.take(used))
         K = settings.mix(part)
-        path = cluster_for_all_k(K, numbers)
-        n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
-        tested, tested_path = part, path
+        clusterings = tested_clusterings = cluster_for_all_k(K, numbers)
         if n_tested < n_used:
-            tested = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
-            tested_path = cluster_for_all_k(settings.mix(tested), numbers)
-        cloud = NullSamples(tested, settings)
-        clouds, p_cloud = _test(tested_path, lambda: cloud.draw(rng), numbers, n_draws)
-        n_views = len(tested) if source.kind != "table" else 1
-        p_shuffled, others = float("nan"), clouds
-        if n_views > 1:
-            mixes = settings.mixes(tested, n_views)
-            # Without a chance to matter, the first draws are enough to show what shuffling does.
-            count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
-            others, p_shuffled = _test(tested_path, lambda: shuffled(mixes, rng), numbers, count)
-        expected = _silhouettes(clouds).mean(axis=0)
-        stabilities, named = _resample(K, path, numbers, expected, n_resamples, rng)
-    best = int(np.argmax(path.silhouettes - expected))
-    borders = count_at_borders(path.coordinates(numbers[best]), path.labels[best])
-    kind = _kind(p_cloud, p_shuffled, borders.likelihood, level + ROUNDING)
+            part = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
+            tested_clusterings = cluster_for_all_k(settings.mix(part), numbers)
+        evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng)
+        expected = evidence.expected_silhouettes
+        stabilities, best_of_resamples = _resample(
+            K, clusterings, numbers, expected, n_resamples, rng
+        )
+    best = int(np.argmax(clusterings.silhouettes - expected))
+    borders = count_at_borders(clusterings.coordinates(numbers[best]), clusterings.labels[best])
+    kind = _kind(evidence.p_cloud, evidence.p_shuffled, borders.likelihood, level + ROUNDING)
     separate = kind == "clusters"
-    share = float(np.mean(named == best))
+    share = float(np.mean(best_of_resamples == best))
     return NumberOfClusters(
         n_clusters=numbers[best] if separate else 1,
         strength=Strength.of(share) if separate else Strength("none", 0.0),
         kind=kind,
         k_values=np.array(numbers),
-        eigengaps=path.eigengaps,
-        silhouettes=path.silhouettes,
+        eigengaps=clusterings.eigengaps,
+        silhouettes=clusterings.silhouettes,
         stabilities=stabilities,
-        expected_silhouettes=expected,
-        null_silhouettes=np.quantile(_silhouettes(clouds), BAND, axis=0),
-        null_eigengaps=np.quantile([path.eigengaps for path in others], BAND, axis=0),
-        p_cloud=p_cloud,
-        p_shuffled=p_shuffled,
         p_continuum=borders.likelihood,
         border_density=borders.density,
         continuum_density=borders.sparse,
@@ -185,6 +180,45 @@ def suggest_n_clusters(
         n_samples=source.n_samples,
         n_used=n_used,
         n_tested=n_tested,
+        **evidence._asdict(),
+    )
+
+
+class _Evidence(NamedTuple):
+    """What draws without clusters show, as `NumberOfClusters` has it."""
+
+    expected_silhouettes: Float
+    null_silhouettes: Float
+    null_eigengaps: Float
+    p_cloud: float
+    p_shuffled: float
+
+
+def _test(
+    part: Any,
+    settings: MixSettings,
+    clusterings: Clusterings,
+    k_values: Sequence[int],
+    n_draws: int,
+    level: float,
+    rng: np.random.Generator,
+) -> _Evidence:
+    """Compare the clusterings of some samples with those of draws without clusters."""
+    cloud = NullSamples(part, settings)
+    draws, p_cloud = _compare(clusterings, lambda: cloud.draw(rng), k_values, n_draws)
+    silhouettes = _silhouettes(draws)
+    p_shuffled, n_views = float("nan"), len(part) if isinstance(part, dict) else 1
+    if n_views > 1:
+        mixes = settings.mixes(part, n_views)
+        # Without a chance to matter, the first draws are enough to show what shuffling does.
+        count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
+        draws, p_shuffled = _compare(clusterings, lambda: shuffled(mixes, rng), k_values, count)
+    return _Evidence(
+        expected_silhouettes=silhouettes.mean(axis=0),
+        null_silhouettes=np.quantile(silhouettes, BAND, axis=0),
+        null_eigengaps=np.quantile([one.eigengaps for one in draws], BAND, axis=0),
+        p_cloud=p_cloud,
+        p_shuffled=p_shuffled,
     )
 
 
@@ -203,14 +237,17 @@ def _on_host(part: Any) -> Any:
     return on_host(part)
 
 
-def _test(
-    path: Path, draw_kernel: Any, k_values: Sequence[int], n_draws: int
-) -> tuple[list[Path], float]:
+def _compare(
+    clusterings: Clusterings,
+    draw_kernel: Callable[[], Float],
+    k_values: Sequence[int],
+    n_draws: int,
+) -> tuple[list[Clusterings], float]:
     """Return draws without clusters, and how likely they are to look as clear as the data."""
-    draws: list[Path] = []
+    draws: list[Clusterings] = []
     for count in (min(FIRST_DRAWS, n_draws), n_draws):
         draws += [cluster_for_all_k(draw_kernel(), k_values) for _ in range(count - len(draws))]
-        likelihood = chance(path.silhouettes, _silhouettes(draws))
+        likelihood = chance(clusterings.silhouettes, _silhouettes(draws))
         if likelihood > HOPELESS:
             break
     return draws, likelihood
@@ -242,29 +279,29 @@ def chance(criterion: Float, drawn: Float) -> float:
 
 def _resample(
     K: Float,
-    path: Path,
+    clusterings: Clusterings,
     k_values: Sequence[int],
     expected: Float,
     n_resamples: int,
     rng: np.random.Generator,
 ) -> tuple[Float, np.ndarray]:
-    """Return how far clusters of resamples agree, (s,), and which number each resample names."""
+    """Return how far clusters of resamples agree, (s,), and the place of each resample's best k."""
     n = len(K)
     size = part_size(n, FRACTION, n)
     numbers = [k for k in k_values if k < size]
     agreements = np.full((n_resamples, len(k_values)), np.nan)
-    named = np.full(n_resamples, -1)
+    best = np.full(n_resamples, -1)
     for index in range(n_resamples if numbers else 0):
         part = draw(rng, n, size)
-        resampled = cluster_for_all_k(centered(K[np.ix_(part, part)]), numbers, path.vectors[part])
+        K_part, start = centered(K[np.ix_(part, part)]), clusterings.vectors[part]
+        resampled = cluster_for_all_k(K_part, numbers, start)
         for place, (k, labels) in enumerate(zip(numbers, resampled.labels, strict=True)):
-            table = np.zeros((k, k), dtype=np.int64)
-            np.add.at(table, (path.labels[place][part], labels), 1)
+            table = count_pairs(clusterings.labels[place][part], labels, k)
             agreements[index, place] = adjusted_rand_of_table(table)
-        named[index] = np.argmax(resampled.silhouettes - expected[: len(numbers)])
-    return agreements.mean(axis=0), named
+        best[index] = np.argmax(resampled.silhouettes - expected[: len(numbers)])
+    return agreements.mean(axis=0), best
 
 
-def _silhouettes(draws: Sequence[Path]) -> Float:
+def _silhouettes(draws: Sequence[Clusterings]) -> Float:
     """Return the silhouettes of draws, (n_draws, s)."""
-    return np.array([path.silhouettes for path in draws])
+    return np.array([clusterings.silhouettes for clusterings in draws])

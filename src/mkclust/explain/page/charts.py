@@ -6,18 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.page.budget import MOST_BARS, sample_by_cluster
+from mkclust.explain.fitted import certified_gap
+from mkclust.explain.page.budget import sample_by_cluster
 from mkclust.explain.page.findings import Findings
 from mkclust.plots import BLUE, ORANGE, PALETTE
+from mkclust.plots.convergence import relative_gaps
 from mkclust.web import plot
-from mkclust.web.plot import plot_text
-from mkclust.web.style import PALE, SHADES, axis, color, margins, short, symbol
+from mkclust.web.plot import PALE, SHADES, axis, color, margins, plot_text, short, symbol
 from mkclust.web.words import format_number, format_percent, format_short
 
 MOST_IN_LEGEND = 20
+MOST_BARS = 600  # of the plot of silhouettes
 LEAST_NAMED = 0.03  # clusters of a smaller share of an axis have no number on it
 # Beyond so many classes or clusters their counts are not written out, nor all of them named.
 MOST_COUNTS_WRITTEN, MOST_TICKS = 15, 25
+LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
 def weights(findings: Findings) -> str:
@@ -68,91 +71,66 @@ def convergence(findings: Findings) -> str:
     """Draw the objective over the iterations, and what is certified below or beside it."""
     model = findings.model
     history = np.asarray(model.history_, dtype=float)
-    steps, bounds = list(range(len(history))), getattr(model, "lower_bounds_", None)
-    mode = "lines+markers" if len(history) <= 60 else "lines"
+    bounds = getattr(model, "lower_bounds_", None)
     margin, every = 0.03 * (len(history) - 1), -(-len(history) // 10)
-    data: list[dict[str, Any]] = [
-        {
-            "type": "scatter", "x": steps, "y": history, "mode": mode, "name": "objective",
-            "line": {"color": BLUE},
-            "hovertemplate": "step %{x}: %{y:.6g}<extra>objective</extra>",
-        }
-    ]  # fmt: skip
+    data = [_steps(history, "objective", BLUE, "objective", ".6g")]
     layout: dict[str, Any] = {
         "margin": margins(),
         "showlegend": bounds is not None,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "legend": LEGEND,
         "xaxis": axis("step", range=[-margin, len(history) - 1 + margin], dtick=every),
         "yaxis": axis("objective"),
     }
     direction = "falls" if history[-1] < history[0] else "rises" if history[-1] > history[0] else ""
-    moved = f"{direction} from {history[0]:.5g} to {history[-1]:.5g}" if direction else "stays"
-    summary = f"Within {len(history) - 1} steps the objective {moved}."
-    height = 300
+    change = f"{direction} from {history[0]:.5g} to {history[-1]:.5g}" if direction else "stays"
+    summary = f"Within {len(history) - 1} steps the objective {change}."
     if bounds is not None:
         lower = np.where(np.isfinite(bounds), bounds, np.nan).astype(float)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gaps = np.maximum(history - lower, 0) / np.abs(history)
-        gaps[-1] = model.duality_gap_
+        gaps = relative_gaps(history, lower, certified_gap(model))
+        positive = np.where(gaps > 0, gaps, np.nan)
+        below = {"yaxis": "y2", "showlegend": False}
         data += [
-            {
-                "type": "scatter", "x": steps, "y": lower, "mode": mode,
-                "name": "certified lower bound", "line": {"color": ORANGE},
-                "hovertemplate": "step %{x}: %{y:.6g}<extra>lower bound</extra>",
-            },
-            {
-                "type": "scatter", "x": steps, "y": np.where(gaps > 0, gaps, np.nan), "mode": mode,
-                "name": "relative gap", "line": {"color": "#444444"}, "yaxis": "y2",
-                "showlegend": False,
-                "hovertemplate": "step %{x}: %{y:.1e}<extra>relative gap</extra>",
-            },
-        ]  # fmt: skip
+            _steps(lower, "certified lower bound", ORANGE, "lower bound", ".6g"),
+            _steps(positive, "relative gap", "#444444", "relative gap", ".1e", **below),
+        ]
         layout["yaxis"]["domain"] = [0.46, 1]
         layout["yaxis2"] = axis("relative gap", domain=[0, 0.38], type="log", exponentformat="e")
         layout["yaxis2"]["nticks"] = 5
         layout["xaxis"]["anchor"] = "y2"
         summary += f" The certified relative gap between it and the bound ends at {gaps[-1]:.1e}."
-        height = 440
     return plot(
         "convergence-plot", data, layout, label="The objective at each step of the solver",
-        summary=summary, height=height,
+        summary=summary, height=300 if bounds is None else 440,
     )  # fmt: skip
+
+
+def _steps(
+    values: np.ndarray, name: str, shade: str, short_name: str, form: str, **more: Any
+) -> dict[str, Any]:
+    """Return a curve of one value a step."""
+    return {
+        "type": "scatter", "x": list(range(len(values))), "y": values,
+        "mode": "lines+markers" if len(values) <= 60 else "lines", "name": name,
+        "line": {"color": shade}, **more,
+        "hovertemplate": f"step %{{x}}: %{{y:{form}}}<extra>{short_name}</extra>",
+    }  # fmt: skip
 
 
 def embedding(findings: Findings) -> str:
     """Draw the samples in the plane, colored by cluster."""
     labels = findings.labels[findings.drawn]
     stabilities = findings.resampling.samples(findings.drawn)
-    parts = {"silhouette": findings.silhouettes, "stability": stabilities}
-    shown = {name: values for name, values in parts.items() if not np.isnan(values).all()}
-    data = []
-    for cluster in range(findings.n_clusters):
-        at = np.flatnonzero(labels == cluster)
-        columns = [[plot_text(findings.ids[i]) for i in findings.drawn[at]]]
-        columns += [[format_number(value) for value in values[at]] for values in shown.values()]
-        lines = [f"{name} %{{customdata[{c + 1}]}}" for c, name in enumerate(shown)]
-        if findings.y is not None:
-            lines.append(f"class %{{customdata[{len(columns)}]}}")
-            columns.append([plot_text(value) for value in findings.y[findings.drawn[at]].tolist()])
-        hover = "<br>".join([f"<b>%{{customdata[0]}}</b><br>cluster {cluster}", *lines])
-        data.append(
-            {
-                "type": "scatter", "mode": "markers", "name": f"cluster {cluster}",
-                "x": findings.plane[at, 0], "y": findings.plane[at, 1],
-                "customdata": [list(row) for row in zip(*columns, strict=True)],
-                "hovertemplate": hover + "<extra></extra>",
-                "marker": {
-                    "color": color(cluster), "opacity": 0.75,
-                    "size": 7 if len(labels) <= 800 else 5,
-                    "symbol": symbol(cluster),
-                },
-            }
-        )  # fmt: skip
+    measures = {"silhouette": findings.silhouettes, "stability": stabilities}
+    shown = {name: values for name, values in measures.items() if not np.isnan(values).all()}
+    data = [
+        _dots(findings, cluster, np.flatnonzero(labels == cluster), shown)
+        for cluster in range(findings.n_clusters)
+    ]
     first, second = findings.shares
     layout = {
         "margin": margins(),
         "showlegend": 1 < findings.n_clusters <= MOST_IN_LEGEND,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "legend": LEGEND,
         "hovermode": "closest",
         "xaxis": axis(
             f"first axis ({format_percent(first)} of the variance)", showticklabels=False
@@ -161,9 +139,7 @@ def embedding(findings: Findings) -> str:
             f"second axis ({format_percent(second)})", showticklabels=False, scaleanchor="x"
         ),
     }
-    note = "" if len(labels) == findings.n_samples else (
-        f" Drawn are {len(labels):,} of the {findings.n_samples:,} samples, some of every cluster."
-    )  # fmt: skip
+    note = _drawn_note(len(labels), findings)
     colors = (
         f" Ten colors, with another shape for every ten clusters, stand for {findings.n_clusters} "
         "clusters: hovering tells which."
@@ -181,6 +157,31 @@ def embedding(findings: Findings) -> str:
     )  # fmt: skip
 
 
+def _dots(
+    findings: Findings, cluster: int, places: np.ndarray, shown: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """Return the dots of one cluster, which are at some places among those that are drawn."""
+    samples = findings.drawn[places]
+    columns = [[plot_text(findings.ids[i]) for i in samples]]
+    columns += [[format_number(value) for value in values[places]] for values in shown.values()]
+    lines = [f"{name} %{{customdata[{c + 1}]}}" for c, name in enumerate(shown)]
+    if findings.y is not None:
+        lines.append(f"class %{{customdata[{len(columns)}]}}")
+        columns.append([plot_text(value) for value in findings.y[samples].tolist()])
+    hover = "<br>".join([f"<b>%{{customdata[0]}}</b><br>cluster {cluster}", *lines])
+    return {
+        "type": "scatter", "mode": "markers", "name": f"cluster {cluster}",
+        "x": findings.plane[places, 0], "y": findings.plane[places, 1],
+        "customdata": [list(row) for row in zip(*columns, strict=True)],
+        "hovertemplate": hover + "<extra></extra>",
+        "marker": {
+            "color": color(cluster), "opacity": 0.75,
+            "size": 7 if len(findings.drawn) <= 800 else 5,
+            "symbol": symbol(cluster),
+        },
+    }  # fmt: skip
+
+
 def similarities(findings: Findings) -> str:
     """Draw the mixed kernel, sorted by cluster."""
     pairs, s = findings.similarities, len(findings.similarities.samples)
@@ -192,15 +193,10 @@ def similarities(findings: Findings) -> str:
         f"{plot_text(findings.ids[i])} (cluster {cluster})"
         for i, cluster in zip(pairs.samples, labels.tolist(), strict=True)
     ]
-    starts = np.flatnonzero(np.diff(labels, prepend=-1))
-    ends = np.append(starts[1:], s)
-    wide = (ends - starts) >= LEAST_NAMED * s
-    ticks = {
-        "tickvals": ((starts + ends - 1) / 2)[wide],
-        "ticktext": [str(cluster) for cluster in labels[starts][wide].tolist()],
-        "tickangle": 0,
-    }
-    edges = (starts[1:] - 0.5).tolist() if findings.n_clusters <= 40 else []
+    ticks = _cluster_ticks(labels) | {"tickangle": 0}
+    edges = (np.flatnonzero(np.diff(labels)) + 0.5).tolist() if findings.n_clusters <= 40 else []
+    borders = [(at, at, -0.5, s - 0.5) for at in edges]
+    borders += [(-0.5, s - 0.5, at, at) for at in edges]
     line = {"color": "#b4610a", "width": 1}
     layout = {
         "margin": margins(),
@@ -210,12 +206,8 @@ def similarities(findings: Findings) -> str:
             **ticks,
         ),
         "shapes": [
-            {"type": "line", "x0": at, "x1": at, "y0": -0.5, "y1": s - 0.5, "line": line}
-            for at in edges
-        ]
-        + [
-            {"type": "line", "x0": -0.5, "x1": s - 0.5, "y0": at, "y1": at, "line": line}
-            for at in edges
+            {"type": "line", "x0": x0, "x1": x1, "y0": y0, "y1": y1, "line": line}
+            for x0, x1, y0, y1 in borders
         ],
     }  # fmt: skip
     digits = 3 if high - low > 0.05 else 5
@@ -227,9 +219,7 @@ def similarities(findings: Findings) -> str:
             "hovertemplate": "%{text}<br>similarity %{z:.3f}<extra></extra>",
         }
     ]  # fmt: skip
-    note = "" if s == findings.n_samples else (
-        f" Drawn are {s} of the {findings.n_samples:,} samples, some of every cluster."
-    )  # fmt: skip
+    note = _drawn_note(s, findings)
     apart = ""
     if np.isfinite(pairs.within) and np.isfinite(pairs.between):
         apart = (
@@ -246,15 +236,28 @@ def similarities(findings: Findings) -> str:
     )  # fmt: skip
 
 
+def _drawn_note(count: int, findings: Findings) -> str:
+    """Say how many samples are drawn where not all are."""
+    n = findings.n_samples
+    some = f" Drawn are {count:,} of the {n:,} samples, some of every cluster."
+    return "" if count == n else some
+
+
+def _cluster_ticks(labels: np.ndarray) -> dict[str, Any]:
+    """Return the ticks of an axis of sorted samples: the clusters that have room for a number."""
+    starts = np.flatnonzero(np.diff(labels, prepend=-1))
+    ends = np.append(starts[1:], len(labels))
+    wide = (ends - starts) >= LEAST_NAMED * len(labels)
+    names = [str(cluster) for cluster in labels[starts][wide].tolist()]
+    return {"tickvals": ((starts + ends - 1) / 2)[wide], "ticktext": names}
+
+
 def silhouettes(findings: Findings) -> str:
     """Draw the silhouettes, cluster by cluster, falling."""
     labels = findings.labels[findings.drawn]
     some = sample_by_cluster(labels, MOST_BARS)
     some = some[np.lexsort((-findings.silhouettes[some], labels[some]))]
     clusters, values = labels[some], findings.silhouettes[some]
-    starts = np.flatnonzero(np.diff(clusters, prepend=-1))
-    ends = np.append(starts[1:], len(some))
-    wide = (ends - starts) >= LEAST_NAMED * len(some)
     data = [
         {
             "type": "bar", "x": list(range(len(some))), "y": values,
@@ -270,13 +273,9 @@ def silhouettes(findings: Findings) -> str:
     layout = {
         "margin": margins(),
         "bargap": 0,
-        "xaxis": axis(
-            "samples by cluster", showgrid=False,
-            tickvals=((starts + ends - 1) / 2)[wide],
-            ticktext=[str(cluster) for cluster in clusters[starts][wide].tolist()],
-        ),
+        "xaxis": axis("samples by cluster", showgrid=False, **_cluster_ticks(clusters)),
         "yaxis": axis("silhouette", zeroline=True, zerolinecolor="#777777"),
-    }  # fmt: skip
+    }
     below = float((findings.silhouettes < 0).mean())
     note = (
         f" Drawn are {len(some)} of {findings.n_samples:,}."

@@ -6,8 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from mkclust.explain.page import charts
-from mkclust.explain.page.findings import Findings
-from mkclust.explain.page.stability import FRACTION
+from mkclust.explain.page.findings import FRACTION, Findings
 from mkclust.metrics import scores
 from mkclust.web import Column, Section, number, paragraph, subheading, table, text
 from mkclust.web.words import count_noun, format_number
@@ -176,23 +175,8 @@ def matched_counts(
 ) -> tuple[np.ndarray, list[int], list[str]]:
     """Count samples by cluster and class, each cluster beside the class it is matched with.
 
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n,)
-        Clusters.
-    y : ndarray of shape (n,)
-        Classes.
-    n_clusters : int
-        Number of clusters, k.
-
-    Returns
-    -------
-    counts : ndarray of int of shape (n_clusters, n_classes)
-        Matched pairs on the diagonal.
-    clusters : list of int
-        The clusters, in the order of the rows.
-    classes : list of str
-        The classes, in the order of the columns.
+    Returns the counts, (n_clusters, n_classes), matched pairs on the diagonal; the clusters in the
+    order of the rows; and the classes in the order of the columns.
     """
     # By first appearance: classes of mixed types have no order.
     numbers: dict[Any, int] = {}

@@ -1,23 +1,27 @@
 """What a report finds out about a fit before it is written down."""
 
-import numbers
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import silhouette_samples
-from sklearn.utils.validation import check_is_fitted
 
-from mkclust.explain.page.budget import MOST_DOTS, MOST_ROWS, MOST_SIMILARITIES, sample_by_cluster
+from mkclust.explain.fitted import check_fitted
+from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget, sample_by_cluster
 from mkclust.explain.page.kernels import KernelFindings, examine_kernels
-from mkclust.explain.page.stability import StabilityFindings, examine_stability
+from mkclust.explain.stability import Stability, part_size, resample
 from mkclust.linalg import pick, to_host
-from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
+from mkclust.plots.embedding import principal_plane
+from mkclust.samples import Samples
 from mkclust.samples.ids import aligned
 from mkclust.stack.discretize import normalize_rows
 from mkclust.types import Float
+
+# The share of the samples in a resample.
+FRACTION = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,28 @@ class Similarities:
     entries: Float
     within: float
     between: float
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityFindings:
+    """Stability under resampling, or why it is not known.
+
+    Attributes
+    ----------
+    stability : Stability or None
+        What resampling found; None where it was left out.
+    reason : str
+        Why it was left out, as a sentence; empty where it was not.
+    """
+
+    stability: Stability | None
+    reason: str = ""
+
+    def samples(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the stability of some samples, NaN where it is not known."""
+        if self.stability is None:
+            return np.full(len(numbers), np.nan)
+        return np.asarray(self.stability.samples)[numbers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,52 +130,33 @@ def find(
     ids: Any = None,
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
+    budget: Budget = DEFAULT_BUDGET,
 ) -> Findings:
-    """Find out what the page of a fitted model says.
-
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        A fitted estimator, any of ``METHODS``.
-    X : array of shape (m, n, n), list or dict of kernels or views, or table of shape (n, d)
-        What it was fitted on.
-    y : array-like of shape (n,), default=None
-        Given classes.
-    ids : sequence of length n, default=None
-        Names of the samples; None takes the index of a data frame, or else their numbers.
-    n_resamples : int, default=None
-        Refits that tell stability; None lets their number go by the size, 0 leaves them out.
-    leave_one_out : bool, default=None
-        Whether to refit without each kernel in turn; None does so where it is cheap.
-
-    Returns
-    -------
-    Findings
-    """
-    if not isinstance(model, MultipleKernelClusterer):
-        raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
-    check_is_fitted(model)
-    labels = np.asarray(model.labels_)
-    X = in_order_of_fit(model, X)
-    names = _names(ids, model)
+    """Find out what the page of a fitted model says; everything is as `fit_page` takes it."""
+    check_fitted(model)
+    labels, samples, names = (
+        np.asarray(model.labels_),
+        in_order_of_fit(model, X),
+        _names(ids, model),
+    )
     classes = None if y is None else _checked(_in_order(y, model), len(labels), "y")
-    seed = int(model.random_state) if isinstance(model.random_state, numbers.Integral) else 0
     # First of all, for it refuses what the model was not fitted on, and is quick.
-    similarities = _similarities(model, X, labels)
-    drawn = sample_by_cluster(labels, MOST_DOTS, least=10)
-    plane, shares = _plane(model, labels, drawn)
+    similarities = _similarities(model, samples, labels, budget.similarities)
+    drawn = sample_by_cluster(labels, budget.dots, least=10)
+    rows = np.union1d(sample_by_cluster(labels, budget.rows), drawn)
+    plane, shares = principal_plane(to_host(pick(model.embedding_, rows)))
     return Findings(
         model=model,
         ids=names,
         labels=labels,
         y=classes,
         drawn=drawn,
-        plane=plane,
+        plane=plane[np.searchsorted(rows, drawn)],
         shares=shares,
         silhouettes=_silhouettes(model, labels, drawn),
         similarities=similarities,
-        kernels=examine_kernels(model, X, labels, seed, leave_one_out),
-        resampling=examine_stability(model, X, n_resamples),
+        kernels=examine_kernels(model, samples, labels, budget, leave_one_out),
+        resampling=_examine_stability(model, samples, budget, n_resamples),
     )
 
 
@@ -179,43 +186,45 @@ def _in_order(y: Any, model: Any) -> Any:
     return aligned({"y": y.to_frame()}, getattr(model, "sample_ids_", None))[0]["y"].iloc[:, 0]
 
 
-def _rows(model: Any, samples: np.ndarray) -> Float:
-    """Return the rows that k-means sees: of unit length, in memory."""
-    return normalize_rows(to_host(pick(model.embedding_, samples)))
-
-
-def _plane(model: Any, labels: np.ndarray, drawn: np.ndarray) -> tuple[Float, Float]:
-    """Return the drawn samples on the two leading axes of the rows, and their shares."""
-    many = np.union1d(sample_by_cluster(labels, MOST_ROWS), drawn)
-    rows = _rows(model, many)
-    rows = rows - rows.mean(axis=0)
-    values, vectors = np.linalg.eigh(rows.T @ rows)
-    points = rows @ vectors[:, ::-1][:, :2]
-    # The embedding is unique up to a rotation only, so the points decide where the axes point.
-    points = points * np.where((points**3).sum(axis=0) < 0, -1.0, 1.0)
-    shares = np.clip(values[::-1][:2], 0, None) / max(values.sum(), np.finfo(float).tiny)
-    missing = 2 - points.shape[1]
-    points, shares = np.pad(points, ((0, 0), (0, missing))), np.pad(shares, (0, missing))
-    return points[np.searchsorted(many, drawn)], shares
-
-
 def _silhouettes(model: Any, labels: np.ndarray, drawn: np.ndarray) -> Float:
     """Return the silhouettes of the drawn samples among each other, on the unit rows."""
     clusters = labels[drawn]
     if not 2 <= len(np.unique(clusters)) < len(clusters):
         return np.full(len(drawn), np.nan)
-    return silhouette_samples(_rows(model, drawn), clusters)
+    rows = normalize_rows(to_host(pick(model.embedding_, drawn)))
+    return silhouette_samples(rows, clusters)
 
 
-def _similarities(model: Any, X: Any, labels: np.ndarray) -> Similarities:
+def _similarities(model: Any, samples: Samples, labels: np.ndarray, most: int) -> Similarities:
     """Return the mixed kernel among some samples, sorted by cluster."""
-    samples = sample_by_cluster(labels, MOST_SIMILARITIES)
-    samples = samples[np.argsort(labels[samples], kind="stable")]
-    entries = model.mixed_kernel(X, samples)
-    clusters = labels[samples]
+    drawn = sample_by_cluster(labels, most)
+    drawn = drawn[np.argsort(labels[drawn], kind="stable")]
+    entries, clusters = model.mixed_kernel(samples, drawn), labels[drawn]
     same, others = clusters[:, None] == clusters, ~np.eye(len(clusters), dtype=bool)
 
     def mean(chosen: np.ndarray) -> float:
         return float(entries[chosen].mean()) if chosen.any() else np.nan
 
-    return Similarities(samples, entries, mean(same & others), mean(~same))
+    return Similarities(drawn, entries, mean(same & others), mean(~same))
+
+
+def _examine_stability(
+    model: Any, samples: Samples, budget: Budget, n_resamples: int | None
+) -> StabilityFindings:
+    """Refit a model on some of its samples several times; None lets the budget say how often."""
+    plan, n, k = budget.resampling_plan(model), len(model.labels_), model.n_clusters
+    if n_resamples is not None:
+        plan["n_resamples"] = n_resamples
+    if plan["n_resamples"] == 0:
+        return StabilityFindings(None, "Stability was not asked for.")
+    if k == 1:
+        return StabilityFindings(None, "A single cluster is always found again.")
+    if part_size(n, FRACTION, plan["most_samples"]) <= k:
+        return StabilityFindings(
+            None,
+            f"Stability is not known: {FRACTION:.0%} of {n} samples are too few for {k} clusters.",
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
+        stability = resample(model, samples, fraction=FRACTION, random_state=0, **plan)
+    return StabilityFindings(stability)

@@ -2,19 +2,20 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from mkclust.explain import Diagnosis, diagnose
-from mkclust.explain.examined import examine
-from mkclust.explain.page.budget import leave_one_out_is_cheap, n_examined, sample_by_cluster
+from mkclust.explain.diagnose import diagnose_examined, examine
+from mkclust.explain.diagnosis import Diagnosis
+from mkclust.explain.examined import Examined
+from mkclust.explain.fitted import integer_seed, is_approximated
+from mkclust.explain.page.budget import Budget, sample_by_cluster
 from mkclust.explain.stability import Resampler
-from mkclust.kernels import default_bank
-from mkclust.methods import AverageKKM
+from mkclust.methods import AverageKKM, MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_index
+from mkclust.samples import Samples
 from mkclust.samples.checks import is_dask
 from mkclust.types import Float
 
@@ -51,68 +52,62 @@ class KernelFindings:
 
 
 def examine_kernels(
-    model: Any, X: Any, labels: np.ndarray, seed: int, leave_one_out: bool | None = None
+    model: MultipleKernelClusterer,
+    samples: Samples,
+    labels: np.ndarray,
+    budget: Budget,
+    leave_one_out: bool | None = None,
 ) -> KernelFindings:
     """Find out what each kernel of a model brings, on some samples where all would take long.
 
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        A fitted estimator.
-    X : array, list, dict or source of rows
-        What it was fitted on.
-    labels : ndarray of int of shape (n,)
-        Its clusters.
-    seed : int
-        Seed of k-means.
-    leave_one_out : bool, default=None
-        Whether to refit without each kernel in turn; None does so where it is cheap.
-
-    Returns
-    -------
-    KernelFindings
+    Samples and labels are those of the fit, in one order; without word on leaving kernels out in
+    turn, the budget decides.
     """
-    n, refit_agreement = n_examined(model), None
-    if n < len(labels) or is_dask(model.embedding_):
-        samples = sample_by_cluster(labels, n)
-        approximated = model.approximation is not None
-        # Features are made of views, whatever these might be taken for otherwise.
-        source = Resampler(X, default_bank(True) if approximated else model.kernels)
-        X, model = source.take(samples), clone(model)
-        if not approximated:
-            model.set_params(kernels=source.kernels)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
-            model.set_params(random_state=seed).fit(X)
-        refit_agreement = adjusted_rand_index(labels[samples], model.labels_)
-        n = len(samples)
-    m = len(model.kernel_names_)
-    left_out = m > 1 and (
-        leave_one_out_is_cheap(model, n) if leave_one_out is None else leave_one_out
-    )
+    n, refit_agreement = budget.n_examined(model), None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        diagnosis = diagnose(model, X, leave_one_out=left_out) if m > 1 else None
-        examined = examine(model, in_order_of_fit(model, X), seed)
-        alone = [examined.labels(p) for p in range(m)]
-        average = _average_labels(model, X, seed)
+        warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
+        if n < len(labels) or is_dask(model.embedding_):
+            part = sample_by_cluster(labels, n)
+            model, samples = _refit(model, samples, part)
+            n, refit_agreement = len(part), adjusted_rand_index(labels[part], model.labels_)
+        several = len(model.kernel_names_) > 1
+        if leave_one_out is None:
+            leave_one_out = budget.allows_leave_one_out(model, n)
+        left_out = several and leave_one_out
+        examined, diagnosis = examine(model, samples), None
+        if several:
+            diagnosis = diagnose_examined(model, examined, leave_one_out=left_out)
+        average = _average_labels(model, examined)
     return KernelFindings(
         n_samples=n,
         refit_agreement=refit_agreement,
         diagnosis=diagnosis,
         left_out=left_out,
-        with_consensus=np.array([adjusted_rand_index(model.labels_, single) for single in alone]),
-        with_average=np.array([adjusted_rand_index(average, single) for single in alone]),
+        with_consensus=_agreements(model.labels_, examined),
+        with_average=_agreements(average, examined),
         average_with_consensus=adjusted_rand_index(average, model.labels_),
     )
 
 
-def _average_labels(model: Any, X: Any, seed: int) -> np.ndarray:
-    """Return the clusters of the average kernel."""
-    if hasattr(model, "baseline_labels_"):
-        return model.baseline_labels_
-    if isinstance(model, AverageKKM):
-        return model.labels_
-    shared = AverageKKM().get_params(deep=False).keys() & model.get_params(deep=False).keys()
-    average = AverageKKM(**{name: getattr(model, name) for name in shared})
-    return average.set_params(random_state=seed).fit(X).labels_
+def _refit(
+    model: MultipleKernelClusterer, samples: Samples, part: np.ndarray
+) -> tuple[MultipleKernelClusterer, Samples]:
+    """Fit the same method on some of the samples; return it, and these samples."""
+    source = Resampler.of_fit(model, samples)
+    refitted = clone(model).set_params(random_state=integer_seed(model))
+    if not is_approximated(model):
+        refitted.set_params(kernels=source.kernels)
+    X = source.take(part)
+    return refitted.fit(X), in_order_of_fit(refitted, X)
+
+
+def _agreements(labels: np.ndarray, examined: Examined) -> Float:
+    """Return the adjusted Rand index of clusters with those of each kernel alone, (m,)."""
+    return np.array([adjusted_rand_index(labels, alone) for alone in examined.labels])
+
+
+def _average_labels(model: MultipleKernelClusterer, examined: Examined) -> np.ndarray:
+    """Return the clusters of the average kernel, which the fit may have found already."""
+    labels = model.labels_ if isinstance(model, AverageKKM) else None
+    labels = getattr(model, "baseline_labels_", labels)
+    return examined.labels_of_average() if labels is None else labels

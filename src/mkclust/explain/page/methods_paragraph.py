@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.explain.fitted import certified_gap, is_approximated, kernel_source
 from mkclust.methods import AverageKKM, InductiveClusterer
 from mkclust.methods.base import COMMON
 from mkclust.version import __version__
@@ -15,23 +16,9 @@ QUOTES = "'\""
 def methods_paragraph(
     model: Any, n_samples: int, versions: dict[str, str], resamples: str = ""
 ) -> list[str]:
-    """Return what was done in words, and the references below it.
+    """Return what was done in words, then one entry a reference.
 
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        A fitted estimator.
-    n_samples : int
-        Number of samples, n.
-    versions : dict of str to str
-        Software by name.
-    resamples : str, default=""
-        How stability was found out, as a sentence.
-
-    Returns
-    -------
-    list of str
-        The paragraph, then one entry a reference.
+    Resamples is a sentence on how stability was found out.
     """
     name = type(model).__name__
     k, m = model.n_clusters, len(model.kernel_names_)
@@ -61,11 +48,13 @@ def _kernels(model: Any) -> str:
     """Say where the kernels came from."""
     names = model.kernel_names_
     m = len(names)
-    if hasattr(model, "approximation_error_"):
-        kind, count = _approximation(model.approximation), len(names)
-        what = f"{count_noun(count, 'view')} ({join_words(names)})"
-        return f"The similarities within {what} were those of {kind}."
-    if not hasattr(model, "bank_"):
+    source = kernel_source(model)
+    if source == "features":
+        what = f"{count_noun(m, 'view')} ({join_words(names)})"
+        return (
+            f"The similarities within {what} were those of {_approximation(model.approximation)}."
+        )
+    if source == "given":
         return (
             f"{count_noun(m, 'kernel')} {'was' if m == 1 else 'were'} given ({join_words(names)})."
         )
@@ -80,9 +69,9 @@ def _kernels(model: Any) -> str:
         parts.append(f"polynomial, {degrees} with x'y in units of the mean squared norm")
     if bank.linear is not None:
         parts.append("cosine" if bank.linear == "cosine" else "linear")
-    source = "the table" if views == ["table"] else f"{count_noun(len(views), 'view')}"
-    named = "" if views == ["table"] else f" ({join_words(views)})"
-    return f"From {source}{named} we computed {count_noun(m, 'kernel')}: {'; '.join(parts)}."
+    named = f"{count_noun(len(views), 'view')} ({join_words(views)})"
+    origin = "the table" if views == ["table"] else named
+    return f"From {origin} we computed {count_noun(m, 'kernel')}: {'; '.join(parts)}."
 
 
 def _approximation(map_: Any) -> str:
@@ -108,26 +97,28 @@ def _settings(model: Any) -> str:
     """Return the method's own parameters, in brackets."""
     given = model.get_params(deep=False)
     shared = {*InductiveClusterer().get_params(deep=False), *COMMON}
-    if hasattr(model, "anchor_"):  # what was used tells more than what was asked for
+    anchor = getattr(model, "anchor_", None)
+    if anchor is not None:  # what was used tells more than what was asked for
         shared.add("anchor")
     settings = [
         f"{name} = {parameter_text(value).strip(QUOTES)}"
         for name, value in given.items()
         if name not in shared
     ]
-    if getattr(model, "anchor_", 0):
-        settings.append(f"anchor = {model.anchor_:g}")
+    if anchor:
+        settings.append(f"anchor = {anchor:g}")
     return f" ({', '.join(settings)})" if settings else ""
 
 
 def _solved(model: Any) -> str:
     """Say how far the solver got."""
     steps = count_noun(int(model.n_iter_), "iteration")
-    if hasattr(model, "duality_gap_"):
-        kind = "approximated, relaxed" if hasattr(model, "approximation_error_") else "relaxed"
+    gap = certified_gap(model)
+    if gap is not None:
+        kind = "approximated, relaxed" if is_approximated(model) else "relaxed"
         return (
-            f"The {kind} problem was solved to a certified relative gap of "
-            f"{model.duality_gap_:.1e} ({model.certificate_}) in {steps}."
+            f"The {kind} problem was solved to a certified relative gap of {gap:.1e} "
+            f"({model.certificate_}) in {steps}."
         )
     if type(model) is AverageKKM:
         return ""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mkclust.explain.page import clusters, sections, summary
+from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget
 from mkclust.explain.page.findings import find
 from mkclust.web import cautions, document, paragraph, plotting_script
 from mkclust.web.files import write_whole
@@ -22,6 +23,7 @@ def fit_page(
     warned: Sequence[str] | None = None,
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
+    budget: Budget = DEFAULT_BUDGET,
 ) -> str:
     """Return a page about a fitted model: one HTML file that needs nothing but a browser.
 
@@ -49,6 +51,8 @@ def fit_page(
         problem, 0 leaves them out.
     leave_one_out : bool, default=None
         Whether to refit without each kernel in turn; None does so where it is cheap.
+    budget : Budget
+        How much is looked at, which goes by sizes: the page says what was left out.
 
     Returns
     -------
@@ -68,7 +72,8 @@ def fit_page(
     ('<!DOCTYPE html>', True)
     """
     plotting_script()  # where it is missing, that is better known now than after minutes
-    findings = find(model, X, y=y, ids=ids, n_resamples=n_resamples, leave_one_out=leave_one_out)
+    options: dict[str, Any] = {"n_resamples": n_resamples, "leave_one_out": leave_one_out}
+    findings = find(model, X, y=y, ids=ids, budget=budget, **options)
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     seconds = {
         name: getattr(model, attribute, None)
@@ -119,7 +124,7 @@ def fit_report(
         Given classes; the page then compares the clusters with them.
     **options
         As `mkclust.explain.page.fit_page` takes them: ids, title, warned, n_resamples,
-        leave_one_out.
+        leave_one_out, budget.
 
     Returns
     -------

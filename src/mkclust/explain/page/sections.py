@@ -7,7 +7,8 @@ import numpy as np
 import scipy
 import sklearn
 
-from mkclust.explain.noise import BEYOND_CHANCE
+from mkclust.explain.diagnosis import likelihood_text
+from mkclust.explain.fitted import certified_gap, is_approximated
 from mkclust.explain.page import charts
 from mkclust.explain.page.findings import Findings
 from mkclust.explain.page.methods_paragraph import methods_paragraph, parameter_text
@@ -77,7 +78,7 @@ def _kernel_table(findings: Findings) -> str:
         Column("Alignment", "share of the kernel's own leading structure in the consensus"),
     ]
     values: list[tuple[Any, str]] = [(model.weights_, ".3f"), (model.alignments_, ".3f")]
-    if hasattr(model, "approximation_error_"):
+    if is_approximated(model):
         columns.append(Column("Missed", "share of the kernel that the features do not show"))
         values.append((model.approximation_error_, ".3f"))
     columns += [
@@ -99,15 +100,12 @@ def _kernel_table(findings: Findings) -> str:
     for p, name in enumerate(model.kernel_names_):
         row = [text(name)] if diagnosis is None else [text(name), text(_reading(diagnosis, name))]
         row += [number(float(column[p]), form) for column, form in values]
-        rows.append(row if diagnosis is None else [*row, _likelihood(float(diagnosis.chance[p]))])
+        if diagnosis is not None:
+            chance = float(diagnosis.chance[p])
+            row.append(Cell(likelihood_text(chance), chance))
+        rows.append(row)
     note = paragraph("Agreements are adjusted Rand indices: 1 the same, 0 chance.", kind="legend")
     return table(columns, rows, "The kernels") + note
-
-
-def _likelihood(chance: float) -> Cell:
-    """Return how likely something is; below what counts as chance, only that it is less."""
-    least = f"<{BEYOND_CHANCE:g}"
-    return Cell(least, chance) if chance < BEYOND_CHANCE else number(chance, ".2g")
 
 
 def _reading(diagnosis: Any, name: str) -> str:
@@ -138,7 +136,7 @@ def convergence(findings: Findings) -> Section:
 
 def certificate(model: Any) -> str:
     """Return in a sentence what is certified, or that nothing is."""
-    name, gap = type(model).__name__, getattr(model, "duality_gap_", None)
+    name, gap = type(model).__name__, certified_gap(model)
     if gap is None and type(model) is AverageKKM:
         return (
             "AverageKKM has no weights to learn: the leading eigenvectors of the average kernel "
@@ -151,7 +149,7 @@ def certificate(model: Any) -> str:
             "certificate: where it stops is a stationary point at best, and other weights may be "
             "better by its own measure."
         )
-    kind = " approximated" if hasattr(model, "approximation_error_") else ""
+    kind = " approximated" if is_approximated(model) else ""
     early = "" if model.converged_ else " The solver stopped before its tolerance was reached."
     return (
         f"Certified: the objective is within a relative {gap:.1e} of the global optimum of "

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.explain.fitted import certified_gap, is_approximated
 from mkclust.explain.page.findings import Findings
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.metrics import scores
-from mkclust.web import escape
+from mkclust.web import definitions
 from mkclust.web.words import count_noun, format_number, format_percent, join_words
 
 # Less than this is little: of silhouettes as their authors read them, and of stability.
@@ -29,15 +30,7 @@ def title_of(findings: Findings) -> str:
 def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
     """Return what the reader should know before all else.
 
-    Parameters
-    ----------
-    findings : Findings
-    warned : sequence of str or None
-        What the fit warned of, where that was kept; None tells it from the fitted model.
-
-    Returns
-    -------
-    list of str
+    What the fit warned of is told from the fitted model where it was not recorded.
     """
     sentences = _warned(findings.model) if warned is None else [_sentence(text) for text in warned]
     diagnosis = findings.kernels.diagnosis
@@ -60,8 +53,8 @@ def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
             f"The clusters are not stable: refits on {stability.size:,} of the samples agree with "
             f"them to {stability.mean:.2f} only (adjusted Rand index)."
         )
-    missed = getattr(findings.model, "approximation_error_", None)
-    if missed is not None and np.nanmax(np.append(missed, 0)) > MUCH_MISSED:
+    missed = findings.model.approximation_error_ if is_approximated(findings.model) else ()
+    if np.nanmax(np.append(missed, 0)) > MUCH_MISSED:
         worst = int(np.nanargmax(missed))
         sentences.append(
             f"The features miss {format_percent(missed[worst])} of kernel "
@@ -111,17 +104,14 @@ def glance(findings: Findings) -> str:
     facts["agreement with the average kernel, at most 1"] = format_number(
         findings.kernels.average_with_consensus
     )
-    if hasattr(model, "duality_gap_"):
+    gap = certified_gap(model)
+    if gap is not None:
         word = model.certificate_.split(" ")[0]
-        facts[f"certified relative gap ({word})"] = f"{model.duality_gap_:.0e}"
+        facts[f"certified relative gap ({word})"] = f"{gap:.0e}"
     else:
         facts["converged (no certificate)"] = "yes" if model.converged_ else "no"
     if findings.y is not None:
         facts["accuracy against given classes"] = format_percent(
             scores(findings.y, findings.labels)["acc"]
         )
-    rows = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
-        for name, value in facts.items()
-    )
-    return f'<dl class="facts">{rows}</dl>'
+    return definitions(facts, kind="facts")

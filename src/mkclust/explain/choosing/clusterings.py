@@ -1,4 +1,4 @@
-"""Clusters of one kernel for many numbers of clusters at once, from one eigendecomposition."""
+"""Clusterings of one kernel, one for each of many numbers of clusters, by one decomposition."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ SAME_CENTER = 1e-6
 
 
 @dataclass(frozen=True)
-class Path:
-    """What one centered kernel shows for each of several numbers of clusters, (s,) of them.
+class Clusterings:
+    """The clusterings of one centered kernel, one for each of s numbers of clusters.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Path:
         return self.vectors[:, : n_clusters - 1] * np.sqrt(leading)
 
 
-def cluster_for_all_k(K: Float, k_values: Sequence[int], start: Float | None = None) -> Path:
+def cluster_for_all_k(K: Float, k_values: Sequence[int], start: Float | None = None) -> Clusterings:
     """Cluster the samples of one kernel into each of several numbers of clusters.
 
     One eigendecomposition serves all numbers: k clusters of a centered kernel show in its k - 1
@@ -69,9 +69,9 @@ def cluster_for_all_k(K: Float, k_values: Sequence[int], start: Float | None = N
 
     Returns
     -------
-    Path
+    Clusterings
     """
-    relaxation = spectrum(K, max(k_values), start)
+    relaxation = _leading_eigenpairs(K, max(k_values), start)
     values, V = relaxation.eigenvalues, relaxation.vectors
     lowest = RANK_TOLERANCE * max(values[0], 0)
     # Directions that the kernel does not have tell nothing, and are left out.
@@ -80,13 +80,13 @@ def cluster_for_all_k(K: Float, k_values: Sequence[int], start: Float | None = N
     for k in k_values:
         above, below = values[k - 2], max(values[k - 1], 0)
         gaps.append((above - below) / above if above > lowest else 0.0)
-        clusters, distances = cluster(points[:, : k - 1], k)
-        silhouettes.append(silhouette(clusters, distances))
-        labels.append(clusters)
-    return Path(np.array(gaps), np.array(silhouettes), np.array(labels), V, values)
+        labels_of_k, distances = cluster(points[:, : k - 1], k)
+        silhouettes.append(silhouette(labels_of_k, distances))
+        labels.append(labels_of_k)
+    return Clusterings(np.array(gaps), np.array(silhouettes), np.array(labels), V, values)
 
 
-def spectrum(K: Float, count: int, start: Float | None = None) -> Relaxation:
+def _leading_eigenpairs(K: Float, count: int, start: Float | None) -> Relaxation:
     """Return the leading eigenpairs of a kernel held as an array, count of them or more."""
     if block_width(len(K), count) >= len(K):
         return relax_whole(K, count)
@@ -98,8 +98,8 @@ def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
     """Cluster points by k-means, from two sets of seeds of which the better one counts.
 
     With a constant beside them, the k - 1 coordinates of points in k tight clusters are k
-    directions at right angles, so that a pivoted QR decomposition picks one point of each. Where
-    clusters overlap it may pick two of one; seeds drawn far apart err elsewhere.
+    directions at right angles, so that a pivoted QR decomposition takes one point of each. Where
+    clusters overlap it may take two of one; seeds drawn far apart err elsewhere.
 
     Parameters
     ----------
@@ -116,15 +116,15 @@ def cluster(points: Float, n_clusters: int) -> tuple[np.ndarray, Float]:
         From every sample to every center.
     """
     n = len(points)
-    lifted = np.vstack([np.full(n, 1 / np.sqrt(n)), points.T])
-    pivots = scipy.linalg.qr(lifted, mode="r", pivoting=True, check_finite=False)[1]
-    spread = kmeans_plusplus(points, n_clusters, random_state=0)[1]
-    candidates = [_settle(points, points[seeds]) for seeds in (pivots[:n_clusters], spread)]
-    labels, squares = min(candidates, key=lambda one: one[1].min(axis=1).sum())
+    with_constant = np.vstack([np.full(n, 1 / np.sqrt(n)), points.T])
+    pivots = scipy.linalg.qr(with_constant, mode="r", pivoting=True, check_finite=False)[1]
+    distant = kmeans_plusplus(points, n_clusters, random_state=0)[1]
+    candidates = [_k_means(points, points[seeds]) for seeds in (pivots[:n_clusters], distant)]
+    labels, squares = min(candidates, key=lambda candidate: candidate[1].min(axis=1).sum())
     return labels, np.sqrt(np.maximum(squares, 0))
 
 
-def _settle(points: Float, centers: Float) -> tuple[np.ndarray, Float]:
+def _k_means(points: Float, centers: Float) -> tuple[np.ndarray, Float]:
     """Move centers by k-means until they stay; return labels and squared distances to them."""
     n, n_clusters = len(points), len(centers)
     everyone, lengths = np.arange(n), (points**2).sum(axis=1)[:, None]

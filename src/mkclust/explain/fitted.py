@@ -1,0 +1,51 @@
+"""What can be asked of a fitted model, whatever its method."""
+
+import numbers
+from typing import Any, Literal
+
+from sklearn.utils.validation import check_is_fitted
+
+from mkclust.methods import MultipleKernelClusterer
+
+
+def check_fitted(model: Any) -> None:
+    """Refuse what is no fitted estimator of this library."""
+    if not isinstance(model, MultipleKernelClusterer):
+        raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
+    check_is_fitted(model)
+
+
+def kernel_source(model: Any) -> Literal["given", "bank", "features"]:
+    """Return where the kernels came from: given as they are, a bank, or approximating features."""
+    if hasattr(model, "approximation_error_"):
+        return "features"
+    return "bank" if hasattr(model, "bank_") else "given"
+
+
+def is_approximated(model: Any) -> bool:
+    """Return whether features stood for the kernels."""
+    return kernel_source(model) == "features"
+
+
+def may_be_repaired(model: Any) -> bool:
+    """Return whether the fit may have changed kernels, which a refit has to do again.
+
+    What was only checked in fit need not be checked again.
+    """
+    return model.psd != "error" and model.validate and kernel_source(model) == "given"
+
+
+def certified_gap(model: Any) -> float | None:
+    """Return the certified relative gap, None for a method without a certificate."""
+    return getattr(model, "duality_gap_", None)
+
+
+def has_centroids(model: Any) -> bool:
+    """Return whether clusters have centroids in a mix of kernels, for new samples to compare."""
+    return hasattr(model, "alignment_error_")
+
+
+def integer_seed(model: Any) -> int:
+    """Return the model's seed, zero where it has none that gives the same twice."""
+    seed = model.random_state
+    return int(seed) if isinstance(seed, numbers.Integral) else 0
