@@ -4,6 +4,7 @@ Mix several kernels, or several views of the same samples, and find the clusters
 """
 
 from mkclust.explain import Diagnosis, LandmarkStability, diagnose, landmark_stability
+from mkclust.explain.agreement import agreement
 from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
 from mkclust.explain.memory import estimate_memory
 from mkclust.explain.page import fit_report
@@ -30,6 +31,7 @@ from mkclust.methods import (
     WeightsWarning,
 )
 from mkclust.plots import (
+    AgreementDisplay,
     ConvergenceDisplay,
     EmbeddingDisplay,
     KernelWeightsDisplay,
@@ -52,6 +54,7 @@ __all__ = [
     "ONKC",
     "RECOMMENDED",
     "Agreement",
+    "AgreementDisplay",
     "AgreementKKM",
     "AnchoredMKKM",
     "AverageKKM",
@@ -71,6 +74,7 @@ __all__ = [
     "SortedKernelDisplay",
     "WeightsWarning",
     "__version__",
+    "agreement",
     "diagnose",
     "estimate_memory",
     "fit_report",

@@ -97,7 +97,7 @@ class Agreement:
     @property
     def _links(self) -> np.ndarray:
         """Which kernels share something beyond chance, (m, m)."""
-        return self.chances < BEYOND_CHANCE
+        return np.asarray(self.chances < BEYOND_CHANCE)
 
     @property
     def shares(self) -> np.ndarray:
@@ -134,15 +134,14 @@ class Agreement:
         return bool((self.lowest_chances < BEYOND_CHANCE).any())
 
     @cached_property
-    def chosen(self) -> np.ndarray:
+    def chosen(self) -> list[int]:
         """The kernels that have a voice: those of the first group, all where there is none."""
-        return np.array(self.groups[0]) if self.groups else np.arange(len(self.names))
+        return list(self.groups[0]) if self.groups else list(range(len(self.names)))
 
     @property
     def set_aside(self) -> tuple[str, ...]:
         """Names of the kernels that have no voice, none where nothing agrees."""
-        heard = set(self.chosen.tolist())
-        return tuple(name for p, name in enumerate(self.names) if p not in heard)
+        return tuple(name for p, name in enumerate(self.names) if p not in self.chosen)
 
     @property
     def copies(self) -> tuple[tuple[str, ...], ...]:
@@ -160,7 +159,7 @@ class Agreement:
         weights, m = np.zeros(len(self.names)), len(self.names)
         if not self.any_share:
             return np.full(m, 1 / m)
-        weights[self.chosen] = self._voice_sums(self.chosen)
+        weights[self.chosen] = self._voice_sums(np.array(self.chosen))
         return weights / weights.sum()
 
     def coefficients(self) -> Float:

@@ -25,7 +25,7 @@ class Compromise:
         What all kernels share.
     stack : KernelStack
         The h kernels that are heard.
-    indices : ndarray of int of shape (h,)
+    indices : list of int of length h
         Which they are.
     weights, coefficients : ndarray of shape (h,)
         Their shares of voice; what mixes them.
@@ -33,7 +33,7 @@ class Compromise:
 
     agreement: Agreement
     stack: KernelStack
-    indices: np.ndarray
+    indices: list[int]
     weights: Float
     coefficients: Float
 
@@ -66,7 +66,8 @@ def find_compromise(stack: KernelStack) -> Compromise:
             agreement, everyone, indices, agreement.weights(), agreement.coefficients()
         )
     compromise = find_compromise(stack.subset(indices))
-    return replace(compromise, agreement=agreement, indices=indices[compromise.indices])
+    heard = [indices[p] for p in compromise.indices]
+    return replace(compromise, agreement=agreement, indices=heard)
 
 
 def solve_agreement_kkm(stack: KernelStack, n_clusters: int) -> Solution:

@@ -57,7 +57,7 @@ class Solution:
         How strongly the partition was drawn to that of the compromise.
     agreement : Agreement or None
         What the kernels share, where that was asked.
-    heard : ndarray of int or None
+    heard : sequence of int or None
         Which kernels are mixed, where others may be set aside.
     cycle : int
         Length of the cycle that the iterates were seen to repeat, zero where there is none.
@@ -84,7 +84,7 @@ class Solution:
     n_passes: int = 0
     anchor: float = 0.0
     agreement: Agreement | None = None
-    heard: np.ndarray | None = None
+    heard: Sequence[int] | None = None
     cycle: int = 0
     seconds: float = 0.0
 

@@ -6,6 +6,7 @@ do the same in scikit-learn's manner: ``from_estimator(model, ax=None)`` takes t
 them, on a new figure of pyplot's where no axes are given.
 """
 
+from mkclust.plots.agreement import AgreementDisplay
 from mkclust.plots.convergence import ConvergenceDisplay, draw_convergence
 from mkclust.plots.embedding import (
     MAX_NUMBERED,
@@ -28,6 +29,7 @@ from mkclust.plots.weights import (
 )
 
 __all__ = [
+    "AgreementDisplay",
     "BLUE",
     "FAINT",
     "INK",

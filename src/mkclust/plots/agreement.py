@@ -69,7 +69,7 @@ class AgreementDisplay(Display):
         ax.tick_params(length=0)
         if m <= MAX_WRITTEN:
             for p, q in np.ndindex(m, m):
-                value = self.alignments[p, q]
+                value = float(self.alignments[p, q])
                 color = "white" if value > 0.6 else INK
                 text = f"{round(value, 2) + 0.0:.2f}"
                 ax.text(q, p, text, ha="center", va="center", fontsize=8, color=color)

@@ -123,7 +123,7 @@ def as_stack(
                 f"{asked} needs the kernels in memory, and these are read some rows at a time: "
                 "pass arrays, such as K[:], if they fit"
             )
-        stack: KernelStack = _stream(samples, names, **options)
+        stack: StreamedStack | DenseStack = _stream(samples, names, **options)
     else:
         require_memory_to_load(samples, psd)
         stack = _hold(samples, names, psd=psd, **options)

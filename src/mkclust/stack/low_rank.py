@@ -96,11 +96,10 @@ class LowRankStack(DenseStack):
 
     def subset(self, indices: Sequence[int]) -> "LowRankStack":
         """Return some of the kernels, in the coordinates of all."""
-        return replace(
-            super().subset(indices),
-            trace_errors=self.trace_errors[list(indices)],
-            sums=self.sums.subset(indices),
-        )
+        some = super().subset(indices)
+        assert isinstance(some, LowRankStack)
+        errors, sums = self.trace_errors[list(indices)], self.sums.subset(indices)
+        return replace(some, trace_errors=errors, sums=sums)
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals: all of it is known."""
