@@ -62,8 +62,8 @@ class Count:
 
     def holds(self, value: Any) -> bool:
         """Return whether a value is such a number."""
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        return whole and int(value) >= 1
+        is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        return is_integer and int(value) >= 1
 
     def advice(self) -> str:
         """Return what to pass, in words."""
@@ -93,7 +93,7 @@ class Choice:
         """Return whether a value is one of them."""
         value = value.item() if isinstance(value, np.generic) else value
         # By type as well, since True equals 1.
-        return any(type(value) is type(own) and value == own for own in self.values)
+        return any(type(value) is type(allowed) and value == allowed for allowed in self.values)
 
     def advice(self) -> str:
         """Return what to pass, in words."""

@@ -19,8 +19,8 @@ from sklearn.model_selection import ParameterGrid
 from conftest import blob_views
 from mkclust import METHODS
 from mkclust.bench import DatasetEntry, Plan, PlanError, archive, read_plan, run_plan
-from mkclust.bench.entries import find_entry, thin
-from mkclust.bench.execute import Solved, remember, subsample
+from mkclust.bench.entries import find_entry, shorten_grid
+from mkclust.bench.execute import Solve, save_partition, subsample
 from mkclust.bench.journal import Journal, Lock, check_room
 from mkclust.bench.prepare import Prepared
 from mkclust.bench.rows import canonical, choose, read_rows, read_solves
@@ -85,7 +85,7 @@ def test_scores_are_those_of_a_solve_by_hand_and_a_discretization_with_the_rows_
     run(path, folder / "out")
     plan = read_plan(path)
     prepared = Prepared.read(plan.datasets[0], plan.folder)
-    model = METHODS["mkkm-mir"](3, kernels="precomputed", reg=2.0).fit(prepared.kernels)
+    model = METHODS["mkkm-mir"](3, kernels="precomputed", reg=2.0).fit(prepared.samples)
     for row in read_rows(folder / "out"):
         assert row["seed"] == 7 + row["repetition"]
         labels, _ = discretize(
@@ -150,7 +150,7 @@ def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(fold
     assert len({tuple(part) for part in parts}) == 4
     for row in rows:
         part = prepared.part(parts[row["repetition"]])
-        model = METHODS[row["method"]](3, kernels="precomputed").fit(np.array(part.kernels))
+        model = METHODS[row["method"]](3, kernels="precomputed").fit(part.samples)
         labels, _ = discretize(
             model.embedding_, 3, n_init=2, init="random", random_state=row["seed"]
         )
@@ -198,7 +198,7 @@ def test_reference_points_are_the_best_single_kernel_and_concatenated_features(f
     assert choose(single).default is None
     assert choose(single).stable is None
     prepared = Prepared.read(read_plan(folder / "plan.toml").datasets[0], folder)
-    model = METHODS["avg-kkm"](3, kernels="precomputed").fit(prepared.kernels[1][None])
+    model = METHODS["avg-kkm"](3, kernels="precomputed").fit([prepared.matrices[1]])
     labels, _ = discretize(model.embedding_, 3, n_init=2, init="random", random_state=0)
     [row] = [r for r in single if r["parameters"] == '{"kernel": 1}' and r["repetition"] == 0]
     assert row["acc"] == pytest.approx(scores(prepared.y, labels)["acc"])
@@ -701,14 +701,14 @@ def test_a_partition_left_by_a_kill_is_used_for_its_own_data_only(folder):
     path = write_plan(folder, '{ method = "lf-mvc", grid = { reg = [0.5] } }')
     plan = read_plan(path)
     prepared = Prepared.read(plan.datasets[0], plan.folder)
-    own = METHODS["lf-mvc"](3, kernels="precomputed").fit(prepared.kernels)
+    own = METHODS["lf-mvc"](3, kernels="precomputed").fit(prepared.samples)
     record = {"n_iter": 0, "converged": False, "gap": 0, "alignments": 0, "solve_seconds": 99}
     for fingerprint, used in ((prepared.fingerprint, True), ("another", False)):
         out = folder / fingerprint
         (out / "partitions").mkdir(parents=True)
         name = partition_name("one", fingerprint, "lf-mvc", {"reg": 0.5})
-        left = Solved(own.embedding_, 0.5, record)
-        remember(str(out / "partitions" / name), left)
+        left = Solve(own.embedding_, 0.5, record)
+        save_partition(str(out / "partitions" / name), left)
         run(path, out)
         rows = [row for row in read_rows(out) if row["parameters"] == '{"reg": 0.5}']
         assert all((row["solve_seconds"] == 99) == used for row in rows)
@@ -725,13 +725,13 @@ def test_more_repetitions_and_methods_are_added_to_what_is_there(folder):
 
 @pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].GRID])
 @pytest.mark.parametrize("most", [1, 2, 12, 36, 10_000])
-def test_a_thinned_grid_spans_the_whole_of_it(name, most):
+def test_a_shorter_grid_spans_the_whole_of_it(name, most):
     grid = METHODS[name].GRID
-    thinned = thin(grid, most)
-    n_points = len(ParameterGrid(thinned))
+    shorter = shorten_grid(grid, most)
+    n_points = len(ParameterGrid(shorter))
     assert n_points <= most
     assert n_points >= min(len(ParameterGrid(grid)), 0.6 * most)
-    for axis, values in thinned.items():
+    for axis, values in shorter.items():
         assert values == sorted(set(values) & set(grid[axis]), key=grid[axis].index)
         if len(values) > 1:
             assert (values[0], values[-1]) == (grid[axis][0], grid[axis][-1])

@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +25,8 @@ from typer.testing import CliRunner
 
 from mkclust import cli, metrics, plots
 from mkclust.cli import approximation, cluster, inputs, outputs, printing
+from mkclust.cli.failures import CommandError
+from mkclust.kernels import Nystroem
 from mkclust.samples import dask
 
 PYTHON = [sys.executable, "-m", "mkclust.cli"]
@@ -297,6 +300,26 @@ def test_square_matrices_are_kernels_where_the_user_says_so(data):
     assert read_run()["parameters"]["kernels"] == "precomputed"
 
 
+def test_square_matrices_that_are_not_symmetric_are_views_where_the_user_says_so(data):
+    rng = np.random.default_rng(0)
+    views = {
+        name: np.hstack([view, rng.normal(size=(60, 57))]) for name, view in data["views"].items()
+    }
+    np.savez("square.npz", **views)
+    message = fail("cluster", "square.npz", "-k", 3)
+    assert "square: holds square matrices only, all 60 x 60" in message
+    assert "--kernels on-the-fly" in message
+    succeed("cluster", "square.npz", "-k", 3, "--kernels", "on-the-fly")
+    model = mkclust.SimpleMKKM(3, kernels="on-the-fly", random_state=0).fit(views)
+    np.testing.assert_array_equal(read_labels(), model.labels_)
+    # A method whose kernels are those of a bank takes views only, and nothing is to be asked.
+    read = inputs.read_inputs(["square.npz"], precomputed=False)
+    options = approximation.LandmarkOptions("none", None, on_workers=False)
+    model = mkclust.SimpleMKKM(3, kernels=mkclust.KernelBank())
+    choice = approximation.choose_kernels(model, read, options, on_the_fly=False)
+    assert choice.samples is read.samples
+
+
 def test_sparse_kernels_of_a_mat_file_are_clustered(data):
     kernels = {
         name: scipy.sparse.csc_matrix(K) for name, K in zip("abc", data["kernels"], strict=True)
@@ -539,43 +562,45 @@ def test_small_data_have_exact_kernels_unless_told_otherwise(data):
     assert read_run()["landmarks"] is None
 
 
-def test_many_samples_are_approximated_and_none_asks_for_exact_kernels(data, monkeypatch):
+def choose(*files, method="simplemkkm", choice="auto", **limits):
+    """Return what the command decides about the kernels of files, and the model it is for."""
+    model = mkclust.METHODS[method](3, random_state=0)
+    options = approximation.LandmarkOptions(choice, None, on_workers=False)
+    read = inputs.read_inputs(files, precomputed=False)
+    return approximation.choose_kernels(model, read, options, on_the_fly=False, **limits), model
+
+
+def test_many_samples_are_approximated_and_none_asks_for_exact_kernels(data):
     save_npz("d.npz", data)
-    monkeypatch.setattr(approximation, "MOST_EXACT_SAMPLES", 60)
-    succeed("cluster", "d.npz", "-k", 3)
-    assert read_run()["approximation"] is None
-    monkeypatch.setattr(approximation, "MOST_EXACT_SAMPLES", 59)
-    result = succeed("cluster", "d.npz", "-k", 3)
-    assert "more than 59, whose exact kernels would take " in result.stdout
-    assert read_run()["kernel_choice"] in result.stdout
-    assert "60 landmarks stand for" in read_run()["kernel_choice"]
+    assert choose("d.npz", most_exact_samples=60)[0].landmarks is None
+    decision, model = choose("d.npz", most_exact_samples=59)
+    assert "more than 59, whose exact kernels would take " in decision.sentence
     # There are fewer samples than landmarks by default.
-    assert read_run()["landmarks"] == 60
-    assert max(read_run()["approximation_error"]) < 1e-6
-    succeed("cluster", "d.npz", "-k", 3, "--approximation", "none")
-    assert read_run()["approximation"] is None
+    assert "60 landmarks stand for" in decision.sentence
+    assert decision.landmarks == 60
+    assert max(model.fit(decision.samples).approximation_error_) < 1e-6
+    assert model.kernel_names_ == tuple(data["views"])
+    decision, model = choose("d.npz", choice="none", most_exact_samples=59)
+    assert decision.landmarks is model.approximation is None
 
 
 @pytest.mark.parametrize(("n_views", "n_kernels"), [(2, 2), (1, 12)])
-def test_kernels_that_do_not_fit_are_approximated(data, monkeypatch, n_views, n_kernels):
-    views = dict(list(data["views"].items())[:n_views])
-    np.savez("d.npz", **views)
+def test_kernels_that_do_not_fit_are_approximated(data, n_views, n_kernels):
+    np.savez("d.npz", **dict(list(data["views"].items())[:n_views]))
     needed = (n_kernels + 1) * 60 * 60 * 8  # and a mix of them
-    for there, expected in ((None, None), (2 * needed, None), (2 * needed - 2, "nystroem")):
-        monkeypatch.setattr(approximation, "available_bytes", lambda there=there: there)
-        result = succeed("cluster", "d.npz", "-k", 3)
-        assert read_run()["approximation"] == expected
-        assert len(read_run()["weights"]) == (n_views if expected else n_kernels)
-    assert "of memory are there" in result.stdout
+    for free in (None, 2 * needed):
+        decision, model = choose("d.npz", free_bytes=lambda free=free: free)
+        assert len(model.fit(decision.samples).weights_) == n_kernels
+    decision, model = choose("d.npz", free_bytes=lambda: 2 * needed - 2)
+    assert len(model.fit(decision.samples).weights_) == n_views
+    assert "of memory are there" in decision.sentence
 
 
-def test_methods_and_kernels_that_cannot_be_approximated_stay_exact(data, monkeypatch):
-    monkeypatch.setattr(approximation, "MOST_EXACT_SAMPLES", 10)
+def test_methods_and_kernels_that_cannot_be_approximated_stay_exact(data):
     save_npz("d.npz", data)
     np.save("K.npy", data["kernels"])
     for name, method in (("d.npz", "lmkkm"), ("K.npy", "simplemkkm")):
-        succeed("cluster", name, "-k", 3, "--method", method)
-        assert read_run()["approximation"] is None
+        assert choose(name, method=method, most_exact_samples=10)[0].landmarks is None
 
 
 @pytest.mark.parametrize("method", ["lmkkm", "onkc", "lkam"])
@@ -667,33 +692,29 @@ def test_files_larger_than_memory_stay_on_disk(data, monkeypatch):
     with h5py.File("one.h5", "w") as file:
         file["first"], file["second"] = data["kernels"][:2]
     save_h5("d.h5", data)
-    expected = {}
-    for name, options in (
-        ("K.h5", []),
-        ("one.h5", ["--kernels", "precomputed"]),
-        ("d.h5", ["--approximation", "nystroem"]),
-    ):
-        succeed("cluster", name, "-k", 3, *options)
-        expected[name] = (options, read_labels(), read_run())
-    given = []
-    load = mkclust.datasets.load
-    monkeypatch.setattr(inputs, "available_bytes", lambda: 3000)
-    monkeypatch.setattr(
-        mkclust.datasets,
-        "load",
-        lambda *args, **more: given.append(load(*args, **more)) or given[-1],
-    )
-    for name, (options, labels, record) in expected.items():
-        succeed("cluster", name, "-k", 3, *options)
-        np.testing.assert_array_equal(read_labels(), labels)
-        assert read_run()["kernel_names"] == record["kernel_names"]
-        assert read_run()["weights"] == pytest.approx(record["weights"], abs=1e-6)
-    stack, (single, _), views = given[0].kernels, given[1].kernels, given[2].views
-    assert isinstance(stack, h5py.Dataset)
-    assert isinstance(single, h5py.Dataset)
-    assert not any(isinstance(view, np.ndarray) for view in views.values())
-    message = fail("cluster", "K.h5", "one.h5::first", "-k", 3, "--kernels", "precomputed")
-    assert "K: a stack of kernels too large to load" in message
+    methods = {"K.h5": {}, "one.h5": {}, "d.h5": {"approximation": Nystroem(n_components=20)}}
+    for name, parameters in methods.items():
+        fits = []
+        for memory in (None, 3000):
+            read = inputs.read_inputs(
+                [name], precomputed=name == "one.h5", free_bytes=lambda memory=memory: memory
+            )
+            fits.append(mkclust.SimpleMKKM(3, random_state=0, **parameters))
+            if read.samples.kind == "kernels":
+                fits[-1].set_params(kernels="precomputed")
+            fits[-1].fit(read.samples)
+        np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
+        assert fits[0].weights_ == pytest.approx(fits[1].weights_, abs=1e-6)
+        parts = read.samples.parts or [read.samples.whole]
+        assert not any(isinstance(part, np.ndarray) for part in parts)
+        assert len(read.names) == len(fits[1].weights_)
+    with pytest.raises(CommandError, match="K: a stack of kernels too large to load"):
+        inputs.read_inputs(["K.h5", "one.h5::first"], precomputed=True, free_bytes=lambda: 3000)
+    succeed("cluster", "K.h5", "-k", 3)
+    record, little = read_run(), partial(inputs.read_inputs, free_bytes=lambda: 3000)
+    monkeypatch.setattr(cluster, "read_inputs", little)
+    succeed("cluster", "K.h5", "-k", 3)
+    assert read_run()["kernel_names"] == record["kernel_names"]
 
 
 def test_labels_of_many_samples_are_written_as_a_table():

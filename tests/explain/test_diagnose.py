@@ -660,7 +660,7 @@ def test_leaving_out_the_kernel_of_features_is_fitting_the_other_views():
 def test_what_is_left_keeps_its_landmarks():
     views = views_of(0, n=120, k=3, strengths=(1, 0.7, 0.7))
     model = AverageKKM(3, approximation=Nystroem(3), random_state=0).fit(views)
-    maps = model._features[0].maps
+    maps = model._source.features.maps
     features = [map_.transform(view) for map_, view in zip(maps, views, strict=True)]
     found, anew = diagnose(model, views).leave_one_out, []
     for p in range(3):

@@ -94,7 +94,7 @@ def test_every_view_and_every_draw_has_landmarks_of_its_own(views, fits, seed):
     drawn = [
         tuple(np.flatnonzero((view[:, None] == map_.landmarks_).all(2).any(1)))
         for fit in fits
-        for view, map_ in zip(views.values(), fit._features[0].maps, strict=True)
+        for view, map_ in zip(views.values(), fit._source.features.maps, strict=True)
     ]
     assert all(len(numbers) == 10 for numbers in drawn)
     assert len(set(drawn)) == 9

@@ -298,7 +298,7 @@ def nothing_starts(monkeypatch):
         raise AssertionError("a fit that cannot fit was started")
 
     monkeypatch.setattr(KernelBank, "fit_transform", reached)
-    monkeypatch.setattr("mkclust.methods.inductive.compress", reached)
+    monkeypatch.setattr("mkclust.methods.training.compress", reached)
 
 
 def test_a_bank_of_many_samples_is_refused_with_the_figure_and_the_road(

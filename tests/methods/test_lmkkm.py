@@ -8,8 +8,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import gaussian_kernels
-from mkclust.linalg import memory
-from mkclust.methods.lmkkm import LMKKM, solve_lmkkm
+from mkclust.linalg.memory_terms import exact_terms, total
+from mkclust.methods.lmkkm import LMKKM, _localize, solve_lmkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from problems import FAMILIES
@@ -287,25 +287,24 @@ def test_a_tolerance_out_of_range_is_refused(tol):
 # Memory ----------------------------------------------------------------------------------------
 
 
-def test_what_cannot_fit_into_memory_is_refused_before_it_is_allocated(monkeypatch):
+def test_what_cannot_fit_into_memory_is_refused_before_it_is_allocated():
     kernels = np.broadcast_to(np.eye(400), (50, 400, 400))
     stack = raw_stack(kernels)
-    monkeypatch.setattr(memory, "available_bytes", lambda: 60 * 2**20)
     tracemalloc.start()
     with pytest.raises(MemoryError, match="50 kernels of 400 samples, takes 0.1 GiB.*MKKM"):
-        solve_lmkkm(stack, 3)
+        _localize(stack, 3, available=60 * 2**20)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**20
 
 
 @pytest.mark.parametrize("center", [True, False])
-def test_no_more_memory_is_taken_than_was_asked_for(center, monkeypatch):
+def test_no_more_memory_is_taken_than_was_asked_for(center):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=900, k=3)
-    stack, asked = as_stack(kernels, center=center), []
-    monkeypatch.setattr("mkclust.methods.lmkkm.require_memory", lambda *a: asked.append(a[0]))
+    stack = as_stack(kernels, center=center)
     tracemalloc.start()
     solve_lmkkm(stack, 3, max_iter=2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak <= asked[0]
+    terms = exact_terms("precomputed", 900, stack.n_kernels, 3, method="lmkkm")
+    assert peak <= total(terms)

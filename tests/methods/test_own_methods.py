@@ -20,6 +20,7 @@ from mkclust.bench import PlanError, read_plan, run_plan
 from mkclust.bench.rows import read_rows, read_solves
 from mkclust.cli.printing import kernel_table
 from mkclust.explain.page import fit_page
+from mkclust.kernels import Nystroem
 from mkclust.methods import InductiveClusterer, MultipleKernelClusterer
 from mkclust.plots import (
     ConvergenceDisplay,
@@ -94,6 +95,14 @@ def test_an_inductive_method_predicts_and_one_without_the_means_is_told_what_to_
     np.testing.assert_array_equal(model.predict(problem[0]), model.labels_)
     with pytest.raises(TypeError, match="Unfinished cannot embed.*derive Unfinished from Multiple"):
         own_methods.Unfinished(3).fit(problem[0])
+
+
+def test_features_are_refused_where_a_method_needs_the_entries_of_kernels(problem):
+    model = own_methods.FirstKernel(3)
+    model.approximation = Nystroem(10)
+    for refusal in (model.check_parameters, lambda: model.fit(problem[0])):
+        with pytest.raises(ValueError, match="FirstKernel needs the entries.*SimpleMKKM"):
+            refusal()
 
 
 def test_the_method_of_the_documentation_is_the_one_tested_here(problem):

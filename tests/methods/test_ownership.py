@@ -36,7 +36,7 @@ def test_a_model_does_not_change_with_the_kernels_it_was_fitted_on(library, kern
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_nothing_of_the_kernels_stays_in_a_model(library, kernels):
     model = SimpleMKKM(4, random_state=0).fit(as_library(library, kernels))
-    extension = model._extension
+    extension = model._source.extension
     held = [model.embedding_, *extension.projections]
     held += [standard.diagonal for standard in extension.standardizations]
     for array in held:
@@ -199,3 +199,16 @@ def test_training_views_in_a_file_that_has_changed_are_refused(tmp_path, mode, o
         model.predict(new)
     # What was stored before holds the numbers themselves.
     np.testing.assert_array_equal(pickle.loads(stored).predict(new), model.labels_)
+
+
+@pytest.mark.parametrize("approximation", [None, Nystroem(20, random_state=0)])
+def test_a_stored_model_of_views_has_all_it_learned_and_its_bank_once(approximation):
+    views = dict(zip("abc", blob_views(np.random.default_rng(0))[0], strict=False))
+    model = SimpleMKKM(4, approximation=approximation, random_state=0).fit(views)
+    again = pickle.loads(pickle.dumps(model))
+    assert vars(again).keys() == vars(model).keys()
+    np.testing.assert_array_equal(again.transform(views), model.transform(views))
+    assert hasattr(again, "approximation_error_") == (approximation is not None)
+    assert hasattr(again, "bank_") == (approximation is None)
+    if approximation is None:
+        assert again.bank_ is again._source.bank

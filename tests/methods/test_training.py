@@ -12,6 +12,7 @@ from mkclust import LFMVC, LKAM, LMKKM, METHODS, MKKM, ONKC, AverageKKM, KernelB
 from mkclust.kernels import Linear, Nystroem
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.onkc import solve_onkc
+from mkclust.methods.training import check_samples
 from mkclust.stack import MatrixRows, as_stack
 from problems import leading, projector
 
@@ -245,11 +246,9 @@ def test_features_of_other_samples_are_refused(views):
     np.testing.assert_array_equal(model.mixed_kernel(turned), model.mixed_kernel(views))
 
 
-def test_more_samples_than_fit_into_memory_are_refused_with_the_way_out(views, monkeypatch):
-    model = fitted(AverageKKM, views)
-    monkeypatch.setattr("mkclust.linalg.memory.available_bytes", lambda: 1000)
+def test_more_samples_than_fit_into_memory_are_refused_with_the_way_out():
     with pytest.raises(MemoryError, match="similarities of 60 samples.*pass samples"):
-        model.mixed_kernel(views)
+        check_samples(None, 60, available=1000)
 
 
 def test_a_model_that_was_not_fitted_has_none(views):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from mkclust.kernels import KernelBank
 from mkclust.samples.blocks import block_height, check_finite
 from mkclust.samples.cluster import connect
 from mkclust.samples.local import LocalBlocks
-from mkclust.samples.samples import as_blocks
+from mkclust.samples.samples import as_blocks, as_views
 
 N = 500
 
@@ -144,7 +145,7 @@ def test_rows_of_files_are_picked_from_few_slices(views, tmp_path, chunks):
             np.testing.assert_array_equal(blocks.map(lambda block, _: block["b"]), views["b"])
 
 
-def test_wide_gaps_between_samples_are_not_read(monkeypatch):
+def test_wide_gaps_between_samples_are_not_read():
     read = []
 
     class Counting(Failing):
@@ -153,9 +154,9 @@ def test_wide_gaps_between_samples_are_not_read(monkeypatch):
             return super().__getitem__(rows)
 
     view = Counting(np.arange(100_000.0).reshape(-1, 1), 10**6, None)
-    monkeypatch.setattr("mkclust.samples.local.GAP_BYTES", 80)
+    blocks = LocalBlocks({"a": view}, gap_bytes=80)
     samples = np.array([0, 5, 9, 50_000, 50_011, 99_999])
-    assert as_blocks({"a": view}).take(samples)["a"].ravel().tolist() == samples.tolist()
+    assert blocks.take(samples)["a"].ravel().tolist() == samples.tolist()
     assert read == [10, 1, 1, 1]
 
 
@@ -189,20 +190,26 @@ def test_objects_that_are_numbers_are_numbers(views):
 
 
 @pytest.mark.parametrize(
-    ("view", "told"),
+    ("view", "message"),
     [
-        (np.full((N, 2), "x"), r"'c' has entries of type <U1, which are not real numbers"),
-        (np.full((N, 2), "x", object), r"'c' holds objects that are not numbers"),
-        (np.ones((N, 2), complex), r"'c' has entries of type complex128"),
-        (np.ones((N, 0)), r"'c' has no columns; leave it out"),
+        (np.full((N, 2), "x"), r"'c' is not a table of real numbers.*numeric"),
+        (np.full((N, 2), "x", object), r"'c' is not a table of real numbers.*convert"),
+        (np.ones((N, 2), complex), r"'c' is not a table of real numbers.*Complex"),
+        (np.ones((N, 2), "datetime64[s]"), r"'c' has entries of type datetime64.*convert or drop"),
+        (np.ones((N, 0)), r"'c' is empty, of shape \(500, 0\); leave it out"),
+        (np.ones((0, 2)), r"'c' is empty, of shape \(0, 2\); leave it out"),
         (np.ones(N), r"'c' has 1 dimensions.*reshape"),
-        (np.ones((N - 1, 2)), r"different numbers of samples: 'a' 500, 'b' 500, 'c' 499"),
+        (np.ones((N - 1, 2)), r"'a' has 500 rows but view 'c' has 499.*same samples"),
         (scipy.sparse.eye(N, 2, format="csr"), r"'c' is a sparse matrix.*toarray"),
     ],
 )
-def test_what_is_no_table_of_numbers_is_refused_at_the_door(views, view, told):
-    with pytest.raises((TypeError, ValueError), match=told):
-        as_blocks(views | {"c": view})
+def test_what_is_no_table_of_numbers_is_refused_at_the_door_in_one_sentence(views, view, message):
+    sentences = set()
+    for door in (as_views, as_blocks, KernelBank().fit):
+        with pytest.raises((TypeError, ValueError), match=message) as refusal:
+            door(views | {"c": view})
+        sentences.add(str(refusal.value))
+    assert len(sentences) == 1
 
 
 def test_masked_entries_are_refused_and_masks_without_any_are_not(views):

@@ -18,7 +18,6 @@ import pytest
 import scipy.sparse
 from sklearn.metrics import adjusted_rand_score
 
-import mkclust.samples.dask
 import mkclust.stack.discretize
 import mkclust.stack.low_rank
 import mkclust.stack.mapped
@@ -233,9 +232,18 @@ def test_a_mix_of_dask_arrays_and_others_is_refused(views):
         as_blocks(lazy | {"color": views["color"]})
 
 
+def test_new_dask_views_of_a_bank_may_have_any_name_and_no_self_similarity(views):
+    renamed = {"table": views["shape"], "b": views["color"]}
+    model = AverageKKM(3, random_state=0).fit(renamed)
+    lazy = cut(renamed, 100)
+    np.testing.assert_array_equal(model.predict(lazy).compute(), model.labels_)
+    with pytest.raises(ValueError, match="self_similarity belongs to precomputed kernels"):
+        model.predict(lazy, self_similarity=np.ones((2, N)))
+
+
 def test_different_numbers_of_samples_are_refused(views):
     lazy = cut(views, 100)
-    with pytest.raises(ValueError, match=r"different numbers of samples: 'shape' 600, 'color' 500"):
+    with pytest.raises(ValueError, match=r"'shape' has 600 rows but view 'color' has 500"):
         as_blocks(lazy | {"color": lazy["color"][:500]})
 
 
@@ -252,7 +260,7 @@ def test_dask_data_frames_are_told_how_to_become_arrays(views):
         (lambda a: a.astype(str), r"'color' has entries of type .*U.*, which are not real numbers"),
         (lambda a: a.astype(object), r"'color' has entries of type object"),
         (lambda a: a.astype(complex), r"'color' has entries of type complex128"),
-        (lambda a: a[:, :0], r"'color' has no columns"),
+        (lambda a: a[:, :0], r"'color' is empty, of shape \(600, 0\)"),
         (lambda a: a[:, 0], r"'color' has 1 dimensions"),
         (lambda a: da.ma.masked_array(a, a > 9), r"'color' has chunks that are masked.*filled"),
         (lambda a: a.map_blocks(scipy.sparse.csr_array), r"type scipy\.sparse.*toarray"),
@@ -294,8 +302,7 @@ def test_the_view_cut_most_finely_decides_so_that_no_chunk_grows(views):
     np.testing.assert_array_equal(found.compute(), views["text"])
 
 
-def test_large_chunks_are_looked_at_in_parts(monkeypatch, views, local):
-    monkeypatch.setattr(mkclust.samples.dask, "MOST_ROWS", 64)
+def test_large_chunks_are_looked_at_in_parts(views):
     seen = []
 
     def look(block, start):
@@ -304,10 +311,10 @@ def test_large_chunks_are_looked_at_in_parts(monkeypatch, views, local):
 
     lazy = cut(views, (350, 250), -1)
     with dask.config.set(scheduler="sync"):
-        found = as_blocks(lazy, keep=False).map(look).compute()
-        total = as_blocks(lazy).total(lambda b, start: start * b["shape"].sum(axis=0))
-        np.testing.assert_array_equal(make_model().fit(lazy).labels_.compute(), local.labels_)
-    np.testing.assert_array_equal(found, views["shape"])
+        blocks = DaskBlocks(lazy, keep=False, most_rows=64)
+        rows = blocks.map(look).compute()
+        total = blocks.total(lambda b, start: start * b["shape"].sum(axis=0))
+    np.testing.assert_array_equal(rows, views["shape"])
     assert {(0, 64), (64, 64), (320, 30), (350, 64)} < set(seen)
     assert max(rows for _, rows in seen) == 64
     starts = [*range(0, 350, 64), *range(350, 600, 64)]

@@ -151,7 +151,7 @@ def test_the_error_of_an_approximation_falls_with_its_landmarks(views):
 def test_the_error_is_one_minus_the_ratio_of_traces(views, approximation):
     model = SimpleMKKM(3, approximation=approximation, random_state=0).fit(views)
     for map_, view, error in zip(
-        model._features[0].maps, views.values(), model.approximation_error_, strict=True
+        model._source.features.maps, views.values(), model.approximation_error_, strict=True
     ):
         K = map_.transform(view) @ map_.transform(view).T
         assert error == pytest.approx(1 - np.trace(K) / len(view), abs=1e-12)
@@ -255,9 +255,9 @@ def test_new_samples_must_have_the_same_views(views):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ({"a": np.ones((4, 2)), "b": np.ones((5, 2))}, "'a' 4, 'b' 5"),
+        ({"a": np.ones((4, 2)), "b": np.ones((5, 2))}, "'a' has 4 rows but view 'b' has 5"),
         ({"a": np.ones(4)}, "View 'a' has 1 dimensions"),
-        ({"a": np.ones((4, 0))}, "View 'a' has no"),
+        ({"a": np.ones((4, 0))}, "View 'a' is empty, of shape"),
         ([], "no views"),
     ],
 )

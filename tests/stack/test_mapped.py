@@ -188,7 +188,7 @@ def test_what_is_not_finite_is_named_by_view_and_sample(views, library, value):
 @pytest.mark.parametrize("library", FOREIGN)
 def test_views_in_different_places_are_refused_by_name(views, library):
     given = views | {"b": as_library(library, views["b"])}
-    with pytest.raises(ValueError, match="View 'a' is an array of NumPy and View 'b' one of .* on"):
+    with pytest.raises(ValueError, match="View 'a' is an array of NumPy and view 'b' one of .* on"):
         as_blocks(given)
     with pytest.raises(ValueError, match="bring all of them to one library and one device"):
         SimpleMKKM(3, approximation=Nystroem(20)).fit(given)
@@ -200,7 +200,7 @@ def test_views_in_different_places_are_refused_by_name(views, library):
 
 def test_views_on_different_devices_are_refused_by_name(views):
     given = as_library("strict", views) | {"c": aside(views["c"])}
-    with pytest.raises(ValueError, match="View 'a' .*CPU_DEVICE.* and View 'c' .*device1"):
+    with pytest.raises(ValueError, match="View 'a' .*CPU_DEVICE.* and view 'c' .*device1"):
         as_blocks(given)
 
 

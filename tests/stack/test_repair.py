@@ -193,6 +193,6 @@ def test_nothing_as_large_as_a_kernel_stays_in_a_model_that_dropped_parts_of_it(
 def test_sound_kernels_are_not_looked_up():
     K = one_of_several()[::2]
     model = SimpleMKKM(3, psd="clip", random_state=0).fit(K)
-    assert model._extension.prints is None
+    assert model._source.extension.prints is None
     stack = as_stack(K, psd="clip")
     assert all(standard.added is None and not standard.shift for standard in stack.standardizations)

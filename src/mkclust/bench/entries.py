@@ -1,12 +1,9 @@
 """The methods of a plan: the library's own, any scikit-learn clusterer, labels made elsewhere."""
 
-import csv
 import difflib
-import glob
 import importlib
 import inspect
 import itertools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mkclust.bench.labels import label_files
 from mkclust.bench.rows import canonical
 from mkclust.methods import METHODS, MultipleKernelClusterer
 
-Kind = Literal["own", "single-kernel", "estimator", "concatenated-kmeans", "labels"]
+Kind = Literal["kernel-method", "single-kernel", "estimator", "concatenated-kmeans", "labels"]
 
 # Reference points that every comparison should have.
 REFERENCES: dict[str, Kind] = {
@@ -25,10 +23,9 @@ REFERENCES: dict[str, Kind] = {
     "concatenated-kmeans": "concatenated-kmeans",
 }
 
-
-# Parameters that are the protocol's, the same for all methods.
-OTHER_RESERVED = frozenset({"random_state"})
-OWN_RESERVED = OTHER_RESERVED.union(
+# Parameters that are the protocol's, the same for all methods; methods on kernels have more.
+RESERVED = frozenset({"random_state"})
+RESERVED_ON_KERNELS = RESERVED.union(
     ("n_clusters", "kernels", "center", "normalize", "psd", "validate", "n_init")
 )
 
@@ -42,9 +39,10 @@ class MethodEntry:
     name : str
         Its name in the rows.
     kind : str
-        "own" (of ``mkclust.METHODS``, or a class derived as these are), "single-kernel" (k-means
-        on every kernel alone, the best chosen by the true classes), "concatenated-kmeans",
-        "estimator" (any other scikit-learn clusterer) or "labels" (results made elsewhere).
+        "kernel-method" (of ``mkclust.METHODS``, or a class derived as these are),
+        "single-kernel" (k-means on every kernel alone, the best chosen by the true classes),
+        "concatenated-kmeans", "estimator" (any other scikit-learn clusterer) or "labels" (results
+        made elsewhere).
     method : str
         A key of ``METHODS``, a reference point, or "package.module:Class".
     parameters : dict
@@ -87,7 +85,7 @@ class MethodEntry:
     @property
     def partitions(self) -> bool:
         """Whether a solve gives a relaxed partition, to be discretized again and again."""
-        return self.kind in ("own", "single-kernel")
+        return self.kind in ("kernel-method", "single-kernel")
 
     def estimator(self) -> type:
         """Return the class behind the entry."""
@@ -111,33 +109,33 @@ class MethodEntry:
         if self.kind == "single-kernel":
             return [{"kernel": index} for index in range(n_kernels)]
         limits = [limit for limit in (max_settings, self.max_settings) if limit is not None]
-        grid = thin(self.grid, min(limits, default=None))
-        standard = _defaults(self.estimator()) if self.kind == "own" else {}
+        grid = shorten_grid(self.grid, min(limits, default=None))
+        defaults = _defaults(self.estimator()) if self.kind == "kernel-method" else {}
         points = itertools.product(*grid.values())
         settings = [{}, *(dict(zip(grid, values, strict=True)) for values in points)]
         unique: list[dict[str, Any]] = []
         for point in settings:
             # What equals the defaults of the class is not written down, so that a grid point that
             # is the default is known for it.
-            told = {
+            setting = {
                 name: value
                 for name, value in (self.parameters | point).items()
-                if name not in standard or standard[name] != value
+                if name not in defaults or defaults[name] != value
             }
-            if told not in unique:
-                unique.append(told)
+            if setting not in unique:
+                unique.append(setting)
         return unique
 
 
-def thin(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
+def shorten_grid(grid: Mapping[str, list], most: int | None) -> dict[str, list]:
     """Return a grid of at most so many points that spans the whole of it.
 
     The longest axis is shortened first, and evenly: its ends stay.
 
     Examples
     --------
-    >>> from mkclust.bench.entries import thin
-    >>> thin({"reg": [1, 2, 4, 8, 16], "neighbors": [0.1, 0.2]}, 6)
+    >>> from mkclust.bench.entries import shorten_grid
+    >>> shorten_grid({"reg": [1, 2, 4, 8, 16], "neighbors": [0.1, 0.2]}, 6)
     {'reg': [1, 4, 16], 'neighbors': [0.1, 0.2]}
     """
     counts = {name: len(values) for name, values in grid.items()}
@@ -179,215 +177,130 @@ def import_class(text: str) -> type:
             f"method: {text!r} cannot be imported ({reason})"
             + (advice if isinstance(error, ModuleNotFoundError) else "")
         ) from None
-    found = getattr(imported, name, None)
-    if found is None:
-        known = [n for n, value in vars(imported).items() if inspect.isclass(value)]
+    value = getattr(imported, name, None)
+    if value is None:
+        known = [key for key, each in vars(imported).items() if inspect.isclass(each)]
         near = difflib.get_close_matches(name, known, n=1)
         advice = f"did you mean {module}:{near[0]}?" if near else "check the name"
         raise ValueError(f"method: {module} has no class {name!r}; {advice}")
     needed = ("fit_predict", "get_params", "set_params")
-    if not inspect.isclass(found) or not all(hasattr(found, method) for method in needed):
+    if not inspect.isclass(value) or not all(hasattr(value, method) for method in needed):
         raise ValueError(f"method: {text} is no scikit-learn clusterer (no {' or '.join(needed)})")
-    return found
+    return value
 
 
-def find_entry(table: Mapping[str, Any], folder: Path) -> MethodEntry:
+def find_entry(table: dict[str, Any], folder: Path) -> MethodEntry:
     """Return the entry that a plan describes; a class that it names is left to `import_entry`.
 
-    Parameters
-    ----------
-    table : mapping
-        What the plan says, its keys and kinds of values checked.
-    folder : Path
-        The folder of the plan.
-
-    Returns
-    -------
-    MethodEntry
-
-    Raises
-    ------
-    ValueError
-        Beginning with the key that is wrong.
+    A ValueError begins with the key of the plan that is wrong.
     """
-    given = dict(table)
-    if "labels" in given:
-        if "name" not in given:
-            raise ValueError('labels: needs a name for the rows, such as name = "matlab-mkkm"')
-        if extra := sorted(given.keys() - {"labels", "name"}):
-            raise ValueError(f"{extra[0]}: labels made elsewhere have no such key; remove it")
-        if not label_files(given["labels"], folder):
-            raise ValueError(f"labels: no file matches {folder / given['labels']}")
-        return MethodEntry(kind="labels", **given)
-    method = given["method"]
-    name = given.setdefault("name", method.rpartition(":")[2].lower() if ":" in method else method)
-    if ":" not in method and method not in {**METHODS, **REFERENCES}:
-        known = [*METHODS, *REFERENCES]
-        near = difflib.get_close_matches(method.lower(), known, n=1)
-        advice = f"did you mean {near[0]!r}?" if near else f"choose among {', '.join(known)}"
-        raise ValueError(f"method: {method!r}: unknown method; {advice}")
+    if "labels" in table:
+        return _labels_entry(table, folder)
+    method = table["method"]
     if ":" in method:
         check_class_name(method)
-        given.pop("grid", None)
-        return MethodEntry(kind="estimator", **given)
-    kind: Kind = REFERENCES.get(method, "own")
-    if kind in REFERENCES.values():
-        if extra := sorted(given.keys() & {"grid", "parameters", "input", "max_settings"}):
-            raise ValueError(f"{extra[0]}: {name} has no such key; remove it")
-        return MethodEntry(kind=kind, **given)
-    if "input" in given:
-        raise ValueError(f"input: {name} takes kernels, and has no such key; remove it")
-    return _checked("own", given)
+        name = method.rpartition(":")[2].lower()
+        others = {key: value for key, value in table.items() if key != "grid"}
+        return MethodEntry(**{"name": name, "kind": "estimator"} | others)
+    if method not in {**METHODS, **REFERENCES}:
+        raise ValueError(f"method: {method!r}: unknown method; {_advise(method)}")
+    table = {"name": method} | table
+    if method not in REFERENCES:
+        if "input" in table:
+            raise ValueError(
+                f"input: {table['name']} takes kernels, and has no such key; remove it"
+            )
+        return _checked_entry("kernel-method", table)
+    if extra := sorted(table.keys() & {"grid", "parameters", "input", "max_settings"}):
+        raise ValueError(f"{extra[0]}: {table['name']} has no such key; remove it")
+    return MethodEntry(kind=REFERENCES[method], **table)
+
+
+def _labels_entry(table: dict[str, Any], folder: Path) -> MethodEntry:
+    """Return the entry of labels made elsewhere."""
+    if "name" not in table:
+        raise ValueError('labels: needs a name for the rows, such as name = "matlab-mkkm"')
+    if extra := sorted(table.keys() - {"labels", "name"}):
+        raise ValueError(f"{extra[0]}: labels made elsewhere have no such key; remove it")
+    if not label_files(table["labels"], folder):
+        raise ValueError(f"labels: no file matches {folder / table['labels']}")
+    return MethodEntry(kind="labels", **table)
+
+
+def _advise(method: str) -> str:
+    """Return which method may have been meant, or all there are."""
+    known = [*METHODS, *REFERENCES]
+    near = difflib.get_close_matches(method.lower(), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"choose among {', '.join(known)}"
 
 
 def import_entry(table: Mapping[str, Any], name: str) -> MethodEntry:
-    """Return the entry of a class that a plan names, having imported it.
+    """Return the entry of a class that a plan names, having imported it; see `find_entry`.
 
-    Parameters
-    ----------
-    table : mapping
-        What the plan says, found sound by `find_entry`.
-    name : str
-        Name of the entry.
-
-    Returns
-    -------
-    MethodEntry
-        Of the kind "own" for a class derived from ``MultipleKernelClusterer``, which is solved on
-        the kernels of the data, unless the plan gives it another input.
-
-    Raises
-    ------
-    ValueError
-        Beginning with the key that is wrong.
+    A class derived from ``MultipleKernelClusterer`` is solved on the kernels of the data, unless
+    the plan gives it another input.
     """
-    own = issubclass(import_class(table["method"]), MultipleKernelClusterer)
-    kind: Kind = "own" if own and "input" not in table else "estimator"
-    return _checked(kind, {**table, "name": name})
+    on_kernels = issubclass(import_class(table["method"]), MultipleKernelClusterer)
+    kind: Kind = "kernel-method" if on_kernels and "input" not in table else "estimator"
+    return _checked_entry(kind, {**table, "name": name})
 
 
-def _checked(kind: Kind, given: dict[str, Any]) -> MethodEntry:
+def _checked_entry(kind: Kind, table: dict[str, Any]) -> MethodEntry:
     """Return the entry of a class, its settings checked."""
-    if given.get("grid") == "authors":
-        method = given["method"]
-        authors = getattr(METHODS.get(method) or import_class(method), "GRID", None)
-        if authors is None:
+    if table.get("grid") == "authors":
+        method = table["method"]
+        grid = getattr(METHODS.get(method) or import_class(method), "GRID", None)
+        if grid is None:
             raise ValueError('grid: "authors" is known for the methods of mkclust only; give lists')
-        given = given | {"grid": dict(authors)}
-    entry = MethodEntry(kind=kind, **given)
-    _check_settings(entry)
+        table = table | {"grid": dict(grid)}
+    entry = MethodEntry(kind=kind, **table)
+    _check_names(entry, _parameters(entry))
+    if kind == "kernel-method":
+        _check_values(entry)
     return entry
 
 
-def _check_settings(entry: MethodEntry) -> None:
-    """Refuse parameters that the class does not have, or that it refuses itself."""
+def _parameters(entry: MethodEntry) -> dict[str, Any]:
+    """Return all parameters of an entry's class, refusing values that it refuses itself."""
     try:
-        known = entry.estimator()(**entry.parameters).get_params()
+        parameters = entry.estimator()(**entry.parameters).get_params()
         canonical({**entry.parameters, **entry.grid})  # must be text to be told from another
     except (ImportError, ValueError) as error:
         raise ValueError(f"parameters: {error}") from None
     except TypeError as error:
-        known = _defaults(entry.estimator())
-        if set(entry.parameters) <= set(known):
+        parameters = _defaults(entry.estimator())
+        if set(entry.parameters) <= set(parameters):
             raise ValueError(f"parameters: {error}") from None
     except Exception as error:  # other people's code
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"parameters: {entry.method} cannot be made ({reason})") from None
+    return parameters
+
+
+def _check_names(entry: MethodEntry, parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters that a class does not have, or that are the protocol's."""
+    reserved = RESERVED_ON_KERNELS if entry.kind == "kernel-method" else RESERVED
     for key, names in (("parameters", entry.parameters), ("grid", entry.grid)):
         for name in names:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+            if name not in parameters:
+                near = difflib.get_close_matches(name, parameters, n=1)
+                advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(parameters)}"
                 raise ValueError(f"{key}: {entry.name} has no parameter {name!r}; {advice}")
-            if name in (OWN_RESERVED if entry.kind == "own" else OTHER_RESERVED):
+            if name in reserved:
                 raise ValueError(f"{key}: {name} is set by the benchmark; remove it")
-    if entry.kind == "own":
-        settings = [entry.parameters]
-        settings += [{name: value} for name, values in entry.grid.items() for value in values]
-        for setting in settings:
-            try:
-                entry.estimator()(**setting).check_parameters()
-            except (ValueError, TypeError) as error:
-                key = "grid" if setting is not entry.parameters else "parameters"
-                raise ValueError(f"{key}: {error}") from None
+
+
+def _check_values(entry: MethodEntry) -> None:
+    """Refuse values that a method refuses before any data are there."""
+    points = [{name: value} for name, values in entry.grid.items() for value in values]
+    for key, setting in (("parameters", entry.parameters), *(("grid", point) for point in points)):
+        try:
+            entry.estimator()(**setting).check_parameters()
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{key}: {error}") from None
 
 
 def _defaults(estimator: type) -> dict[str, Any]:
     """Return the parameters of a class, with their defaults."""
     parameters = inspect.signature(estimator).parameters.values()
     return {parameter.name: parameter.default for parameter in parameters}
-
-
-def label_files(pattern: str, folder: Path) -> list[Path]:
-    """Return the files that a pattern names, relative to a folder or absolute, in order."""
-    return sorted(folder / name for name in glob.glob(pattern, root_dir=folder, recursive=True))
-
-
-def read_labels(pattern: str, dataset: str, folder: Path) -> list[list[str]]:
-    """Return the labelings made elsewhere for a data set, one a repetition.
-
-    Files are named after the data set: ``digit.csv`` with a column for each repetition, or
-    ``digit.1.csv``, ``digit.2.csv``, ... A first line without numbers above numbers is a heading.
-
-    Parameters
-    ----------
-    pattern : str
-        Pattern of the files.
-    dataset : str
-        Name of the data set.
-    folder : Path
-        What the pattern is relative to.
-
-    Returns
-    -------
-    list of list of str
-
-    Raises
-    ------
-    ValueError
-        If a file is no table of labels, one column a repetition.
-    """
-    named = re.compile(rf"{re.escape(dataset)}(\.(\d+))?\.\w+$", re.IGNORECASE)
-    found = {path: named.match(path.name) for path in label_files(pattern, folder)}
-    numbered = [(int(match[2] or 0), path) for path, match in found.items() if match]
-    columns: list[list[str]] = []
-    for _, path in sorted(numbered):
-        columns += _label_columns(path)
-    return columns
-
-
-def _label_columns(path: Path) -> list[list[str]]:
-    """Return the columns of a file of labels, refusing what can hardly be labels."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name}: is no table of labels ({error})") from None
-    numeric = [all(map(_is_number, line)) for line in lines]
-    if len(lines) > 1 and all(numeric[1:]) and not any(map(_is_number, lines[0])):
-        lines = lines[1:]
-    if len({len(line) for line in lines}) > 1:
-        raise ValueError(f"{path.name}: lines differ in length; write one column a repetition")
-    columns = [[_plain_label(cell) for cell in column] for column in zip(*lines, strict=True)]
-    for number, column in enumerate(columns, start=1):
-        where = f"{path.name}, column {number}"
-        if "" in column:
-            line = column.index("") + 1
-            raise ValueError(f"{where}: no label in line {line}; write one for every sample")
-        if len(column) > 2 and len(set(column)) == len(column):
-            raise ValueError(f"{where}: no label occurs twice; leave out numbers of samples")
-    return columns
-
-
-def _plain_label(text: str) -> str:
-    """Return a label in one spelling: 1, 1.0 and 1e0 are the same cluster."""
-    return repr(float(text)) if _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

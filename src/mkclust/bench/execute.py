@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from mkclust.bench.entries import MethodEntry, read_labels
+from mkclust.bench.entries import MethodEntry
+from mkclust.bench.labels import read_labels
 from mkclust.bench.plan import DatasetEntry, Plan
 from mkclust.bench.prepare import Prepared
 from mkclust.bench.rows import canonical
@@ -79,7 +80,7 @@ class TaskResult:
 
 
 @dataclass(frozen=True)
-class Solved:
+class Solve:
     """A relaxed partition, and what is to be known of its solve."""
 
     rows: np.ndarray
@@ -92,24 +93,12 @@ def execute(
 ) -> TaskResult:
     """Do a task.
 
-    Parameters
-    ----------
-    task : Task
-        What to do.
-    plan : Plan
-        The protocol.
-    prepared : Prepared
-        Its data set.
-    clock : callable
-        Told True when a solve begins, and False when it has ended.
-
-    Returns
-    -------
-    TaskResult
-        A row for each repetition. What a method raises is raised.
+    The clock is told True when a solve begins, and False when it has ended. What a method raises is
+    raised.
     """
-    task_rows = {"labels": _given_labels, "own": _discretized, "single-kernel": _discretized}
-    return task_rows.get(task.method.kind, _refitted)(task, plan, prepared, clock)
+    if task.method.kind == "labels":
+        return _score_labels(task, plan, prepared)
+    return (_discretize if task.method.partitions else _refit)(task, plan, prepared, clock)
 
 
 def describe_data(prepared: Prepared) -> Row:
@@ -167,25 +156,25 @@ def subsample(n_samples: int, plan: Plan, repetition: int) -> np.ndarray:
     return np.sort(rng.choice(n_samples, size, replace=False))
 
 
-def _discretized(
+def _discretize(
     task: Task, plan: Plan, prepared: Prepared, clock: Callable[[bool], None]
 ) -> TaskResult:
     """Solve and discretize: once and repeatedly, or both on a part of the samples each time."""
     rows: list[Row] = []
     solves: list[Row] = []
-    solved = None
+    solve = None
     for row in repetition_rows(task, plan, describe_data(prepared), {}):
         part = prepared
         if plan.resample < 1:
             part = prepared.part(subsample(prepared.data.n_samples, plan, row["repetition"]))
             # The weights of one refit stand for all.
-            solved = _solve(task, plan, part, clock, explain=row["repetition"] == 0)
-        elif solved is None:
-            solved = remembered(task.partition) or _solve(task, plan, part, clock)
-            remember(task.partition, solved)
-        assert solved is not None
+            solve = _solve(task, plan, part, clock, explain=row["repetition"] == 0)
+        elif solve is None:
+            solve = load_partition(task.partition) or _solve(task, plan, part, clock)
+            save_partition(task.partition, solve)
+        assert solve is not None
         labels, _ = discretize(
-            solved.rows,
+            solve.rows,
             part.n_clusters,
             n_init=plan.n_init,
             init=plan.init,
@@ -194,14 +183,14 @@ def _discretized(
         of_solve = ("solve_seconds", "n_iter", "converged", "gap")
         rows.append(
             row
-            | {name: solved.record[name] for name in of_solve}
-            | {"stability": solved.stability}
+            | {name: solve.record[name] for name in of_solve}
+            | {"stability": solve.stability}
             | scores(part.y, labels)
         )
-        if not solves and solved.record["alignments"] is not None:
+        if not solves and solve.record["alignments"] is not None:
             repetition = row["repetition"] if plan.resample < 1 else None
             data = {name: row[name] for name in ("paper", "caveat", "resample")}
-            solves.append(task.heading | data | {"repetition": repetition} | solved.record)
+            solves.append(task.heading | data | {"repetition": repetition} | solve.record)
     return TaskResult(rows, solves)
 
 
@@ -211,10 +200,10 @@ def _solve(
     prepared: Prepared,
     clock: Callable[[bool], None],
     explain: bool = True,
-) -> Solved:
+) -> Solve:
     """Solve a setting, on the clock with its checks. Alignments take an eigenproblem a kernel."""
     fixed: dict[str, Any] = {"kernels": "precomputed", "validate": False}
-    if task.method.kind == "own":
+    if task.method.kind == "kernel-method":
         model = task.method.estimator()(prepared.n_clusters, **fixed, **task.parameters)
         stack = prepared.stack
     else:
@@ -226,7 +215,7 @@ def _solve(
     H = to_host(solution.partition)
     alignments = _numbers(prepared.alignments(H)) if explain else None
     weights = solution.weights
-    if task.method.kind != "own":
+    if task.method.kind != "kernel-method":
         weights = np.eye(len(prepared.names))[task.parameters["kernel"]]
     record = {
         "solve_seconds": round(solution.seconds, 6),
@@ -240,19 +229,19 @@ def _solve(
         "lower_bounds": _numbers(solution.lower_bounds),
     }
     stability = _stability(H, prepared.n_clusters, plan) if plan.resample == 1 else None
-    return Solved(H, stability, record)
+    return Solve(H, stability, record)
 
 
-def remembered(path: str) -> Solved | None:
+def load_partition(path: str) -> Solve | None:
     """Return the partition that an earlier task has left, if there is one."""
     if not path or not os.path.exists(path):
         return None
     with np.load(path, allow_pickle=False) as stored:
         record = json.loads(str(stored["record"]))
-        return Solved(stored["rows"], float(stored["stability"]), record)
+        return Solve(stored["rows"], float(stored["stability"]), record)
 
 
-def remember(path: str, solved: Solved) -> None:
+def save_partition(path: str, solve: Solve) -> None:
     """Leave a partition for tasks to come, completely or not at all."""
     if not path or os.path.exists(path):
         return
@@ -260,8 +249,8 @@ def remember(path: str, solved: Solved) -> None:
     # Without it the next task solves again; a full disk is told where rows are written.
     with contextlib.suppress(OSError):
         with open(partial, "wb") as file:
-            record = np.array(json.dumps(solved.record))
-            np.savez(file, rows=solved.rows, stability=np.array(solved.stability), record=record)
+            record = np.array(json.dumps(solve.record))
+            np.savez(file, rows=solve.rows, stability=np.array(solve.stability), record=record)
         os.replace(partial, path)
 
 
@@ -281,31 +270,18 @@ def _stability(H: np.ndarray, n_clusters: int, plan: Plan) -> float:
     return float(np.mean([adjusted_rand_score(one, other) for one, other in pairs]))
 
 
-def _refitted(
-    task: Task, plan: Plan, prepared: Prepared, clock: Callable[[bool], None]
-) -> TaskResult:
+def _refit(task: Task, plan: Plan, prepared: Prepared, clock: Callable[[bool], None]) -> TaskResult:
     """Fit another clusterer anew for every repetition."""
-    entry, rows = task.method, []
+    rows = []
     for row in repetition_rows(task, plan, describe_data(prepared), {}):
         part = prepared
         if plan.resample < 1:
             part = prepared.part(subsample(prepared.data.n_samples, plan, row["repetition"]))
-        X = part.input(entry.input)
-        if entry.kind == "concatenated-kmeans":
-            model: Any = KMeans(n_init=plan.n_init, init=plan.init)
-        else:
-            model = entry.estimator()(**task.parameters)
-        known = model.get_params()
-        count = next((name for name in ("n_clusters", "n_components") if name in known), None)
-        told = (
-            {count: part.n_clusters} if count is not None and count not in task.parameters else {}
-        )
-        seeded = "random_state" in known
-        model.set_params(**told | ({"random_state": row["seed"]} if seeded else {}))
+        X, model = part.input(task.method.input), _clusterer(task, plan, part, row["seed"])
         clock(True)
-        started = time.perf_counter()
+        start = time.perf_counter()
         labels = model.fit_predict(X) if hasattr(model, "fit_predict") else model.fit(X).labels_
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - start
         clock(False)
         n_iter = getattr(model, "n_iter_", None)
         rows.append(
@@ -317,22 +293,33 @@ def _refitted(
     return TaskResult(rows, [])
 
 
-def _given_labels(
-    task: Task, plan: Plan, prepared: Prepared, clock: Callable[[bool], None]
-) -> TaskResult:
+def _clusterer(task: Task, plan: Plan, prepared: Prepared, seed: int) -> Any:
+    """Return another clusterer, with the number of clusters and the seed where it takes them."""
+    if task.method.kind == "concatenated-kmeans":
+        model: Any = KMeans(n_init=plan.n_init, init=plan.init)
+    else:
+        model = task.method.estimator()(**task.parameters)
+    names, parameters = model.get_params(), {}
+    count = next((name for name in ("n_clusters", "n_components") if name in names), None)
+    if count is not None and count not in task.parameters:
+        parameters[count] = prepared.n_clusters
+    if "random_state" in names:
+        parameters["random_state"] = seed
+    model.set_params(**parameters)
+    return model
+
+
+def _score_labels(task: Task, plan: Plan, prepared: Prepared) -> TaskResult:
     """Score labels made elsewhere, one column a repetition."""
     columns = read_labels(task.method.labels, task.dataset.name, plan.folder)
-    n = prepared.data.n_samples
-    rows = repetition_rows(task, plan, describe_data(prepared), {"seed": None})
-    scored = []
-    for row in rows:
+    n, rows = prepared.data.n_samples, []
+    for row in repetition_rows(task, plan, describe_data(prepared), {"seed": None}):
         labels = np.array(columns[row["repetition"]])
         if len(labels) != n:
             raise ValueError(f"{len(labels)} labels for the {n} samples of {task.dataset.name}")
-        everyone = np.arange(n)
-        part = subsample(n, plan, row["repetition"]) if plan.resample < 1 else everyone
-        scored.append(row | scores(prepared.y[part], labels[part]))
-    return TaskResult(scored, [])
+        part = subsample(n, plan, row["repetition"]) if plan.resample < 1 else np.arange(n)
+        rows.append(row | scores(prepared.y[part], labels[part]))
+    return TaskResult(rows, [])
 
 
 def _number(value: float) -> float | None:
@@ -347,6 +334,6 @@ def _numbers(values: Any) -> list[float | None] | None:
     return [None if not math.isfinite(v) else float(f"{v:.9g}") for v in np.ravel(values)]
 
 
-def quiet() -> None:
+def silence_warnings() -> None:
     """Keep warnings to the rows: a row says whether a solve converged."""
     warnings.simplefilter("ignore")

@@ -41,7 +41,7 @@ class Journal:
     ):
         self.path, self._key = path, key
         self.objects: list[dict[str, Any]] = []
-        self.known: set[Hashable] = set()
+        self.keys: set[Hashable] = set()
         with path.open("a+b") as file:
             file.seek(0)
             content = file.read()
@@ -63,7 +63,7 @@ class Journal:
     def append(self, objects: Iterable[dict[str, Any]]) -> None:
         """Write the objects whose keys are not there yet."""
         keyed = {self._key(each): each for each in objects}
-        new = [each for key, each in keyed.items() if key not in self.known]
+        new = [each for key, each in keyed.items() if key not in self.keys]
         if not new:
             return
         text = "".join(json.dumps(each, allow_nan=False) + "\n" for each in new).encode()
@@ -83,24 +83,24 @@ class Journal:
 
     def drop(self, unwanted: Callable[[dict[str, Any]], bool]) -> int:
         """Remove objects, all at once, and return how many they were."""
-        kept = [each for each in self.objects if not unwanted(each)]
-        n_dropped = len(self.objects) - len(kept)
+        remaining = [each for each in self.objects if not unwanted(each)]
+        n_dropped = len(self.objects) - len(remaining)
         if n_dropped:
             fresh = self.path.with_suffix(".new")
             with fresh.open("w", encoding="utf-8") as file:
-                file.writelines(json.dumps(each) + "\n" for each in kept)
+                file.writelines(json.dumps(each) + "\n" for each in remaining)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(fresh, self.path)
-            self.objects, self.known = [], set()
-            for each in kept:
+            self.objects, self.keys = [], set()
+            for each in remaining:
                 self._remember(each)
         return n_dropped
 
     def _remember(self, each: dict[str, Any]) -> None:
         """Keep an object that is on the disk."""
         self.objects.append(each)
-        self.known.add(self._key(each))
+        self.keys.add(self._key(each))
 
 
 def check_room(folder: Path) -> None:

@@ -99,19 +99,9 @@ class Plan:
 
 
 def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
-    """Return the data sets of a plan that are there, by the names they have there.
+    """Return the data sets of a plan that are there, by their names there, and names of the others.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-
-    Returns
-    -------
-    present : list of DatasetEntry
-        Where only a substitute is there, it has the substitute's name.
-    missing : list of str
-        The names of the others.
+    Where only a substitute is there, it has the substitute's name.
     """
     present: list[DatasetEntry] = []
     missing: list[str] = []
@@ -120,9 +110,9 @@ def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
             present.append(entry)
             continue
         names = (entry.name, *CATALOG[entry.name].stand_ins)
-        there = next((name for name in names if CATALOG[name].present()), None)
-        if there is None:
+        name = next((each for each in names if CATALOG[each].present()), None)
+        if name is None:
             missing.append(entry.name)
-        elif there not in [other.name for other in present]:  # a stand-in may be named as well
-            present.append(replace(entry, name=there))
+        elif name not in [other.name for other in present]:  # a stand-in may be named as well
+            present.append(replace(entry, name=name))
     return present, missing

@@ -1,7 +1,7 @@
 """A data set made ready for all methods: kernels, their stack, features, classes."""
 
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import captured
-from mkclust.methods.base import leading_sums
+from mkclust.methods.mixture import leading_sums
+from mkclust.samples.samples import Samples, read_kernels, single_kernels
 from mkclust.stack import KernelStack, as_stack
 from mkclust.stack.checks import check_symmetry
 from mkclust.types import Float
@@ -27,6 +28,7 @@ class NotApplicableError(ValueError):
     """Say why a method does not apply to a data set."""
 
 
+@dataclass(frozen=True, eq=False)
 class Prepared:
     """A data set with its kernels, of all samples or of a part.
 
@@ -34,23 +36,18 @@ class Prepared:
     ----------
     data : Dataset
         With classes.
-    kernels : array of shape (m, n, n), or list of m matrices of shape (n, n)
-        Its kernels.
-    names : sequence of str
+    samples : Samples
+        Its kernels, m matrices of shape (n, n).
+    names : tuple of str
         Their names.
     n_clusters : int
         Number of clusters to look for.
     """
 
-    def __init__(self, data: Dataset, kernels: Any, names: Any, n_clusters: int):
-        self.data, self.kernels, self.names, self.n_clusters = (
-            data,
-            kernels,
-            tuple(names),
-            n_clusters,
-        )
-        assert data.y is not None
-        self.y: np.ndarray = data.y
+    data: Dataset
+    samples: Samples
+    names: tuple[str, ...]
+    n_clusters: int
 
     @classmethod
     def read(cls, entry: DatasetEntry, folder: Path) -> "Prepared":
@@ -65,7 +62,20 @@ class Prepared:
         kernels, names = make_kernels(data)
         for name, kernel in zip(names, kernels, strict=True):
             check_symmetry(kernel, str(name))
-        return cls(data, kernels, names, entry.n_clusters or int(data.n_classes or 0))
+        n_clusters = entry.n_clusters or int(data.n_classes or 0)
+        return cls(data, read_kernels(kernels), tuple(names), n_clusters)
+
+    @property
+    def y(self) -> np.ndarray:
+        """The true classes."""
+        assert self.data.y is not None
+        return self.data.y
+
+    @property
+    def matrices(self) -> list[Any]:
+        """The single kernels."""
+        whole = self.samples.whole
+        return list(self.samples.parts) if whole is None else single_kernels(whole)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -73,7 +83,7 @@ class Prepared:
         digest = hashlib.sha256(repr((self.names, self.n_clusters, len(self.y))).encode())
         digest.update(np.unique(self.y, return_inverse=True)[1].astype("<i8").tobytes())
         rows = np.unique(np.linspace(0, len(self.y) - 1, FINGERPRINT_ROWS).astype(int))
-        for kernel in self.kernels:
+        for kernel in self.matrices:
             part = kernel[rows]
             part = part.toarray() if scipy.sparse.issparse(part) else np.asarray(part)
             # To a few digits: the last ones differ between machines.
@@ -84,7 +94,7 @@ class Prepared:
     def part(self, indices: np.ndarray) -> "Prepared":
         """Return the same of some of the samples."""
         views = self.data.views and {name: view[indices] for name, view in self.data.views.items()}
-        kernels = [K[indices][:, indices] for K in self.kernels]
+        kernels = [K[indices][:, indices] for K in self.matrices]
         data = replace(
             self.data,
             views=views,
@@ -92,17 +102,17 @@ class Prepared:
             y=self.y[indices],
             kernel_names=tuple(views) if views is not None else self.names,
         )
-        return Prepared(data, kernels, self.names, self.n_clusters)
+        return Prepared(data, read_kernels(kernels), self.names, self.n_clusters)
 
     def single(self, index: int) -> "Prepared":
         """Return the same with one of the kernels only."""
-        kernels, names = [self.kernels[index]], self.names[index : index + 1]
-        return Prepared(self.data, kernels, names, self.n_clusters)
+        kernel, names = read_kernels([self.matrices[index]]), self.names[index : index + 1]
+        return replace(self, samples=kernel, names=names)
 
     @cached_property
     def stack(self) -> KernelStack:
         """The kernels, centered and scaled on the fly."""
-        return as_stack(self.kernels, validate=False, names=self.names)
+        return as_stack(self.samples, validate=False, names=self.names)
 
     @cached_property
     def leading_sums(self) -> Float:
@@ -116,10 +126,10 @@ class Prepared:
     def input(self, kind: str) -> Any:
         """Return what a clusterer is fitted on; it cannot change what the next one gets."""
         if kind == "kernels":
-            return [_read_only(kernel) for kernel in self.kernels]
+            return [_read_only(kernel) for kernel in self.matrices]
         if kind == "average-kernel":
             # Not centered: what clusters by similarities takes negative ones for mistakes.
-            stack = as_stack(self.kernels, center=False, validate=False)
+            stack = as_stack(self.samples, center=False, validate=False)
             return stack.combine(np.full(stack.n_kernels, 1 / stack.n_kernels)).dense()
         if self.data.views is None:
             raise NotApplicableError(
@@ -144,6 +154,5 @@ def make_kernels(data: Dataset) -> tuple[Any, Any]:
     if data.kernels is not None:
         return data.kernels, data.kernel_names
     assert data.views is not None
-    several = len(data.views) > 1
-    bank = default_bank(several) if data.bank is None else KernelBank(**data.bank)
+    bank = default_bank(len(data.views) > 1) if data.bank is None else KernelBank(**data.bank)
     return bank.fit_transform(data.views), bank.kernel_names_

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -107,11 +108,11 @@ def read_plan(path: str | Path) -> Plan:
     except UnicodeDecodeError as error:
         raise PlanError(f"{path}: is no text ({error.reason}); a plan is a TOML file") from None
     try:
-        given = tomllib.loads(text)
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         last = f"at line {len(text.splitlines())}, the end"
         raise PlanError(f"{path}: {str(error).replace('at end of document', last)}") from None
-    return _Reader(path, text).plan(given)
+    return _Reader(path, text).plan(content)
 
 
 class _Reader:
@@ -122,42 +123,43 @@ class _Reader:
         self.lines = Lines(text)
         self.within: range | None = None  # the lines of the entry that is being read
 
-    def plan(self, given: dict[str, Any]) -> Plan:
+    def plan(self, content: dict[str, Any]) -> Plan:
         """Return the plan, or refuse it."""
-        lists = {"datasets": _one_of(), "methods": _one_of()}
-        self._check_keys(given, _PLAN | lists)
-        for key in lists:
-            if not isinstance(given.get(key), list) or not given[key]:
+        lists = {key: content.get(key) for key in ("datasets", "methods")}
+        protocol = {key: value for key, value in content.items() if key not in lists}
+        self._check_keys(content, (*_PLAN, *lists))
+        for key, entries in lists.items():
+            if not isinstance(entries, list) or not entries:
                 self._refuse(key, "must be a list of names or tables, with at least one entry")
-        self._check_values({k: v for k, v in given.items() if k not in lists}, _PLAN)
-        datasets = list(self._entries("datasets", given.pop("datasets"), self._dataset))
-        tables = given.pop("methods")
-        methods = list(self._entries("methods", tables, self._method))
-        repetitions = given.get("repetitions", Plan.repetitions)
-        if given.get("seed", 0) + repetitions > MAX_SEED:
+        self._check_values(protocol, _PLAN)
+        datasets = list(self._entries("datasets", content["datasets"], self._dataset))
+        methods = list(self._entries("methods", content["methods"], self._method))
+        repetitions = protocol.get("repetitions", Plan.repetitions)
+        if protocol.get("seed", 0) + repetitions > MAX_SEED:
             self._refuse("seed", f"and the repetitions exceed {MAX_SEED}; give a smaller one")
-        if given.get("grid_repetitions", 0) > repetitions:
+        if protocol.get("grid_repetitions", 0) > repetitions:
             self._refuse("grid_repetitions", f"is more than the {repetitions} repetitions")
-        given.setdefault("grid_repetitions", min(Plan.grid_repetitions, repetitions))
+        protocol.setdefault("grid_repetitions", min(Plan.grid_repetitions, repetitions))
         # Last, for it runs the code of the modules: a plan that is refused has run none.
-        methods = [self._imported(*pair) for pair in enumerate(zip(tables, methods, strict=True))]
-        return Plan(tuple(datasets), tuple(methods), **given, folder=self.path.parent)
+        pairs = zip(content["methods"], methods, strict=True)
+        methods = [self._import(index, *pair) for index, pair in enumerate(pairs)]
+        return Plan(tuple(datasets), tuple(methods), **protocol, folder=self.path.parent)
 
-    def _entries(self, key: str, given: list, read: Callable[[Any], Any]) -> Iterator[Any]:
+    def _entries(self, key: str, items: list, read: Callable[[Any], Any]) -> Iterator[Any]:
         """Yield the entries of a list, each name once."""
         names = set()
-        for index, entry in enumerate(given):
+        for index, item in enumerate(items):
             self.within = self.lines.entry(key, index)
-            found = read(entry)
-            if found.name in names:
-                self._refuse(key, f"has {found.name!r} twice; give one of them another name")
-            names.add(found.name)
-            yield found
+            entry = read(item)
+            if entry.name in names:
+                self._refuse(key, f"has {entry.name!r} twice; give one of them another name")
+            names.add(entry.name)
+            yield entry
         self.within = None
 
-    def _dataset(self, given: Any) -> DatasetEntry:
+    def _dataset(self, item: Any) -> DatasetEntry:
         """Return one data set, or refuse it."""
-        table = self._table(given, "datasets", "name", _DATASET)
+        table = self._table(item, "datasets", "name", _DATASET)
         if "path" in table:
             file = self.path.parent / table["path"]
             if not file.exists():  # a part of a file, perhaps
@@ -180,27 +182,26 @@ class _Reader:
             self._refuse("precomputed", "belongs to a path; a named set knows it")
         return DatasetEntry(**table | {"name": name})
 
-    def _method(self, given: Any) -> MethodEntry:
+    def _method(self, item: Any) -> MethodEntry:
         """Return one method, or refuse it."""
-        table = self._table(given, "methods", "method", _METHOD)
+        table = self._table(item, "methods", "method", _METHOD)
         if ("method" in table) == ("labels" in table):
             self._refuse("methods", f"has an entry without method or labels, or with both: {table}")
         key = "method" if "method" in table else "labels"
-        with self._refused(table, key):
+        with self._refusal(table, key):
             return find_entry(table, self.path.parent)
 
-    def _imported(self, index: int, pair: tuple[Any, MethodEntry]) -> MethodEntry:
+    def _import(self, index: int, item: Any, entry: MethodEntry) -> MethodEntry:
         """Return one method with its class imported, where the plan names one."""
-        table, entry = pair
         if entry.kind != "estimator":
             return entry
         self.within = self.lines.entry("methods", index)
-        table = {"method": table} if isinstance(table, str) else table
-        with self._refused(table, "method"):
+        table = {"method": item} if isinstance(item, str) else item
+        with self._refusal(table, "method"):
             return import_entry(table, entry.name)
 
     @contextmanager
-    def _refused(self, table: Mapping, key: str) -> Iterator[None]:
+    def _refusal(self, table: Mapping, key: str) -> Iterator[None]:
         """Refuse the plan for a mistake of an entry; the message begins with the key."""
         try:
             yield
@@ -208,26 +209,25 @@ class _Reader:
             wrong, _, message = str(error).partition(": ")
             raise self._mistake(wrong if wrong in table else key, message) from None
 
-    def _table(self, given: Any, where: str, short: str, rules: dict[str, _Rule]) -> dict:
+    def _table(self, item: Any, where: str, key_of_text: str, rules: dict[str, _Rule]) -> dict:
         """Return an entry as a table; a text is the short form of one."""
-        if isinstance(given, str):
-            given = {short: given}
-        if not isinstance(given, dict):
-            self._refuse(where, f"has the entry {given!r}; give a name or a table")
-        self._check_keys(given, rules, where)
-        self._check_values(given, rules)
-        return given
+        table = {key_of_text: item} if isinstance(item, str) else item
+        if not isinstance(table, dict):
+            self._refuse(where, f"has the entry {table!r}; give a name or a table")
+        self._check_keys(table, tuple(rules), where)
+        self._check_values(table, rules)
+        return table
 
-    def _check_keys(self, given: Mapping, rules: Mapping, where: str = "") -> None:
+    def _check_keys(self, table: Mapping, keys: Sequence[str], where: str = "") -> None:
         """Refuse a key that nobody knows."""
-        for key in given:
-            if key not in rules:
+        for key in table:
+            if key not in keys:
                 of = f" of {where}" if where else ""
-                self._refuse(key, f"unknown key{of}; {_nearest(key, tuple(rules))}")
+                self._refuse(key, f"unknown key{of}; {_nearest(key, keys)}")
 
-    def _check_values(self, given: Mapping, rules: Mapping[str, _Rule]) -> None:
+    def _check_values(self, table: Mapping, rules: Mapping[str, _Rule]) -> None:
         """Refuse a value that its key may not have."""
-        for key, value in given.items():
+        for key, value in table.items():
             holds, advice = rules[key]
             if not holds(value):
                 self._refuse(key, f"is {value!r}; give {advice}")
@@ -262,23 +262,23 @@ class Lines:
 
     def __init__(self, text: str):
         self._text = text
-        self._plain = [_without_comment(line) for line in text.splitlines()]
+        self._code = [_without_comment(line) for line in text.splitlines()]
 
     def entry(self, name: str, index: int) -> range:
         """Return the lines, from 1, of one entry of a list: inline, or under its own heading."""
-        headings = [i for i, line in enumerate(self._plain, 1) if line.strip() == f"[[{name}]]"]
+        headings = [i for i, line in enumerate(self._code, 1) if line.strip() == f"[[{name}]]"]
         if headings:
-            others = [i for i, line in enumerate(self._plain, 1) if line.lstrip().startswith("[[")]
-            ends = [i for i in others if i > headings[index]] or [len(self._plain) + 1]
+            others = [i for i, line in enumerate(self._code, 1) if line.lstrip().startswith("[[")]
+            ends = [i for i in others if i > headings[index]] or [len(self._code) + 1]
             return range(headings[index], ends[0])
-        found = list(self._elements(name))
-        return found[index] if index < len(found) else range(1, len(self._plain) + 1)
+        elements = list(self._elements(name))
+        return elements[index] if index < len(elements) else range(1, len(self._code) + 1)
 
     def find(self, key: str, within: range | None = None) -> int | None:
         """Return the line, from 1, on which a key is assigned, among some lines or all."""
         assigned = re.compile(rf"(^|[^\w-]){re.escape(key)}[\"']?\s*=")
-        within = range(1, len(self._plain) + 1) if within is None else within
-        return next((i for i in within if assigned.search(self._plain[i - 1])), None)
+        within = range(1, len(self._code) + 1) if within is None else within
+        return next((i for i in within if assigned.search(self._code[i - 1])), None)
 
     def _elements(self, name: str) -> Iterator[range]:
         """Yield the lines of every element of an inline list."""
@@ -287,9 +287,7 @@ class Lines:
             return
         line = self._text.count("\n", 0, begin.end()) + 1
         first, depth, quote, comment = 0, 0, "", False
-        for letter, before in zip(
-            self._text[begin.end() :], self._text[begin.end() - 1 :], strict=False
-        ):
+        for before, letter in pairwise(self._text[begin.end() - 1 :]):
             if letter == "\n":
                 line, comment = line + 1, False
             elif comment:

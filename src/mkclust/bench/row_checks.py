@@ -130,18 +130,18 @@ def check_solve(solve: Any) -> None:
     _check(solve, _SOLVE)
 
 
-def _check(given: Any, rules: dict[str, Rule]) -> None:
+def _check(row: Any, rules: dict[str, Rule]) -> None:
     """Refuse what breaks a rule."""
-    if not isinstance(given, dict):
+    if not isinstance(row, dict):
         raise ValueError("is no JSON object")
     for key, (holds, words) in rules.items():
-        if key not in given:
+        if key not in row:
             raise ValueError(f"has no {key}")
-        if not holds(given[key]):
-            raise ValueError(f"{key} is {_short(given[key])}, not {words}")
+        if not holds(row[key]):
+            raise ValueError(f"{key} is {_short(row[key])}, not {words}")
     for key, (holds, words) in _OPTIONAL.items():
-        if key in given and not holds(given[key]):
-            raise ValueError(f"{key} is {_short(given[key])}, not {words}")
+        if key in row and not holds(row[key]):
+            raise ValueError(f"{key} is {_short(row[key])}, not {words}")
 
 
 def _short(value: Any) -> str:

@@ -94,8 +94,8 @@ def read_solves(path: str | Path) -> list[Row]:
     """
     path = Path(path)
     folder = path if path.is_dir() else path.parent
-    found = [folder / name for name in ("solves.jsonl", "solves.jsonl.gz")]
-    return next((list(_read(file, check_solve)) for file in found if file.exists()), [])
+    files = [folder / name for name in ("solves.jsonl", "solves.jsonl.gz")]
+    return next((list(_read(file, check_solve)) for file in files if file.exists()), [])
 
 
 def choose(rows: Iterable[Row]) -> Choice:
@@ -120,18 +120,17 @@ def choose(rows: Iterable[Row]) -> Choice:
         oracle_only |= bool(row.get("oracle"))
         if row["status"] == "ok":
             by_setting.setdefault(row["parameters"], []).append(row)
-    compared = {name: _compared(by_setting[name]) for name in sorted(by_setting)}
+    first_rows = {name: _first_rows(by_setting[name]) for name in sorted(by_setting)}
     oracle = {}
     for score in SCORES:
-        means = {name: _mean(own, score) for name, own in compared.items()}
-        if known := {name: mean for name, mean in means.items() if mean is not None}:
-            oracle[score] = max(known, key=known.__getitem__)
+        best = _best({name: _mean(group, score) for name, group in first_rows.items()})
+        if best is not None:
+            oracle[score] = best
     if oracle_only:
         return Choice(oracle)
-    default = next((name for name, own in compared.items() if is_default(own[0])), None)
-    stabilities = {name: own[0].get("stability") for name, own in compared.items()}
-    known = {name: value for name, value in stabilities.items() if value is not None}
-    return Choice(oracle, default, max(known, key=known.__getitem__, default=None))
+    default = next((name for name, group in first_rows.items() if is_default(group[0])), None)
+    stabilities = {name: group[0].get("stability") for name, group in first_rows.items()}
+    return Choice(oracle, default, _best(stabilities))
 
 
 def archive(folder: str | Path, target: str | Path) -> Path:
@@ -158,21 +157,21 @@ def archive(folder: str | Path, target: str | Path) -> Path:
     for row in read_rows(folder):
         key = (row["dataset"], row["method"], row["resample"])
         groups.setdefault(key, []).append(row)
-    kept: list[Row] = []
-    named: set[tuple[Any, ...]] = set()
+    rows_to_keep: list[Row] = []
+    chosen_settings: set[tuple[Any, ...]] = set()
     for key in sorted(groups):
         chosen = choose(groups[key]).settings()
-        named |= {(*key, name) for name in chosen}
-        kept += _condense(groups[key], set(chosen))
+        chosen_settings |= {(*key, name) for name in chosen}
+        rows_to_keep += _condense(groups[key], set(chosen))
+    order = ("dataset", "method", "resample", "parameters")
     solves = [
         solve
         for solve in read_solves(folder)
-        if (solve["dataset"], solve["method"], solve["resample"], solve["parameters"]) in named
+        if tuple(solve[name] for name in order) in chosen_settings
     ]
-    order = ("dataset", "method", "resample", "parameters")
     solves.sort(key=lambda solve: (*(solve[name] for name in order), solve["repetition"] or 0))
     _write(target / "solves.jsonl.gz", solves)
-    return _write(target / "rows.jsonl.gz", kept)
+    return _write(target / "rows.jsonl.gz", rows_to_keep)
 
 
 def is_default(row: Row) -> bool:
@@ -180,12 +179,18 @@ def is_default(row: Row) -> bool:
     return bool(row.get("default", row["parameters"] == DEFAULT))
 
 
-def _compared(rows: list[Row]) -> list[Row]:
+def _first_rows(rows: list[Row]) -> list[Row]:
     """Return the rows by which a setting is compared with others: its summary, or the first."""
     if summary := [row for row in rows if row["repetition"] is None]:
         return summary[:1]
     first = [row for row in rows if row["repetition"] < row.get("grid_repetitions", math.inf)]
     return sorted(first or rows, key=lambda row: row["repetition"])
+
+
+def _best(values: Mapping[str, float | None]) -> str | None:
+    """Return the setting with the largest value, the first of these; None without values."""
+    numbers = {name: value for name, value in values.items() if value is not None}
+    return max(numbers, key=numbers.__getitem__, default=None)
 
 
 def _mean(rows: list[Row], score: str) -> float | None:
@@ -249,16 +254,18 @@ def _condense(rows: list[Row], chosen: set[str]) -> list[Row]:
     by_setting: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["parameters"], row["repetition"] or 0)):
         by_setting.setdefault(row["parameters"], []).append(row)
-    kept: list[Row] = []
-    for name, own in by_setting.items():
-        scored = [row for row in own if row["status"] == "ok" and row["repetition"] is not None]
+    rows_to_keep: list[Row] = []
+    for name, group in by_setting.items():
+        scored = [row for row in group if row["status"] == "ok" and row["repetition"] is not None]
         if name in chosen:
-            kept += scored
-        kept += [row for row in own if row["status"] != "ok" or row["repetition"] is None]
-        summed_up = any(row["repetition"] is None for row in own)
-        if len(by_setting) > 1 and scored and not summed_up:
-            kept.append(_summary([r for r in scored if r["repetition"] < r["grid_repetitions"]]))
-    return kept
+            rows_to_keep += scored
+        rows_to_keep += [row for row in group if row["status"] != "ok" or row["repetition"] is None]
+        has_summary = any(row["repetition"] is None for row in group)
+        if len(by_setting) > 1 and scored and not has_summary:
+            rows_to_keep.append(
+                _summary([r for r in scored if r["repetition"] < r["grid_repetitions"]])
+            )
+    return rows_to_keep
 
 
 def _summary(rows: list[Row]) -> Row:

@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, NoReturn, Protocol
 
-from mkclust.bench.entries import MethodEntry, read_labels
+from mkclust.bench.entries import MethodEntry
 from mkclust.bench.execute import (
     Row,
     Task,
@@ -20,6 +20,7 @@ from mkclust.bench.execute import (
     repetition_rows,
 )
 from mkclust.bench.journal import Journal, Lock, check_room, machine, n_cores, versions
+from mkclust.bench.labels import read_labels
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError, find_datasets
 from mkclust.bench.row_checks import check_row, check_solve
 from mkclust.bench.rows import canonical, choose, is_default
@@ -111,7 +112,7 @@ def run_plan(
     check_room(folder)
     with Lock(folder):
         _check_protocol(plan, folder)
-        run = _Run(plan, folder, present)
+        run = _PlanRun(plan, folder, present)
         if retry:
             run.rows.drop(lambda row: row["status"] != "ok")
         before = len(run.rows.objects)
@@ -137,7 +138,7 @@ class _Pair:
     rows: list[Row] = field(default_factory=list)
 
 
-class _Run:
+class _PlanRun:
     """The state of a run: rows on the disk, tasks that wait, tasks that are going on."""
 
     def __init__(self, plan: Plan, folder: Path, datasets: list[DatasetEntry]):
@@ -146,12 +147,12 @@ class _Run:
         self.solves = Journal(folder / "solves.jsonl", row_key, check_solve)
         self.partitions = folder / "partitions"
         self.partitions.mkdir(exist_ok=True)
-        for torn in self.partitions.glob("*.tmp"):
-            torn.unlink()
+        for partial_file in self.partitions.glob("*.tmp"):
+            partial_file.unlink()
         self.facts: dict[str, Row] = {}
         self.pairs: dict[tuple[str, str], _Pair] = {}
         self.queue: list[tuple[int, int, Task | DatasetEntry]] = []
-        self.count = itertools.count()
+        self.numbers = itertools.count()
         self.seconds: dict[tuple[str, str], list[float]] = {}
         self.stamp = {"versions": versions(), "machine": machine()}
 
@@ -170,18 +171,18 @@ class _Run:
             while self.queue and pool.n_free:
                 pool.begin(heapq.heappop(self.queue)[-1])
             for finished in pool.wait(1.0):
-                self._take(finished)
+                self._record(finished)
             if watcher is not None:
                 watcher.update(*self._progress(pool))
-        for left in self.partitions.iterdir():
-            left.unlink()
+        for partition in self.partitions.iterdir():
+            partition.unlink()
         self.partitions.rmdir()
 
-    def _take(self, finished: Finished) -> None:
+    def _record(self, finished: Finished) -> None:
         """Write down the result of a job, and line up what follows from it."""
         job, result = finished.job, finished.result
         if isinstance(job, DatasetEntry):
-            self._learn(job, result)
+            self._line_up(job, result)
             return
         pair = self.pairs[job.dataset.name, job.method.name]
         pair.n_running -= 1
@@ -194,39 +195,37 @@ class _Run:
             self._fail(pair, job, result)
         self._continue(pair)
 
-    def _learn(self, dataset: DatasetEntry, result: Any) -> None:
-        """Take the facts of a data set, and line up its tasks."""
-        failed = isinstance(result, Failure)
-        facts = self.facts[dataset.name] = NO_FACTS if failed else result
+    def _line_up(self, dataset: DatasetEntry, result: Any) -> None:
+        """Note the facts of a data set, and line up its tasks."""
+        failure = result if isinstance(result, Failure) else None
+        facts = self.facts[dataset.name] = NO_FACTS if failure else result
         for method in self.plan.methods:
             pair = self.pairs[dataset.name, method.name]
             pair.settings = method.settings(dataset.max_settings, facts["n_kernels"] or 1)
             pair.repetitions, problem = self._repetitions(pair)
-            if failed:
-                problem = result
-            elif method.max_samples and facts["n_samples"] > method.max_samples:
+            if method.max_samples and (facts["n_samples"] or 0) > method.max_samples:
                 limit = f"{facts['n_samples']} samples, more than the plan's {method.max_samples}"
                 problem = Failure("skipped", limit)
             self._check_same(pair)
-            # What kept a method from its data is found out anew: it may have been mended.
-            if any(map(_kept_out, pair.rows)):
-                self._forget_kept_out(pair)
-            if problem is not None:
+            # What made a start impossible is found out anew: it may have been mended.
+            if any(map(_never_began, pair.rows)):
+                self._drop_failed_starts(pair)
+            if problem := failure or problem:
                 self._fail(pair, self._task(pair, pair.settings[0], [0]), problem)
             else:
                 self._continue(pair)
 
-    def _forget_kept_out(self, pair: _Pair) -> None:
+    def _drop_failed_starts(self, pair: _Pair) -> None:
         """Remove the rows that say why a method could not begin on its data."""
         names = pair.dataset.name, pair.method.name
-        self.rows.drop(lambda row: (row["dataset"], row["method"]) == names and _kept_out(row))
-        pair.rows = [row for row in pair.rows if not _kept_out(row)]
+        self.rows.drop(lambda row: (row["dataset"], row["method"]) == names and _never_began(row))
+        pair.rows = [row for row in pair.rows if not _never_began(row)]
 
     def _fail(self, pair: _Pair, task: Task, failure: Failure) -> None:
         """Write one row that says why a task has no scores."""
-        what = {"status": failure.status, "message": failure.message}
+        fields = {"status": failure.status, "message": failure.message}
         facts = self.facts[pair.dataset.name]
-        self._write(pair, repetition_rows(task, self.plan, facts, what)[:1])
+        self._write(pair, repetition_rows(task, self.plan, facts, fields)[:1])
 
     def _check_same(self, pair: _Pair) -> None:
         """Refuse rows of other data, or of another method under the same name."""
@@ -254,8 +253,8 @@ class _Run:
                 columns = read_labels(pair.method.labels, pair.dataset.name, self.plan.folder)
             except (ValueError, OSError) as error:
                 return 1, Failure("failed", f"{type(error).__name__}: {error}")
-            found = f"no file {pair.method.labels} of the name {pair.dataset.name}"
-            return len(columns), None if columns else Failure("skipped", found)
+            reason = f"no file {pair.method.labels} of the name {pair.dataset.name}"
+            return len(columns), None if columns else Failure("skipped", reason)
         if pair.method.kind == "estimator" and self.plan.resample == 1:
             # Without a seed every repetition would be the same.
             model = pair.method.estimator()(**pair.method.parameters)
@@ -285,35 +284,35 @@ class _Run:
         # Repetitions of one solve fail together; of several, each for itself, unless the first
         # fails or a limit is met.
         together = not repeats_solve(pair.method, self.plan)
-        given_up = {
+        abandoned = {
             row["parameters"]
             for row in pair.rows
             if row["status"] != "ok"
             and (together or row["repetition"] == 0 or row["status"] != "failed")
         }
-        there = {(row["parameters"], row["repetition"]) for row in pair.rows}
+        done = {(row["parameters"], row["repetition"]) for row in pair.rows}
         for setting in settings:
             name = canonical(setting)
-            left = [r for r in range(up_to) if (name, r) not in there]
-            if name in given_up or not left:
+            missing = [r for r in range(up_to) if (name, r) not in done]
+            if name in abandoned or not missing:
                 continue
             if together:
-                yield self._task(pair, setting, left)
+                yield self._task(pair, setting, missing)
                 continue
             # The first goes ahead: where it fails, the others need not be tried.
-            for repetition in left[:1] if left[0] == 0 else left:
+            for repetition in missing[:1] if missing[0] == 0 else missing:
                 yield self._task(pair, setting, [repetition])
 
     def _task(self, pair: _Pair, setting: dict[str, Any], repetitions: list[int]) -> Task:
         """Return a task of a pair."""
-        keep = pair.method.partitions and self.plan.resample == 1 and len(pair.settings) > 1
+        is_stored = pair.method.partitions and self.plan.resample == 1 and len(pair.settings) > 1
         return Task(
             pair.dataset,
             pair.method,
             setting,
             default=not pair.method.oracle and setting == pair.settings[0],
             repetitions=tuple(repetitions),
-            partition=str(self._partition(pair, setting)) if keep else "",
+            partition=str(self._partition(pair, setting)) if is_stored else "",
         )
 
     def _partition(self, pair: _Pair, setting: dict[str, Any]) -> Path:
@@ -324,7 +323,7 @@ class _Run:
 
     def _put(self, order: int, job: Task | DatasetEntry) -> None:
         """Let a job wait its turn: by data set, so that its kernels are read but once."""
-        heapq.heappush(self.queue, (order, next(self.count), job))
+        heapq.heappush(self.queue, (order, next(self.numbers), job))
 
     def _write(self, pair: _Pair, rows: list[Row]) -> None:
         """Put rows on the disk."""
@@ -340,8 +339,8 @@ class _Run:
         seconds_left, n_left = 0.0, 0
         for job, elapsed in [*waiting, *pool.running]:
             if isinstance(job, Task):
-                own = self.seconds.get((job.dataset.name, job.method.name))
-                expected = sum(own) / len(own) if own else usual
+                times = self.seconds.get((job.dataset.name, job.method.name))
+                expected = fmean(times) if times else usual
                 seconds_left += max(expected - elapsed, 0.0)
                 n_left += 1
         names = [
@@ -351,7 +350,7 @@ class _Run:
         return len(done), n_left, seconds_left / pool.n_processes, ", ".join(dict.fromkeys(names))
 
 
-def _kept_out(row: Row) -> bool:
+def _never_began(row: Row) -> bool:
     """Return whether a row says that a method does not apply, or that data cannot be read."""
     return row["status"] == "skipped" or (row["status"] == "failed" and row["n_samples"] is None)
 
@@ -380,10 +379,9 @@ def _explain_missing(names: list[str]) -> str:
 def _check_protocol(plan: Plan, folder: Path) -> None:
     """Refuse a folder whose rows could not be compared with those of this plan."""
     file = folder / "protocol.json"
-    told = json.dumps(plan.protocol, indent=1) + "\n"
     if not file.exists():
         fresh = file.with_suffix(".new")
-        fresh.write_text(told, encoding="utf-8")
+        fresh.write_text(json.dumps(plan.protocol, indent=1) + "\n", encoding="utf-8")
         os.replace(fresh, file)
         return
     try:

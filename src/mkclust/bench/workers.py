@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from mkclust.bench.execute import Task, TaskResult, describe_data, execute, quiet
+from mkclust.bench.execute import Task, TaskResult, describe_data, execute, silence_warnings
 from mkclust.bench.plan import DatasetEntry, Plan
 from mkclust.bench.prepare import NotApplicableError, Prepared
 
@@ -104,10 +104,12 @@ class Pool:
         """Wait for jobs to end, and return those that have."""
         deadline = time.monotonic() + seconds
         finished: list[Finished] = []
-        while not finished and (left := deadline - time.monotonic()) > 0:
+        while not finished and (remaining := deadline - time.monotonic()) > 0:
             lines = {worker.line: worker for worker in self._workers if worker.job is not None}
             limits = [self._seconds_left(worker) for worker in lines.values()]
-            ready = multiprocessing.connection.wait(list(lines), max(0.0, min([left, *limits])))
+            ready = multiprocessing.connection.wait(
+                list(lines), max(0.0, min([remaining, *limits]))
+            )
             for line in ready:
                 finished += self._hear(lines[line])
             for worker in lines.values():
@@ -180,7 +182,7 @@ def work(line: Any, plan: Plan) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
     _limit_memory(plan.memory_limit)
-    quiet()
+    silence_warnings()
     prepared: tuple[str, Prepared] | None = None
     line.send(("ready", None))
     with threadpool_limits(plan.threads):

@@ -1,6 +1,7 @@
 """Exact kernels, or landmarks that stand for them: what was asked for, and what the data allow."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mkclust.cli.failures import CommandError, one_line
@@ -10,6 +11,8 @@ from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.linalg.memory_terms import kernel_bytes
 from mkclust.methods import METHODS
 from mkclust.methods.inductive import InductiveClusterer
+from mkclust.samples.forms import TABLE
+from mkclust.samples.samples import Samples
 
 CHOICES = ("auto", "nystroem", "none")
 LANDMARKS = 200
@@ -43,8 +46,9 @@ class LandmarkOptions:
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """What the command decided about the kernels, in a sentence; empty for the estimator's way."""
+    """What a model is fitted on, and in a sentence why, unless that is the estimator's way."""
 
+    samples: Samples
     sentence: str = ""
     landmarks: int | None = None
 
@@ -81,42 +85,69 @@ def check_approximation(
 
 
 def choose_kernels(
-    model: Any, data: Data, options: LandmarkOptions, *, on_the_fly: bool
+    model: Any,
+    data: Data,
+    options: LandmarkOptions,
+    *,
+    on_the_fly: bool,
+    most_exact_samples: int = MOST_EXACT_SAMPLES,
+    free_bytes: Callable[[], int | None] = available_bytes,
 ) -> KernelChoice:
     """Set a model's kernels, or landmarks that stand for them, where its default will not do."""
-    if data.precomputed:
+    samples = data.samples
+    if samples.kind == "kernels":
         if option := "--kernels on-the-fly" if on_the_fly else options.option:
             raise CommandError(f"{option} {NEEDS_VIEWS}")
         model.set_params(kernels="precomputed")
-        return KernelChoice()
-    if _allows_landmarks(type(model)) and (reason := _approximation_reason(data, options)):
-        return _choose_landmarks(model, data, options.landmarks, reason)
+        return KernelChoice(samples)
+    if _allows_landmarks(type(model)):
+        reason = _approximation_reason(data, options, most_exact_samples, free_bytes)
+        if reason:
+            return _choose_landmarks(model, samples, options.landmarks, reason)
+    is_table, sentence = len(data.names) == 1, ""
+    if is_table:
+        samples = replace(samples, kind="table", names=(TABLE,), names_given=False)
     if data.bank is not None:
         bank = KernelBank(**data.bank, on_the_fly=on_the_fly)
         model.set_params(kernels=bank)
-        return KernelChoice(f"Kernels: as the data set {data.name} has them, {one_line(bank)}.")
-    if on_the_fly:
+        sentence = f"Kernels: as the data set {data.name} has them, {one_line(bank)}."
+    elif on_the_fly:
         model.set_params(kernels="on-the-fly")
-    if data.is_table:
-        return KernelChoice("One view alone is a table, of which a bank makes the kernels.")
-    return KernelChoice()
+    elif not is_table and model.get_params()["kernels"] == "auto":
+        _refuse_square(data)
+    if is_table and data.bank is None:
+        sentence = "One view alone is a table, of which a bank makes the kernels."
+    return KernelChoice(samples, sentence)
 
 
-def _choose_landmarks(model: Any, data: Data, landmarks: int | None, reason: str) -> KernelChoice:
+def _refuse_square(data: Data) -> None:
+    """Refuse several square matrices, which could be kernels, unless it was said what they are."""
+    n = data.samples.n_samples
+    if all(view.shape == (n, n) for view in data.samples.parts):
+        raise CommandError(
+            f"{data.name}: holds square matrices only, all {n} x {n}: they could be kernels or "
+            "views with as many features as samples; pass --kernels precomputed for kernels, or "
+            "--kernels on-the-fly for views"
+        )
+
+
+def _choose_landmarks(
+    model: Any, samples: Samples, landmarks: int | None, reason: str
+) -> KernelChoice:
     """Have landmarks stand for the kernels of a model."""
-    if landmarks is not None and landmarks > data.n_samples:
+    if landmarks is not None and landmarks > samples.n_samples:
         raise CommandError(
             f"--landmarks {landmarks}: landmarks are samples, of which there are "
-            f"{data.n_samples}; ask for at most as many"
+            f"{samples.n_samples}; ask for at most as many"
         )
-    number = min(LANDMARKS, data.n_samples) if landmarks is None else landmarks
+    number = min(LANDMARKS, samples.n_samples) if landmarks is None else landmarks
     # One Gaussian kernel a view, whatever bank a known data set would have.
     model.set_params(approximation=Nystroem(n_components=number), kernels="auto")
     sentence = (
         f"Approximation: {number} landmarks stand for the Gaussian kernel, one a view, "
-        f"of {data.n_samples} samples ({reason})."
+        f"of {samples.n_samples} samples ({reason})."
     )
-    return KernelChoice(sentence, number)
+    return KernelChoice(samples, sentence, number)
 
 
 def _allows_landmarks(method_class: type) -> bool:
@@ -124,18 +155,23 @@ def _allows_landmarks(method_class: type) -> bool:
     return issubclass(method_class, InductiveClusterer)
 
 
-def _approximation_reason(data: Data, options: LandmarkOptions) -> str:
+def _approximation_reason(
+    data: Data,
+    options: LandmarkOptions,
+    most_exact_samples: int,
+    free_bytes: Callable[[], int | None],
+) -> str:
     """Return why exact kernels are not to be computed; empty where they are."""
     if options.on_workers or options.choice == "nystroem":
         return f"asked for by {options.option}"
     if options.choice == "none":
         return ""
-    bank = default_bank(len(data.parts) > 1) if data.bank is None else KernelBank(**data.bank)
-    n_kernels, n, dtype = bank.announce(data.parts)
-    needed_bytes, free_bytes = kernel_bytes(n, n_kernels, dtype.itemsize), available_bytes()
-    size = f"exact kernels would take {in_units(needed_bytes)}"
-    if n > MOST_EXACT_SAMPLES:
-        return f"more than {MOST_EXACT_SAMPLES}, whose {size}"
-    if free_bytes is not None and needed_bytes > COMFORTABLE_SHARE * free_bytes:
-        return f"whose {size}, and {in_units(free_bytes)} of memory are there"
+    bank = default_bank(len(data.names) > 1) if data.bank is None else KernelBank(**data.bank)
+    n_kernels, n, dtype = bank.announce(data.samples)
+    needed, free = kernel_bytes(n, n_kernels, dtype.itemsize), free_bytes()
+    size = f"exact kernels would take {in_units(needed)}"
+    if n > most_exact_samples:
+        return f"more than {most_exact_samples}, whose {size}"
+    if free is not None and needed > COMFORTABLE_SHARE * free:
+        return f"whose {size}, and {in_units(free)} of memory are there"
     return ""

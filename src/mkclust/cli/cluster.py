@@ -242,13 +242,13 @@ def _fit(request: Request, model: Any, progress: Progress) -> tuple[Data, Kernel
     kernel_choice = choose_kernels(
         model, data, request.landmark_options, on_the_fly=request.kernels == "on-the-fly"
     )
-    progress.phase(f"clustering {data.n_samples} samples, {data.describe()}")
+    progress.phase(f"clustering {data.samples.n_samples} samples, {data.describe()}")
     if remote:
-        _fit_on_workers(model, data.parts)
+        _fit_on_workers(model, data.samples.by_name)
     else:
-        model.fit(data.X if kernel_choice.landmarks is None else data.parts)
-    if data.whole is not None:
-        model.kernel_names_ = tuple(data.parts)
+        model.fit(kernel_choice.samples)
+    if data.samples.whole is not None:
+        model.kernel_names_ = data.names
     return data, kernel_choice
 
 
@@ -285,10 +285,9 @@ def _write(request: Request, finished_run: FinishedRun, progress: Progress) -> N
             )
     if request.report is not None:
         progress.phase("looking closer, for the report")
-        X = data.X if finished_run.kernel_choice.landmarks is None else data.parts
-        y = data.y if finished_run.scores else None
+        samples, y = finished_run.kernel_choice.samples, data.y if finished_run.scores else None
         with after_labels(request.report, "written", files):
-            page = fit_page(model, X, y=y, warned=finished_run.warnings)
+            page = fit_page(model, samples, y=y, warned=finished_run.warnings)
             write_files({request.report: lambda path: path.write_text(page, encoding="utf-8")})
 
 
@@ -298,7 +297,7 @@ def _summary(request: Request, finished_run: FinishedRun) -> str:
     kernels, clusters = count(len(model.weights_), "kernel"), count(model.n_clusters, "cluster")
     lines = [
         *map(printable, data.notes),
-        f"{type(model).__name__}: {data.n_samples} samples, {kernels}, {clusters}, "
+        f"{type(model).__name__}: {data.samples.n_samples} samples, {kernels}, {clusters}, "
         f"{finished_run.seconds:.2f} s",
     ]
     kernel_choice = finished_run.kernel_choice

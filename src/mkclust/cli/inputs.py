@@ -4,7 +4,7 @@ import hashlib
 import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from mkclust.cli.printing import count
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import looks_like_kernel
-from mkclust.stack.rows import DatasetKernel
+from mkclust.samples.samples import Samples, read_kernels, read_views
 
 # Files that together take more than this share of the memory there is are not loaded.
 LARGEST_SHARE_LOADED = 0.25
@@ -29,32 +29,15 @@ SUFFIXES_READ_IN_PARTS = (".npy", ".h5", ".hdf5", ".parquet")
 
 @dataclass(frozen=True)
 class Data:
-    """The views or the kernels of all inputs, joined in order.
-
-    Kernels that are one data set on disk are `whole`: there they have no names of their own.
-    """
+    """The views or the kernels of all inputs, joined in order, with their names."""
 
     name: str
-    parts: dict[str, Any]
-    precomputed: bool
-    n_samples: int
+    samples: Samples
+    names: tuple[str, ...]
     y: Any
     files: list[dict[str, Any]]
     notes: list[str]
     bank: dict[str, Any] | None = None
-    whole: Any = None
-
-    @property
-    def is_table(self) -> bool:
-        """Whether there is one view alone."""
-        return len(self.parts) == 1 and not self.precomputed
-
-    @property
-    def X(self) -> Any:
-        """What ``fit`` takes: one view alone is a table, from which a bank of kernels is made."""
-        if self.whole is not None:
-            return self.whole
-        return next(iter(self.parts.values())) if self.is_table else self.parts
 
     @property
     def linked_files(self) -> list[Path]:
@@ -63,7 +46,7 @@ class Data:
 
     def describe(self) -> str:
         """Return how many there are of what."""
-        return count(len(self.parts), "kernel" if self.precomputed else "view")
+        return count(len(self.names), self.samples.kind.removesuffix("s"))
 
 
 def read_inputs(
@@ -72,18 +55,18 @@ def read_inputs(
     precomputed: bool,
     on_disk: bool | None = None,
     follow_links: bool = False,
+    free_bytes: Callable[[], int | None] = available_bytes,
 ) -> Data:
     """Read all inputs and join what they hold, refusing what does not belong together."""
     files = [_fingerprint(text) for text in inputs]
-    free_bytes, size = available_bytes(), sum(entry["bytes"] or 0 for entry in files)
-    if free_bytes is not None and size > LARGEST_SHARE_LOADED * free_bytes:
+    free, size = free_bytes(), sum(entry["bytes"] or 0 for entry in files)
+    if free is not None and size > LARGEST_SHARE_LOADED * free:
         on_disk = True
     options: dict[str, Any] = {"on_disk": on_disk, "follow_links": follow_links}
     data_sets = [datasets.load(text, kernels=precomputed, **options) for text in inputs]
     _check_same_kind(inputs, data_sets)
-    first, alone = data_sets[0], len(data_sets) == 1
-    parts = _join(data_sets)
-    if not first.precomputed and all(_looks_like_kernel(view) for view in parts.values()):
+    samples, names = _join(data_sets)
+    if samples.kind == "views" and all(map(_looks_like_kernel, samples.parts)):
         raise CommandError(
             f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
             "pass --kernels precomputed"
@@ -92,15 +75,13 @@ def read_inputs(
         entry["description"] = data.description
         entry["linked_files"] = [_fingerprint(path) for path in data.linked_files]
     return Data(
-        name=first.name,
-        parts=parts,
-        precomputed=first.precomputed,
-        n_samples=first.n_samples,
+        name=data_sets[0].name,
+        samples=samples,
+        names=names,
         y=_common_labels(data_sets),
         files=files,
         notes=_notes(inputs, data_sets),
-        bank=first.bank if alone else None,
-        whole=first.X if alone and is_hdf5(first.X) else None,
+        bank=data_sets[0].bank if len(data_sets) == 1 else None,
     )
 
 
@@ -155,22 +136,31 @@ def _looks_like_kernel(view: Any) -> bool:
     return view.shape[0] == view.shape[1] and looks_like_kernel(view[:CORNER, :CORNER])
 
 
-def _join(data_sets: Sequence[datasets.Dataset]) -> dict[str, Any]:
-    """Return all views or kernels by name, the file's name before those that clash."""
-    counts = Counter(name for data in data_sets for name in data.kernel_names)
-    parts: dict[str, Any] = {}
-    for data in data_sets:
-        arrays = data.X if data.precomputed else data.X.values()
-        if is_hdf5(arrays):
-            arrays = [DatasetKernel(arrays, index) for index in range(len(arrays))]
-        for name, array in zip(data.kernel_names, arrays, strict=True):
-            base = name if counts[name] == 1 else f"{data.name}/{name}"
-            unique, number = base, 1
-            while unique in parts:
-                number += 1
-                unique = f"{base} ({number})"
-            parts[unique] = array
-    return parts
+def _join(data_sets: Sequence[datasets.Dataset]) -> tuple[Samples, tuple[str, ...]]:
+    """Return all views or kernels, and their names: the file's name before those that clash."""
+    first, names = data_sets[0], _unique_names(data_sets)
+    if is_hdf5(first.X):  # a stack that stays on disk, which is alone and has no names of its own
+        return read_kernels(first.X), names
+    arrays = [
+        array for data in data_sets for array in (data.X if data.precomputed else data.X.values())
+    ]
+    parts = dict(zip(names, arrays, strict=True))
+    return (read_kernels if first.precomputed else read_views)(parts), names
+
+
+def _unique_names(data_sets: Sequence[datasets.Dataset]) -> tuple[str, ...]:
+    """Return the names of all views or kernels, each once."""
+    pairs = [(data.name, name) for data in data_sets for name in data.kernel_names]
+    counts = Counter(name for _, name in pairs)
+    names: list[str] = []
+    for file, name in pairs:
+        base = name if counts[name] == 1 else f"{file}/{name}"
+        unique, number = base, 1
+        while unique in names:
+            number += 1
+            unique = f"{base} ({number})"
+        names.append(unique)
+    return tuple(names)
 
 
 def _fingerprint(text: str) -> dict[str, Any]:

@@ -215,7 +215,7 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
     scores, choice = list(finished_run.scores.values()), finished_run.kernel_choice
     return {
         "method": finished_run.method,
-        "n_samples": data.n_samples,
+        "n_samples": data.samples.n_samples,
         "n_clusters": model.n_clusters,
         "cluster_sizes": np.bincount(model.labels_),
         "kernel_names": list(model.kernel_names_),
@@ -249,20 +249,20 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
 
 def strict_json(record: Any) -> str:
     """Return a record as JSON that every reader takes: no NaN, no infinity, nothing invisible."""
-    text = json.dumps(_plain(record), indent=2, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(_as_json(record), indent=2, allow_nan=False, ensure_ascii=False)
     # Only within strings can there be such characters, so that an escape reads as the same text.
     characters = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
     return "".join(characters) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """Return a value as JSON knows them, numbers that are not finite as None."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_as_json(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else repr(value)

@@ -96,14 +96,14 @@ def load(
 
 def _load_entry(entry: Entry, download: bool, data_home: Any) -> Dataset:
     """Read a known data set, or what stands in for it."""
-    if (found := entry.find()) is not None:
-        return entry.read(*found)
+    if (source := entry.find()) is not None:
+        return entry.read(*source)
     if download and entry.fetch is not None:
         return entry.label(entry.fetch(data_home), entry.ways[-1].kernels)
     stand_ins = [CATALOG[name] for name in entry.stand_ins]
     for other in stand_ins:
-        if (found := other.find()) is not None:
-            return other.read(*found)
+        if (source := other.find()) is not None:
+            return other.read(*source)
     if (folder := data_folder()) is not None:
         where = f"not found in {folder} or one folder deeper; put there"
     elif named := os.environ.get(VARIABLE):
@@ -126,21 +126,21 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
     if not separator or os.path.exists(text):
         name, names = text, ""
     selection = frozenset(part.strip() for part in names.split(",")) - {""}
-    path, known = Path(os.path.expanduser(name)), ", ".join(READERS)
+    path, suffixes = Path(os.path.expanduser(name)), ", ".join(READERS)
     if not name:
-        raise DatasetError(f"{text!r}: names no file; give the path of one ({known})")
+        raise DatasetError(f"{text!r}: names no file; give the path of one ({suffixes})")
     if os.path.isdir(path):
-        raise DatasetError(f"{path}: is a directory; give a file in it ({known})")
+        raise DatasetError(f"{path}: is a directory; give a file in it ({suffixes})")
     if not os.path.exists(path):
         close = difflib.get_close_matches(spelling(name), SPELLINGS, n=3)
         near = " or ".join(dict.fromkeys(repr(SPELLINGS[match]) for match in close))
         advice = f"did you mean {near}?" if near else "check the path"
-        listed = ", ".join(AVAILABLE)
-        raise DatasetError(f"{path}: no such file or data set; {advice} (data sets: {listed})")
+        names = ", ".join(AVAILABLE)
+        raise DatasetError(f"{path}: no such file or data set; {advice} (data sets: {names})")
     if not os.path.isfile(path):
-        raise DatasetError(f"{path}: is not a regular file; give one ({known})")
+        raise DatasetError(f"{path}: is not a regular file; give one ({suffixes})")
     if path.suffix.lower() not in READERS:
-        raise DatasetError(f"{path}: unknown suffix {path.suffix!r}; give a file of {known}")
+        raise DatasetError(f"{path}: unknown suffix {path.suffix!r}; give a file of {suffixes}")
     if separator and name != text and not selection:
         raise DatasetError(f"{text}: no variable after '::'; write for example {path}::X")
     return path, selection

@@ -62,15 +62,15 @@ class Dataset:
         if self.X is None or len(self.X) == 0:
             raise DatasetError(f"{self.name}: give views or kernels, and at least one")
         if len(self.kernel_names) != len(self.X):
-            found = f"{len(self.kernel_names)} names for {len(self.X)} views or kernels"
-            raise DatasetError(f"{self.name}: {found}; give each a name of its own")
+            problem = f"{len(self.kernel_names)} names for {len(self.X)} views or kernels"
+            raise DatasetError(f"{self.name}: {problem}; give each a name of its own")
         rows = {view.shape[0] for view in (self.views or {}).values()} | {self.n_samples}
         if self.precomputed and len(rows) > 1:
-            found = f"kernels of {self.n_samples} samples beside views of {sorted(rows)} rows"
-            raise DatasetError(f"{self.name}: {found}; give both for the same samples")
+            problem = f"kernels of {self.n_samples} samples beside views of {sorted(rows)} rows"
+            raise DatasetError(f"{self.name}: {problem}; give both for the same samples")
         if self.y is not None and self.y.shape != (self.n_samples,):
-            found = f"labels of shape {self.y.shape} for {self.n_samples} samples"
-            raise DatasetError(f"{self.name}: {found}; give one label for each, or None")
+            problem = f"labels of shape {self.y.shape} for {self.n_samples} samples"
+            raise DatasetError(f"{self.name}: {problem}; give one label for each, or None")
 
     @property
     def X(self) -> Any:
@@ -133,11 +133,11 @@ class Content(NamedTuple):
 
 def check_room(place: str, n_bytes: int) -> None:
     """Refuse to read what says that it is larger than memory, before any is allocated."""
-    there = available_bytes()
-    if there is not None and n_bytes > there:
+    free_bytes = available_bytes()
+    if free_bytes is not None and n_bytes > free_bytes:
         advice = "check that the file is sound, or store it as .npy or .h5, which stay on disk"
-        found = f"would take {in_units(n_bytes)} of memory, and {in_units(there)} are there"
-        raise DatasetError(f"{place} {found}; {advice}")
+        problem = f"would take {in_units(n_bytes)} of memory, and {in_units(free_bytes)} are there"
+        raise DatasetError(f"{place} {problem}; {advice}")
 
 
 def inventory(arrays: dict[str, Any], limit: int = 8) -> str:

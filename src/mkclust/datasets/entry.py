@@ -150,19 +150,19 @@ class Entry:
         """Refuse data of other sizes than those of this data set."""
         if data.y is None:
             raise DatasetError(f"{place}: holds no labels; {self.name} should have them in Y")
-        found = (data.n_samples, len(data.X), data.n_classes)
+        counts = (data.n_samples, len(data.X), data.n_classes)
         if self.per_class is not None:
             sizes = set(np.unique(data.y, return_counts=True)[1].tolist())
             # The paper's own table lists this many classes, of 15 samples each.
-            listed = data.n_classes == self.per_class and sizes == {15}
-            fits = listed or (data.n_classes == self.n_clusters and sizes == {self.per_class})
+            is_part = data.n_classes == self.per_class and sizes == {15}
+            fits = is_part or (data.n_classes == self.n_clusters and sizes == {self.per_class})
         else:
-            fits = found == (self.n_samples, self.n_views, self.n_clusters)
+            fits = counts == (self.n_samples, self.n_views, self.n_clusters)
         if not fits:
-            described = "found {} samples, {} views or kernels and {} classes".format(*found)
-            wanted = f"{self.n_samples}, {self.n_views} and {self.n_clusters}"
+            description = "found {} samples, {} views or kernels and {} classes".format(*counts)
+            expected = f"{self.n_samples}, {self.n_views} and {self.n_clusters}"
             advice = "check that it is the file meant, or load it by its path"
-            raise DatasetError(f"{place}: {described}, but {self.name} has {wanted}; {advice}")
+            raise DatasetError(f"{place}: {description}, but {self.name} has {expected}; {advice}")
 
     def describe(self) -> str:
         """Say in a few lines what the data set is and which files it takes.
@@ -176,7 +176,7 @@ class Entry:
         lines = [f"{self.name}: {self.title}", f"  {kind}, {self.n_clusters} classes"]
         lines.append(f"  from {self.origin}")
         files = [f" Files: {' and '.join(way.files)}" if way.files else "" for way in self.ways]
-        lines += [f"  {way.kernels}{listed}" for way, listed in zip(self.ways, files, strict=True)]
+        lines += [f"  {way.kernels}{names}" for way, names in zip(self.ways, files, strict=True)]
         lines += [f"  {self.note}"] if self.note else []
         return "\n".join(lines)
 
@@ -190,9 +190,9 @@ def data_folder() -> Path | None:
 
 def _locate(name: str) -> Path | None:
     """Find a file in the data folder or one folder deep, without regard to case."""
-    wanted = name.lower()
+    lower = name.lower()
     for path in _files():
-        if path.name.lower() == wanted or f"{path.parent.name}/{path.name}".lower() == wanted:
+        if path.name.lower() == lower or f"{path.parent.name}/{path.name}".lower() == lower:
             return path
     return None
 

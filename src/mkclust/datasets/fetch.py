@@ -52,8 +52,8 @@ def fetch_digit(data_home: str | os.PathLike[str] | None = None) -> Dataset:
             raise DatasetError(
                 f"digit: OpenML's tables pix and {name} have other classes; {advice}"
             )
-    found = fingerprints(views, y)
-    wrong = [name for name in FINGERPRINTS if found[name] not in FINGERPRINTS[name]]
+    digests = fingerprints(views, y)
+    wrong = [name for name in FINGERPRINTS if digests[name] not in FINGERPRINTS[name]]
     if wrong:
         shapes = ", ".join(f"{name} {list(view.shape)}" for name, view in views.items())
         expected = f"differs in {', '.join(wrong)} from the UCI digits"
@@ -78,12 +78,14 @@ def fingerprints(views: Mapping[str, np.ndarray], y: np.ndarray) -> dict[str, st
         SHA-256 of the numbers to eight decimals, by view, and of ``classes``.
     """
     with np.errstate(invalid="ignore"):
-        whole = {name: np.rint(view * 1e8).astype("<i8") for name, view in views.items()}
-    order = np.lexsort(np.hstack(list(whole.values())).T[::-1])
+        integers = {name: np.rint(view * 1e8).astype("<i8") for name, view in views.items()}
+    order = np.lexsort(np.hstack(list(integers.values())).T[::-1])
     _, first, codes = np.unique(y[order], return_index=True, return_inverse=True)
     # Numbered as they appear, so that "0" to "9" and "1" to "10" are the same classes.
-    whole["classes"] = np.argsort(np.argsort(first))[codes][:, None].astype("<i8")
-    ordered = {name: table if name == "classes" else table[order] for name, table in whole.items()}
+    integers["classes"] = np.argsort(np.argsort(first))[codes][:, None].astype("<i8")
+    ordered = {
+        name: table if name == "classes" else table[order] for name, table in integers.items()
+    }
     return {name: _digest(table) for name, table in ordered.items()}
 
 
@@ -115,6 +117,6 @@ def _fetch_table(name: str, number: int, data_home: Any) -> tuple[np.ndarray, np
     except Exception as error:
         # An answer that is not the table may fail anywhere in its parsing.
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        found = f"OpenML's table {number} ({name}) cannot be read ({reason})"
-        raise DatasetError(f"digit: {found}; {advice}") from error
+        problem = f"OpenML's table {number} ({name}) cannot be read ({reason})"
+        raise DatasetError(f"digit: {problem}; {advice}") from error
     return table, classes

@@ -28,8 +28,8 @@ def read_file(
 
     def keep(name: str) -> bool:
         inside = (f"{name}/", f"{name}_")
-        wanted = not selection or any(s == name or s.startswith(inside) for s in selection)
-        return wanted or name in (*LABELS, "names")
+        is_selected = not selection or any(s == name or s.startswith(inside) for s in selection)
+        return is_selected or name in (*LABELS, "names")
 
     reader = READERS[path.suffix.lower()]
     try:
@@ -58,12 +58,12 @@ def read_file(
     if missing:
         names = ", ".join(sorted(missing))
         try:
-            whole = read_file(path, frozenset(), on_disk=True, follow_links=follow_links)
+            content = read_file(path, frozenset(), on_disk=True, follow_links=follow_links)
         except DatasetError as error:
             # The rest of the file need not be sound.
             raise DatasetError(f"{path}: no {names} in it; select what is") from error
-        held = inventory(whole.arrays | whole.labels)
-        raise DatasetError(f"{path}: no {names} in it; select among {held}")
+        arrays_held = inventory(content.arrays | content.labels)
+        raise DatasetError(f"{path}: no {names} in it; select among {arrays_held}")
     return content
 
 
@@ -115,15 +115,15 @@ def _array_bytes(path: Path, archive: ZipFile, member: ZipInfo) -> int | None:
         if not start.startswith(np.lib.format.MAGIC_PREFIX) or read_header is None:
             return None
         shape, _, dtype = read_header(file)
-        held = member.file_size - file.tell()
+        size = member.file_size - file.tell()
     if dtype.hasobject:
         advice = "store numbers, or select other arrays by ::NAME"
-        found = f"{member.filename} in it holds Python objects, which are never loaded"
-        raise DatasetError(f"{path}: {found}; {advice}")
+        problem = f"{member.filename} in it holds Python objects, which are never loaded"
+        raise DatasetError(f"{path}: {problem}; {advice}")
     n_bytes = math.prod(shape) * dtype.itemsize
-    if n_bytes > held:
-        found = f"{member.filename} in it should take {n_bytes} bytes and has {held}"
-        raise DatasetError(f"{path}: {found}; check that it is complete")
+    if n_bytes > size:
+        problem = f"{member.filename} in it should take {n_bytes} bytes and has {size}"
+        raise DatasetError(f"{path}: {problem}; check that it is complete")
     return n_bytes
 
 
@@ -137,11 +137,11 @@ def _read_mat(
         return hdf5.read_hdf5(path, keep, on_disk, follow_links)
     import scipy.io  # here, since importing the library need not wait for it
 
-    wanted = [variable for variable in scipy.io.whosmat(path) if keep(variable[0])]
+    variables = [variable for variable in scipy.io.whosmat(path) if keep(variable[0])]
     # A byte an entry at the least: MATLAB stores small whole numbers as such, whatever their type.
-    n_bytes = sum(math.prod(shape) for _, shape, kind in wanted if kind != "sparse")
+    n_bytes = sum(math.prod(shape) for _, shape, kind in variables if kind != "sparse")
     check_room(f"{path}: what it holds", n_bytes)
-    names = [name for name, *_ in wanted]
+    names = [name for name, *_ in variables]
     content = scipy.io.loadmat(path, variable_names=names)
     return Tree({name: _from_mat(content[name]) for name in names if name in content}, True)
 

@@ -29,8 +29,8 @@ def read_hdf5(
         advice = 'reading it needs h5py: pip install "mkclust[hdf5]"'
         raise DatasetError(f"{path}: is an HDF5 file; {advice}") from error
     with h5py.File(path, "r") as file, ExitStack() as others:
-        plain = [n for n in file if isinstance(file.get(n, getlink=True), h5py.HardLink)]
-        by_matlab = any("MATLAB_class" in file[name].attrs for name in plain)
+        hard_links = [n for n in file if isinstance(file.get(n, getlink=True), h5py.HardLink)]
+        by_matlab = any("MATLAB_class" in file[name].attrs for name in hard_links)
         matlab = file.userblock_size == 512 or by_matlab
         # MATLAB keeps the contents of its cells, and its own notes, in groups named #...#.
         names = [name for name in file if keep(name) and not name.startswith("#")]
@@ -128,13 +128,13 @@ class _Reader:
             raise DatasetError(f"{place} is put together from itself; {_ADVICE}")
         if dataset in self._checked:
             return
-        left = dataset.size * dataset.dtype.itemsize
+        bytes_left = dataset.size * dataset.dtype.itemsize
         for name, offset, size in dataset.external or ():
             path = self._follow(place, name)
-            if os.path.getsize(path) < offset + min(size, left):
+            if os.path.getsize(path) < offset + min(size, bytes_left):
                 advice = "check that both files are complete"
                 raise DatasetError(f"{place} leads to {path}, which is too short for it; {advice}")
-            left -= min(size, left)
+            bytes_left -= min(size, bytes_left)
         for source in dataset.virtual_sources() if dataset.is_virtual else ():
             inside = source.file_name == "."
             file = dataset.file if inside else self._other(place, dataset.file, source.file_name)

@@ -24,9 +24,9 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     truth = next((name for name, vector in labels.items() if len(vector) == n), "")
     held = content.arrays | content.labels
     aside = {name: held[name] for name in held if name not in used and name != truth}
-    left = [inventory(aside)] if aside else []
-    left += [*content.aside[:MAX_ASIDE], *([MORE] if len(content.aside) > MAX_ASIDE else [])]
-    note = f" Left aside: {', '.join(left)}." if left else ""
+    words = [inventory(aside)] if aside else []
+    words += [*content.aside[:MAX_ASIDE], *([MORE] if len(content.aside) > MAX_ASIDE else [])]
+    note = f" Left aside: {', '.join(words)}." if words else ""
     description, y = f"Read from {path.name}.{note}", labels.get(truth)
     links = content.linked_files
     if stack:
@@ -47,8 +47,8 @@ def _as_labels(path: Path, value: Any) -> np.ndarray:
     if vector.ndim != 1 or vector.dtype.kind not in "biufUS":
         return np.empty(0)
     text = vector.dtype.kind in "US"
-    whole = not text and np.isfinite(vector).all() and (vector == np.rint(vector)).all()
-    return vector.astype(np.int64) if whole else vector
+    is_integer = not text and np.isfinite(vector).all() and (vector == np.rint(vector)).all()
+    return vector.astype(np.int64) if is_integer else vector
 
 
 def _find_stack(path: Path, content: Content, sizes: list[int]) -> dict[str, Any]:
@@ -72,9 +72,9 @@ def _kernels_first(path: Path, name: str, array: Any, axis: int) -> Any:
     if axis == 0:
         return array
     if is_hdf5(array):
-        found = f"{inventory({name: array})} is too large to load, and its first axis is not that"
+        problem = f"{inventory({name: array})} is too large to load, and its first axis is not that"
         advice = "store it kernels x samples x samples, or pass on_disk=False to load it all"
-        raise DatasetError(f"{path}: {found} of the kernels; {advice}")
+        raise DatasetError(f"{path}: {problem} of the kernels; {advice}")
     return np.moveaxis(array, axis, 0)
 
 
@@ -100,16 +100,18 @@ def _find_tables(
         tables = {name: a for name, a in tables.items() if min(a.shape) > 1}
     rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
     if not rows:
-        wanted = "square 2-D arrays" if square else "2-D arrays (samples x features)"
-        advice = f"it should hold {wanted} or a 3-D array of kernels; ::NAME selects a lone column"
+        expected = "square 2-D arrays" if square else "2-D arrays (samples x features)"
+        advice = (
+            f"it should hold {expected} or a 3-D array of kernels; ::NAME selects a lone column"
+        )
         held = inventory(content.arrays | content.labels)
         raise DatasetError(f"{path}: no usable array, only {held}; {advice}")
-    told = [size for size in sizes if any(size in a.shape for a in tables.values())]
+    sizes_named = [size for size in sizes if any(size in a.shape for a in tables.values())]
     (n, count), *others = rows.most_common(2)
-    if not told and others and others[0][1] == count:
+    if not sizes_named and others and others[0][1] == count:
         advice = "select those of the same samples by ::NAME,NAME or store labels y beside them"
         raise DatasetError(f"{path}: numbers of rows differ ({inventory(tables)}); {advice}")
-    n = told[0] if told else n
+    n = sizes_named[0] if sizes_named else n
     fitting = {name: a for name, a in tables.items() if n in a.shape}
     if square:
         return {name: _as_float(a) for name, a in fitting.items()}
@@ -151,9 +153,9 @@ def _as_dense(path: Path, array: Any) -> np.ndarray:
     return array.toarray()
 
 
-def _rename(names: list[str], given: list[str]) -> tuple[str, ...]:
+def _rename(names: list[str], new_names: list[str]) -> tuple[str, ...]:
     """Return the names that the file gives, where they are those of its views."""
     short = [name.removeprefix("X_") for name in names]
-    if set(short) <= set(given):
+    if set(short) <= set(new_names):
         return tuple(short)
-    return tuple(given if len(given) == len(set(given)) == len(names) else names)
+    return tuple(new_names if len(new_names) == len(set(new_names)) == len(names) else names)

@@ -79,13 +79,13 @@ class TableOnDisk:
 
     def _pick(self, numbers: np.ndarray) -> np.ndarray:
         """Return rows by their numbers, in any order, reading the file from its beginning on."""
-        found = np.empty((len(numbers), self.shape[1]), self.dtype)
+        selection = np.empty((len(numbers), self.shape[1]), self.dtype)
         order = np.argsort(numbers, kind="stable")
         rising = numbers[order]
         for a, b in self._runs(rising):
             part = self._read(int(rising[a]), int(rising[b - 1]) + 1)
-            found[order[a:b]] = part[rising[a:b] - rising[a]]
-        return found
+            selection[order[a:b]] = part[rising[a:b] - rising[a]]
+        return selection
 
     def _runs(self, rising: np.ndarray) -> Iterator[tuple[int, int]]:
         """Yield from where to where in a list of row numbers these are better read together."""
@@ -136,8 +136,8 @@ class HDF5View(TableOnDisk):
     @property
     def chunks(self) -> tuple[int, int] | None:
         """Rows and columns that the file stores together; None where it stores all in a row."""
-        found = self._open().chunks
-        return found[::-1] if found and self.turned else found
+        chunks = self._open().chunks
+        return chunks[::-1] if chunks and self.turned else chunks
 
     def _open(self) -> Any:
         """Return the data set, which keeps its file open."""

@@ -58,14 +58,14 @@ class ParquetView(TableOnDisk):
         return type(self), (self.path, self.columns, self.row_groups, self.dtype)
 
     def _read(self, start: int, stop: int) -> np.ndarray:
-        found, position = np.empty((stop - start, self.shape[1]), self.dtype), start
+        table, position = np.empty((stop - start, self.shape[1]), self.dtype), start
         with self._lock:
             while position < stop:
                 self._decode(position)
                 rows = self._part[position - self._first : stop - self._first]
-                found[position - start : position - start + len(rows)] = rows
+                table[position - start : position - start + len(rows)] = rows
                 position += len(rows)
-        return found
+        return table
 
     def _apart(self, rising: np.ndarray) -> np.ndarray:
         groups = np.searchsorted(self._starts, rising, side="right")
@@ -111,11 +111,11 @@ class ParquetView(TableOnDisk):
         import pyarrow
 
         kind = pyarrow.from_numpy_dtype(self.dtype)
-        found = np.empty((batch.num_rows, len(self.columns)), self.dtype)
+        table = np.empty((batch.num_rows, len(self.columns)), self.dtype)
         for index, name in enumerate(self.columns):
             column = batch.column(name).cast(kind, safe=False)
-            found[:, index] = column.to_numpy(zero_copy_only=False)
-        return found
+            table[:, index] = column.to_numpy(zero_copy_only=False)
+        return table
 
 
 def open_parquet(path: str | os.PathLike[str]) -> Any:
@@ -180,7 +180,7 @@ def _is_number(kind: Any) -> bool:
 
 def _labels(file: Any, name: str) -> np.ndarray:
     """Return a column of labels in memory, words as text."""
-    found = file.read(columns=[name]).column(0).to_numpy()
-    if found.dtype != object:
-        return found
-    return np.array(["" if label is None else str(label) for label in found], dtype=str)
+    labels = file.read(columns=[name]).column(0).to_numpy()
+    if labels.dtype != object:
+        return labels
+    return np.array(["" if label is None else str(label) for label in labels], dtype=str)

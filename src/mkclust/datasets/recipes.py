@@ -26,8 +26,8 @@ def ready_kernels(variable: str = "KH") -> Recipe:
         [path] = paths
         data = as_dataset(path, read_file(path, frozenset({variable})), selected=True, square=False)
         if data.kernels is None:
-            found = f"{variable} is no stack of square kernels"
-            raise DatasetError(f"{path}: {found}; it should have the shape samples x samples x m")
+            problem = f"{variable} is no stack of square kernels"
+            raise DatasetError(f"{path}: {problem}; it should have the shape samples x samples x m")
         return data
 
     return read
@@ -39,14 +39,14 @@ def views(names: Sequence[str] = (), *, bank: dict[str, Any] | None = None) -> R
     def read(paths: Sequence[Path]) -> Dataset:
         data = _read_views(paths)
         assert data.views is not None
-        given = tuple(names) or data.kernel_names
-        if len(given) != len(data.views):
-            advice = f"expected the {len(given)} views {', '.join(given)}"
+        view_names = tuple(names) or data.kernel_names
+        if len(view_names) != len(data.views):
+            advice = f"expected the {len(view_names)} views {', '.join(view_names)}"
             raise DatasetError(f"{paths[0]}: found {len(data.views)} views; {advice}")
-        named = dict(zip(given, data.views.values(), strict=True))
+        named = dict(zip(view_names, data.views.values(), strict=True))
         # A copy, since what a caller changes in it must not reach the next data set.
         return Dataset(
-            data.name, named, None, data.y, given, bank=None if bank is None else {**bank}
+            data.name, named, None, data.y, view_names, bank=None if bank is None else {**bank}
         )
 
     return read
@@ -111,11 +111,11 @@ def distance_kernels(n_classes: int, per_class: int) -> Recipe:
                     advice = "both files hold it; check that they are two different files"
                     raise DatasetError(f"{path}: a second matrix of distances {name}; {advice}")
                 distances[name] = array
-        found = ", ".join(f"{name} {list(D.shape)}" for name, D in distances.items())
+        shapes = ", ".join(f"{name} {list(D.shape)}" for name, D in distances.items())
         n = n_classes * per_class
         if not distances or any(len(D) != n for D in distances.values()):
-            wanted = f"{n} x {n} distances, in matrices whose names start with D"
-            raise DatasetError(f"{paths[0]}: expected {wanted}; found {found or 'none'}")
+            expected = f"{n} x {n} distances, in matrices whose names start with D"
+            raise DatasetError(f"{paths[0]}: expected {expected}; found {shapes or 'none'}")
         kernels = np.array(list(distances.values()), dtype=np.float64)
         for kernel in kernels:
             _exponential(kernel)

@@ -20,7 +20,6 @@ from mkclust.linalg import captured, to_device, to_host
 from mkclust.linalg.operators import CenteredOperator
 from mkclust.methods import AverageKKM, MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
-from mkclust.methods.training import training_kernels
 from mkclust.samples.samples import Samples
 from mkclust.stack import KernelOperator, KernelStack, as_stack
 from mkclust.stack.discretize import discretize
@@ -167,7 +166,7 @@ def _each(stack: KernelStack) -> Iterator[KernelOperator]:
 
 def _kernels_of_fit(model: MultipleKernelClusterer, samples: Samples) -> Any:
     """Return the kernels that the model was fitted on, neither centered nor scaled, as in fit."""
-    kernels = training_kernels(model, samples)
+    kernels = model._source.kernels(model, samples)
     if kernel_source(model) == "given" or (model.bank_.on_the_fly and not model.NEEDS_ENTRIES):
         return kernels
     return kernels.entries(type(model).__name__)

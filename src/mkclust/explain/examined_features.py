@@ -46,7 +46,7 @@ class ExaminedFeatures(Examined):
         super().__init__(model, seed)
         self._most_compared = most_compared
         self._samples = _views_of_fit(model, samples)
-        self._features: Features = model._features[0]
+        self._features: Features = model._source.features
         self.n_samples = n = len(model.labels_)
         blocks = as_blocks(self._samples)
         means = _sums(blocks, self._features) / n
@@ -207,7 +207,7 @@ def _widths(features: Features, blocks: Blocks) -> list[int]:
 
 def _views_of_fit(model: MultipleKernelClusterer, samples: Samples) -> Samples:
     """Return the views in the order of the fit, refusing others than those of the fit."""
-    samples = model._known_views(samples)
+    samples = model._source.match(samples)
     n = as_blocks(samples).n_samples
     if n != len(model.labels_):
         raise ValueError(f"X has {n} samples, the model was fitted on {len(model.labels_)}")

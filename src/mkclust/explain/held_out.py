@@ -44,7 +44,7 @@ def alignment_errors(model: Any, X: Any, self_similarity: Array | None = None) -
        Kernel K-means. ICML 2020. Section 4.
     """
     _check_mixes(model)
-    similarities = model._similarities(X, self_similarity)
+    similarities = model._source.similarities(model, X, self_similarity)
     cosines = model._centroids.times(model.coefficients_).embed(*similarities)
     return to_host(1 - namespace(cosines).max(cosines, axis=1))
 
@@ -204,7 +204,7 @@ def _check_mixes(model: Any) -> None:
 def _check_unit_kernels(model: Any) -> None:
     """Refuse a model whose mixed kernel is not known to stay within one."""
     for standardization, name in zip(
-        model._extension.standardizations, model.kernel_names_, strict=True
+        model._source.extension.standardizations, model.kernel_names_, strict=True
     ):
         if standardization.row_means is None or standardization.scale is None:
             raise ValueError(

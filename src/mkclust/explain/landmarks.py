@@ -13,6 +13,7 @@ from mkclust.explain.stability import STABLE, UNSTABLE
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.samples.dask import agreement
+from mkclust.samples.samples import read_views
 from mkclust.stack.mapped import seeds_of
 from mkclust.types import Float
 
@@ -173,7 +174,9 @@ def landmark_stability(
     if not is_whole or n_draws < 2:
         raise ValueError(f"n_draws={n_draws!r}: pass a whole number of at least 2, to be compared")
     seed_names, rng = _seeds_of(model), check_random_state(random_state)
-    samples, labels, errors = in_order_of_fit(model, X), [], []
+    is_fitted = model.__sklearn_is_fitted__()
+    samples = in_order_of_fit(model, X) if is_fitted else read_views(X)
+    labels, errors = [], []
     for _ in range(n_draws):
         stream = _Streams(rng.randint(2**31 - 1))
         map_ = clone(model.approximation).set_params(**dict.fromkeys(seed_names, stream))

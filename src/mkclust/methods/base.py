@@ -6,35 +6,28 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from mkclust.engine.relaxation import relax
-from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.bank import expected_input
-from mkclust.linalg import captured, copied, is_foreign, on_host, to_host
+from mkclust.kernels import KernelBank
+from mkclust.linalg import captured, copied, on_host, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
-from mkclust.methods.room import require_room_beside_kernels, require_room_for_views
+from mkclust.methods.mixture import leading_sums
+from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import (
-    check_samples,
-    embedding_cosines,
-    training_stack,
-)
+from mkclust.methods.source import Source
+from mkclust.methods.training import check_samples, embedding_cosines, open_source
 from mkclust.parameters import Allowed, Count, Flag, Number, check_parameter
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
-from mkclust.samples.samples import Samples, read_samples, read_views
-from mkclust.stack import KernelStack, as_stack
+from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct
 from mkclust.types import Array, Float
 
-# How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
-SHARE_TOLERANCE = 1e-3
 # What the similarities of most methods are, and those of methods without coefficients.
 SUM = "the sum of the kernels by their coefficients"
 COSINES = "cosines between rows of the embedding; no kernels are mixed"
@@ -48,13 +41,6 @@ COMMON: dict[str, Allowed] = {
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
 }
-
-
-def leading_sums(stack: KernelStack, n_clusters: int, start: Array | None = None) -> Float:
-    """Return each kernel's own top-k eigenvalue sum, the most that a partition captures of it."""
-    kernels = map(stack.kernel, range(stack.n_kernels))
-    sums = [relax(K, n_clusters, tol=SHARE_TOLERANCE, start=start).value for K in kernels]
-    return np.array(sums)
 
 
 class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
@@ -86,6 +72,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     FOOTPRINT: ClassVar[str] = "simplemkkm"
     # Features that stand for the kernels: a parameter of the methods that can do with these.
     approximation: Any = None
+    # The attributes of the last fit, which the next one replaces.
+    _learned_names: tuple[str, ...] = ()
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
@@ -131,36 +119,15 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """
         self._check_parameters()
         started = time.perf_counter()
-        if self.approximation is None:
-            samples = read_samples(X, expected=expected_input(self.kernels))
-            kernels, learned = self._kernels(samples)
-            made = time.perf_counter()
-            stack = as_stack(
-                kernels,
-                center=self.center,
-                normalize=self.normalize,
-                psd=self.psd,
-                # The bank's own kernels are positive semidefinite by construction.
-                validate=self.validate and samples.kind == "kernels",
-                names=learned["bank_"].kernel_names_ if "bank_" in learned else None,
-                views=learned["bank_"].kernel_views_ if "bank_" in learned else None,
-            )
-        else:
-            samples = read_views(X)
-            stack, learned = self._compress(samples)
-            made = time.perf_counter()
+        source, kernels = open_source(self, X)
+        made = time.perf_counter()
+        stack = source.stack(self, kernels)
         self._check_n_clusters(stack)
-        if samples.kind == "kernels":
-            require_room_beside_kernels(self, stack)
         checked = time.perf_counter()
         solution = self._timed_solution(stack)
         if solution.agreement is None and stack.n_kernels > 1:
             solution = replace(solution, agreement=measure_agreement(stack))
-        learned = {"n_features_in_": stack.n_samples} | learned
-        if samples.ids is not None:
-            learned["sample_ids_"] = samples.ids
-        attributes, further = self._common_attributes(stack, solution)
-        learned |= attributes
+        learned, further = self._common_attributes(source, stack, solution)
         learned |= self._learned(stack, solution, learned["labels_"], *further)
         if (agreement := solution.agreement) is not None:
             learned["agreement_"] = agreement
@@ -180,7 +147,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             "solve_seconds_": solution.seconds,
         }
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
-        for name in getattr(self, "_learned_names", ()):
+        for name in self._learned_names:
             delattr(self, name)
         for name, value in (learned | {"_learned_names": (*learned, "_learned_names")}).items():
             setattr(self, name, value)
@@ -273,7 +240,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
         standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
         what = self.SIMILARITIES
-        if what == SUM and hasattr(self, "labels_") and not hasattr(self, "coefficients_"):
+        if what == SUM and self.__sklearn_is_fitted__() and not self._has_coefficients:
             what = COSINES
         sentence = f"{what} (kernels {standard}"
         if self.approximation is not None:
@@ -282,9 +249,14 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the similarities among samples that exist, symmetric but for rounding."""
-        if not hasattr(self, "coefficients_"):
+        if not self._has_coefficients:
             return embedding_cosines(self, X, samples)
-        return training_stack(self, X).mixed_entries(self.coefficients_, samples)
+        return self._source.mixed_entries(self, X, samples)
+
+    @property
+    def _has_coefficients(self) -> bool:
+        """Whether the fit mixes the kernels by one coefficient each."""
+        return hasattr(self, "coefficients_")
 
     def _timed_solution(self, stack: KernelStack) -> Solution:
         """Return the solution of a checked problem, with the seconds that it took."""
@@ -327,28 +299,32 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
+        parameters = self.get_params(deep=False)
         for name, allowed in (COMMON | self.ALLOWED).items():
-            if hasattr(self, name):
-                check_parameter(name, getattr(self, name), allowed)
+            if name in parameters:
+                check_parameter(name, parameters[name], allowed)
         try:
             check_random_state(self.random_state)
         except ValueError as error:
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
-        map_ = self.approximation
-        is_map = hasattr(map_, "transform") and not isinstance(map_, type | KernelBank)
-        if map_ is not None and not is_map:
+        if self.approximation is not None:
+            self._check_approximation()
+
+    def _check_approximation(self) -> None:
+        """Refuse what is no feature map, and any where a method needs entries of the kernels."""
+        approximation = self.approximation
+        is_map = hasattr(approximation, "transform")
+        if not is_map or isinstance(approximation, type | KernelBank):
             raise ValueError(
-                f"approximation={map_!r}: pass None, or a feature map such as "
+                f"approximation={approximation!r}: pass None, or a feature map such as "
                 "mkclust.kernels.Nystroem(n_components=200)"
             )
-
-    def _compress(self, samples: Samples) -> tuple[KernelStack, dict[str, Any]]:
-        """Return the kernels of approximating features; only some methods can do with these."""
-        raise ValueError(
-            f"{type(self).__name__} needs the entries of the kernels, which features do not give: "
-            "pass approximation=None, or take a method that mixes kernels as wholes, such as "
-            "SimpleMKKM"
-        )
+        if self.NEEDS_ENTRIES:
+            raise ValueError(
+                f"{type(self).__name__} needs the entries of the kernels, which features do not "
+                "give: pass approximation=None, or take a method that mixes kernels as wholes, "
+                "such as SimpleMKKM"
+            )
 
     def _check_n_clusters(self, stack: KernelStack) -> None:
         """Refuse more clusters than there are samples, or distinct samples."""
@@ -373,52 +349,16 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 "samples are distinct: ask for fewer clusters"
             )
 
-    def _kernels(self, samples: Samples) -> tuple[Any, dict[str, Any]]:
-        """Return the kernels of samples, and what new samples will need."""
-        if samples.kind == "kernels":
-            return samples, {}
-        if samples.is_lazy:
-            raise ValueError(
-                "X holds dask arrays, and exact kernels are computed in this process: pass an "
-                "approximation, such as mkclust.kernels.Nystroem(200), or NumPy arrays"
-            )
-        learned: dict[str, Any] = {}
-        if samples.kind == "table" and (names := _get_feature_names(samples.parts[0])) is not None:
-            learned["feature_names_in_"] = names
-        samples = self._check_table(samples, new=False)
-        if isinstance(self.kernels, KernelBank):
-            bank = clone(self.kernels)
-        else:
-            bank = default_bank(several_views=samples.kind == "views")
-            bank.set_params(on_the_fly=self.kernels == "on-the-fly")
-        require_room_for_views(self, bank, samples)
-        kernels = bank.fit_transform(samples)
-        if bank.on_the_fly and self.NEEDS_ENTRIES:
-            kernels = kernels.entries(type(self).__name__)
-        return kernels, learned | {"bank_": bank, "n_features_in_": bank.n_features_in_}
-
-    def _check_table(self, samples: Samples, *, new: bool) -> Samples:
-        """Return samples of which a plain table has been through scikit-learn's validation."""
-        if samples.kind != "table" or is_foreign(samples.parts[0]):
-            return samples
-        table, types = samples.parts[0], [np.float64, np.float32]
-        if new:
-            table = validate_data(self, table, reset=False, dtype=types)
-        else:
-            # Without the notes that scikit-learn takes, for a failing fit is to leave none.
-            table = check_array(
-                table, input_name="X", estimator=self, dtype=types, ensure_min_samples=2
-            )
-        return replace(samples, parts=(table,), is_checked=True)
-
     def _common_attributes(
-        self, stack: KernelStack, solution: Solution
+        self, source: Source, stack: KernelStack, solution: Solution
     ) -> tuple[dict[str, Any], list[Array]]:
         """Return what every method learns, labels included, and the further rows of some."""
         H = solution.partition
-        rows, more = self._rows(stack, solution)
+        rows, extension = self._rows(stack, solution)
+        source = source.extended(stack, rows, extension)
         embedding, rows, *further = stack.lift(H, rows, *self._further_rows(stack, solution))
-        learned: dict[str, Any] = {
+        learned: dict[str, Any] = source.attributes(stack) | {
+            "_source": source,
             # A copy, or what was lifted beside it would live as long as the model.
             "embedding_": embedding if is_dask(embedding) else copied(embedding),
             "weights_": solution.weights,
@@ -431,16 +371,18 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         }
         if solution.coefficients is not None:
             learned["coefficients_"] = solution.coefficients
+        if source.ids is not None:
+            learned["sample_ids_"] = source.ids
         learned["labels_"], learned["_centers"] = self._discretize(rows)
-        return learned | more, further
+        return learned, further
 
     def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
         return []
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, dict[str, Any]]:
-        """Return the rows that k-means clusters, and what they make known."""
-        return solution.partition, {}
+    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, Extension | None]:
+        """Return the rows that k-means clusters, and what embeds new samples alike, if anything."""
+        return solution.partition, None
 
     def _discretize(self, rows: Array) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings."""

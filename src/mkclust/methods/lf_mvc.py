@@ -141,14 +141,14 @@ def fuse(
     Fusion
     """
     m, (n, k) = len(H), H_0.shape
-    beside = side_by_side(*H)
+    partitions = side_by_side(*H)
     # Partitions orthogonal to each other leave open how to turn one to the other. A fixed pattern
     # of the samples then decides: unlike signs of eigenvectors, it is the same on every machine.
     pattern = to_device(np.random.default_rng(0).standard_normal((n, k)), H_0)
     xp = namespace(H_0)
 
     def overlaps(F: Array) -> Float:
-        return to_host(beside.T @ F).reshape(m, k, k)
+        return to_host(partitions.T @ F).reshape(m, k, k)
 
     ties = overlaps(pattern @ (pattern.T @ H_0) / n)
     W = np.stack([np.eye(k)] * m)
@@ -159,7 +159,7 @@ def fuse(
     converged = False
     while True:
         A = b[:, None, None] * W
-        X = beside @ to_device(A.reshape(m * k, k), beside) + reg * H_0
+        X = partitions @ to_device(A.reshape(m * k, k), partitions) + reg * H_0
         F = polar_factor(X)
         M, anchored = overlaps(F), reg * float(xp.sum(F * H_0))
         if converged or len(history) == max_iter:

@@ -18,7 +18,6 @@ from mkclust.linalg import (
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import training_stack
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Array, Float
@@ -127,9 +126,9 @@ def _localize_entries(entries: Array, shared: Array) -> tuple[Array, Float]:
     (m, n, _), xp = entries.shape, namespace(entries)
     total = zeros((m, m), entries)
     for rows in ranges(n, _height(entries, m * n)):
-        plain = entries[:, rows, :]
-        local = plain * (astype(shared[rows, :], "float64") / n)
-        total += xp.reshape(local, (m, -1)) @ xp.reshape(plain, (m, -1)).T
+        block = entries[:, rows, :]
+        local = block * (astype(shared[rows, :], "float64") / n)
+        total += xp.reshape(local, (m, -1)) @ xp.reshape(block, (m, -1)).T
         entries[:, rows, :] = local
     correlations = to_host(total)
     return entries, (correlations + correlations.T) / 2
@@ -248,7 +247,7 @@ class LKAM(MultipleKernelClusterer):
 
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the share of neighborhoods they share."""
-        stack = training_stack(self, X)
+        stack = self._source.training_stack(self, X)
         entries = stack.mixed_entries(self.coefficients_, samples)
         shared = shared_neighborhoods(stack, self.neighbors)
         if samples is not None:

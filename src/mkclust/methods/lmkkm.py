@@ -27,7 +27,6 @@ from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import training_stack
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
@@ -86,7 +85,7 @@ def solve_lmkkm(
     .. [1] M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with
        Application to Cancer Biology. NIPS 2014.
     """
-    localized = _localized(stack, n_clusters)
+    localized = _localize(stack, n_clusters)
     descent = descend(
         localized.theta,
         localized.relax,
@@ -258,19 +257,16 @@ class _OnDevice(_Localized):
         return namespace(theta).stack(products, axis=1)
 
 
-def _localized(stack: KernelStack, n_clusters: int) -> _Localized:
+def _localize(stack: KernelStack, n_clusters: int, *, available: int | None = None) -> _Localized:
     """Return the kernels written out where they live, if there is room for them."""
     n, m = stack.n_samples, stack.n_kernels
-    needed, purpose, advice = (
+    require_memory(
         total(exact_terms("precomputed", n, m, n_clusters, method="lmkkm")),
         f"LMKKM, which writes out {m} kernels of {n} samples,",
         "use fewer samples or kernels, or a method that needs products only, such as MKKM",
+        available=free_bytes(stack.like) if available is None else available,
     )
-    if is_foreign(stack.like):
-        require_memory(needed, purpose, advice, available=free_bytes(stack.like))
-        return _OnDevice(stack, n_clusters)
-    require_memory(needed, purpose, advice)
-    return _OnHost(stack, n_clusters)
+    return (_OnDevice if is_foreign(stack.like) else _OnHost)(stack, n_clusters)
 
 
 def _blocks(n: int) -> list[tuple[int, int]]:
@@ -376,7 +372,7 @@ class LMKKM(MultipleKernelClusterer):
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, mixed by the weights of both."""
         theta = self.sample_weights_ if samples is None else self.sample_weights_[samples]
-        entries = training_stack(self, X).entries(samples)
+        entries = self._source.training_stack(self, X).entries(samples)
         T, mixed = to_device(theta.T, entries), zeros(entries.shape[1:], entries)
         for p in range(entries.shape[0]):
             mixed += entries[p, :, :] * T[p, :] * T[p, :][:, None]

@@ -13,7 +13,7 @@ from mkclust.engine.proof import (
     entries_of_combination,
     relax_from,
 )
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.linalg import captured
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
@@ -21,6 +21,15 @@ from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.
 EIGEN_TOLERANCE = 1e-12
+# How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
+SHARE_TOLERANCE = 1e-3
+
+
+def leading_sums(stack: KernelStack, n_clusters: int, start: Array | None = None) -> Float:
+    """Return each kernel's own top-k eigenvalue sum, the most that a partition captures of it."""
+    kernels = map(stack.kernel, range(stack.n_kernels))
+    sums = [relax(K, n_clusters, tol=SHARE_TOLERANCE, start=start).value for K in kernels]
+    return np.array(sums)
 
 
 class Mixture:

@@ -20,7 +20,6 @@ from mkclust.linalg import (
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
-from mkclust.methods.training import training_stack
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
@@ -322,7 +321,7 @@ class ONKC(MultipleKernelClusterer):
 
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Array:
         """Return G among samples that exist, which partition and weights determine."""
-        stack = training_stack(self, X)
+        stack = self._source.training_stack(self, X)
         H = to_device(self.embedding_, stack.like)
         G = _neighbor(stack, self.weights_, H, float(self.proximity), self.kernel_rank_).kernel
         return G if samples is None else pick(pick(G, samples), samples, axis=1)

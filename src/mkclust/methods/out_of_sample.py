@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
+from mkclust.kernels.rows import CrossRows
 from mkclust.linalg import (
     empty,
     is_foreign,
@@ -77,7 +78,7 @@ class Extension:
     @classmethod
     def by(cls, stack: KernelStack, projections: Sequence[Array]) -> "Extension":
         """Return the extension of ``sum_p K_p P_p``, the kernels as they are in the stack."""
-        extension = cls(stack.standardizations, stack.names, _for_given(stack, projections))
+        extension = cls(stack.standardizations, stack.names, _raw_projections(stack, projections))
         if not stack.repaired:
             return extension
         return replace(extension, prints=extension._products(stack.raw_kernels))
@@ -91,7 +92,9 @@ class Extension:
         members = (labels[:, None] == np.unique(labels)).astype(np.float64)
         # Where the kernels live, or it would have to get there for every block of samples.
         means = to_device(members / members.sum(axis=0), self.standardizations[0].diagonal)
-        return replace(self, projections=_for_given(stack, [means] * len(self.standardizations)))
+        return replace(
+            self, projections=_raw_projections(stack, [means] * len(self.standardizations))
+        )
 
     def times(self, coefficients: Float) -> "Extension":
         """Return the same of ``sum_p coefficients_p K_p``."""
@@ -99,7 +102,7 @@ class Extension:
         return replace(self, projections=[float(c) * P for c, P in pairs])
 
     def embed_training(self, stack: KernelStack) -> Array:
-        """Embed the training samples by the same road as new ones, (n_samples, k).
+        """Embed the training samples as new ones are embedded, (n_samples, k).
 
         Their embedding is H itself but for rounding, and for what a tolerance left open.
         """
@@ -107,21 +110,23 @@ class Extension:
         self_similarities = namespace(*diagonals).stack(diagonals)
         embedding = empty((stack.n_samples, self.projections[0].shape[1]), stack.like)
 
-        def take(rows: slice, blocks: Sequence[Array]) -> None:
+        def visit(rows: slice, blocks: Sequence[Array]) -> None:
             samples = np.arange(rows.start, rows.stop)
             embedding[rows, :] = self._embed(blocks, self_similarities[:, rows], samples)
 
-        stack.for_each_block(take)
+        stack.for_each_block(visit)
         return embedding
 
-    def embed(self, cross: Sequence[Array], self_similarity: Array | None = None) -> Array:
+    def embed(
+        self, cross: Sequence[Array] | CrossRows, self_similarity: Array | None = None
+    ) -> Array:
         """Embed new samples.
 
         Parameters
         ----------
-        cross : m matrices of shape (n_new, n_samples)
-            Similarities of the new samples to the training samples; or something with
-            ``blocks()``, which gives some rows of all kernels at a time, with their place.
+        cross : m matrices of shape (n_new, n_samples), or CrossRows
+            Similarities of the new samples to the training samples; or what computes some rows of
+            all kernels at a time.
         self_similarity : array of shape (m, n_new), default=None
             Similarities of the new samples to themselves. None serves where they are known.
 
@@ -130,14 +135,13 @@ class Extension:
         array of shape (n_new, k)
             Where the similarities live.
         """
-        if hasattr(cross, "blocks"):
-            self_similarities = self_similarity
+        if isinstance(cross, CrossRows):
             parts = [
-                self.embed(block, None if self_similarities is None else self_similarities[:, rows])
+                self.embed(block, None if self_similarity is None else self_similarity[:, rows])
                 for rows, block in cross.blocks()
             ]
             return namespace(*parts).concat(parts)
-        samples = None if self.prints is None else self._recognized(cross, self.prints)
+        samples = None if self.prints is None else self._find_training_samples(cross, self.prints)
         return self._embed(cross, self_similarity, samples)
 
     def _embed(
@@ -149,13 +153,13 @@ class Extension:
         for p, (P, standardization) in enumerate(
             zip(self.projections, self.standardizations, strict=True)
         ):
-            given = None if self_similarity is None else self_similarity[p, :]
-            if standardization.scale is not None and given is None:
-                given = self._known_self_similarity(p, _nth(cross, p))
-            rows += standardization.project(_nth(cross, p), P, given, samples)
+            diagonal = None if self_similarity is None else self_similarity[p, :]
+            if standardization.scale is not None and diagonal is None:
+                diagonal = self._infer_self_similarity(p, _nth(cross, p))
+            rows += standardization.project(_nth(cross, p), P, diagonal, samples)
         return rows
 
-    def _recognized(self, cross: Sequence[Array], prints: Float) -> np.ndarray:
+    def _find_training_samples(self, cross: Sequence[Array], prints: Float) -> np.ndarray:
         """Return the numbers of the training samples that new ones are, -1 for none, (n_new,).
 
         The one in the same place comes first: of samples that are alike, too, each finds itself.
@@ -172,14 +176,14 @@ class Extension:
         """Return the products of samples' similarities, all kernels together, with random ones."""
         total = np.zeros((_nth(cross, 0).shape[0], 3))
         for p, standardization in enumerate(self.standardizations):
-            plain = replace(standardization, scale=None, added=None, shift=0.0)
+            unscaled = replace(standardization, scale=None, added=None, shift=0.0)
             lengths = standardization.repaired_diagonal()
             probe = noise((lengths.shape[0], 3), p, lengths)
-            projection = plain.project(_nth(cross, p), probe, None)
+            projection = unscaled.project(_nth(cross, p), probe, None)
             total += to_host(projection) / float(namespace(lengths).mean(lengths))
         return total
 
-    def _known_self_similarity(self, index: int, cross: Array) -> Array:
+    def _infer_self_similarity(self, index: int, cross: Array) -> Array:
         """Return the self-similarities of new samples where they follow from what is there."""
         standardization = self.standardizations[index]
         n_new, n = cross.shape
@@ -202,7 +206,7 @@ class Extension:
         )
 
 
-def _for_given(stack: KernelStack, projections: Sequence[Array]) -> list[Array]:
+def _raw_projections(stack: KernelStack, projections: Sequence[Array]) -> list[Array]:
     """Return what the kernels as given are multiplied with where those of a stack are with P."""
     return [stack.kernel(p).raw_projection(P) for p, P in enumerate(projections)]
 

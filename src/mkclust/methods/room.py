@@ -2,12 +2,18 @@
 
 from typing import Any
 
-from mkclust.kernels import KernelBank
+import numpy as np
+
+from mkclust.kernels import KernelBank, Linear
 from mkclust.linalg import free_bytes
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import exact_terms, total
+from mkclust.samples.blocks import Blocks
+from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.samples import read_views
 from mkclust.stack import KernelStack
+from mkclust.stack.low_rank import require_products
+from mkclust.stack.mapped import n_components
 
 OTHER_METHOD = "use fewer samples, or a method that needs products only, such as SimpleMKKM"
 
@@ -78,8 +84,8 @@ def require_room_beside_kernels(
         Bytes available; None asks the device of the kernels, or the host.
     """
     n, m, k = stack.n_samples, stack.n_kernels, model.n_clusters
-    road = "precomputed" if stack.storage == "dense" else stack.storage
-    needed = exact_terms(road, n, m, min(k, n), itemsize=stack.itemsize, method=model.FOOTPRINT)
+    storage = "precomputed" if stack.storage == "dense" else stack.storage
+    needed = exact_terms(storage, n, m, min(k, n), itemsize=stack.itemsize, method=model.FOOTPRINT)
     require_memory(
         total(needed),
         f"finding {k} clusters by {m} kernels of {n} samples, beside the kernels themselves,",
@@ -89,6 +95,36 @@ def require_room_beside_kernels(
         else OTHER_METHOD,
         available=free_bytes(stack.like) if available is None else available,
     )
+
+
+def require_room_for_features(model: Any, blocks: Blocks) -> None:
+    """Refuse features and embeddings that do not fit into memory, before any pass.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        What is to be fitted, with an approximation.
+    blocks : Blocks
+        The views.
+    """
+    m, n, k = len(blocks.names), blocks.n_samples, model.n_clusters
+    if isinstance(model.approximation, Linear):
+        columns, advice = sum(blocks.n_features), "pass approximation=Nystroem()"
+    else:
+        # Of a pipeline, what its last step makes; of other maps, known once they are fitted.
+        columns = m * next(reversed(n_components(model.approximation)), 0)
+        advice = "pass a smaller n_components"
+    require_products(columns, m, advice)
+    if not isinstance(blocks, DaskBlocks):
+        row = next(iter(blocks.take(np.arange(min(1, n))).values()))
+        # The partition and the rows of k-means, twice for a baseline, in single precision.
+        require_memory(
+            16 * n * k,
+            f"holding the embedding of {n} samples in {k} clusters",
+            "pass dask arrays, whose results stay on the workers, or fit on some samples and "
+            "predict the others",
+            available=free_bytes(row),
+        )
 
 
 def _width(view: Any) -> int:

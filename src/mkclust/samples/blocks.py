@@ -5,9 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mkclust.linalg import as_floats as as_foreign_floats
-from mkclust.linalg import free_bytes, is_foreign, namespace, to_host
-from mkclust.samples.forms import check_masks
+from mkclust.linalg import free_bytes, namespace, to_host
 from mkclust.types import Array
 
 # What is done to a block: its views by name, and the number of its first sample.
@@ -73,25 +71,6 @@ def add(total: Any, part: Any) -> Any:
     return total + part
 
 
-def as_floats(name: str, rows: Any) -> Array:
-    """Return rows of a view as float32 or float64; numbers of other types become float64."""
-    if is_foreign(rows):
-        return as_foreign_floats(rows, f"View {name!r}")
-    check_masks(rows, f"View {name!r}")
-    array = np.asarray(rows)
-    check_type(name, array.dtype)
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-
-
-def check_type(name: str, dtype: Any) -> None:
-    """Refuse a view whose entries are no real numbers."""
-    if np.dtype(dtype).kind not in "biuf":
-        raise ValueError(
-            f"View {name!r} has entries of type {dtype}, which are not real numbers; convert or "
-            "drop those columns."
-        )
-
-
 def check_finite(block: dict[str, Array], samples: int | np.ndarray) -> None:
     """Refuse entries that are not finite, naming the view and the first such sample.
 
@@ -108,15 +87,15 @@ def check_finite(block: dict[str, Array], samples: int | np.ndarray) -> None:
         if bool(xp.all(finite)):
             continue
         bad = np.flatnonzero(~to_host(finite, None))
-        everyone = np.arange(rows.shape[0])
-        numbers = samples + everyone if np.ndim(samples) == 0 else np.asarray(samples)
-        beside = numbers[-1] - numbers[0] == len(numbers) - 1
-        looked_at = (
+        positions = np.arange(rows.shape[0])
+        numbers = samples + positions if np.ndim(samples) == 0 else np.asarray(samples)
+        is_contiguous = numbers[-1] - numbers[0] == len(numbers) - 1
+        which = (
             f"the samples {numbers[0]} to {numbers[-1]}"
-            if beside
+            if is_contiguous
             else f"{len(numbers)} samples drawn from all"
         )
         raise ValueError(
-            f"View {name!r} has entries that are not finite in {len(bad)} of {looked_at}, first in "
+            f"View {name!r} has entries that are not finite in {len(bad)} of {which}, first in "
             f"sample {numbers[bad[0]]}; impute them, or drop these samples from every view."
         )

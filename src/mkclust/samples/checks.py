@@ -1,15 +1,17 @@
-"""What is wrong with views, said before any of their samples is read."""
+"""What is wrong with a view, a table of samples by features: its form first, then its entries."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils import check_array
 
-from mkclust.linalg import is_foreign, place
+from mkclust.linalg import as_floats as as_foreign_floats
+from mkclust.linalg import check_one_place, is_foreign, namespace, place
 from mkclust.linalg.arrays import is_sparse_tensor
-from mkclust.samples.blocks import as_floats, check_type
-from mkclust.samples.forms import depth
+from mkclust.samples.forms import check_masks, depth
+from mkclust.types import Array
 
 
 def is_dask(array: Any) -> bool:
@@ -34,10 +36,10 @@ def check_dask(views: Mapping[str, Any]) -> None:
     others = [name for name, view in views.items() if not is_dask(view)]
     if others and len(others) < len(views):
         lazy = [name for name in views if name not in others]
-        if elsewhere := [name for name in others if is_foreign(views[name])]:
+        if foreign := [name for name in others if is_foreign(views[name])]:
             raise TypeError(
-                f"The views {lazy} are dask arrays, but {elsewhere[0]!r} is an array of "
-                f"{place(views[elsewhere[0]])}: turn the dask arrays into such arrays, by way of "
+                f"The views {lazy} are dask arrays, but {foreign[0]!r} is an array of "
+                f"{place(views[foreign[0]])}: turn the dask arrays into such arrays, by way of "
                 "compute(), or the others into dask arrays of NumPy's"
             )
         raise TypeError(
@@ -66,53 +68,106 @@ def check_dask(views: Mapping[str, Any]) -> None:
             )
 
 
-def sliceable(name: str, view: Any) -> Any:
-    """Return a view that has a shape and can be sliced by rows, or say why it is none."""
-    if issparse(view):
-        raise TypeError(
-            f"View {name!r} is a sparse matrix: pass a dense one, such as its toarray()"
-        )
-    if hasattr(view, "iloc") or not hasattr(view, "shape"):
-        view = np.asarray(view)
-    if isinstance(view, np.ndarray) and view.dtype == object:
-        try:
-            return view.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"View {name!r} holds objects that are not numbers ({error}); convert or drop "
-                "those columns."
-            ) from None
-    return view
-
-
-def check_tables(views: Mapping[str, Any]) -> None:
-    """Refuse views that are no tables of numbers, or not of the same samples.
+def check_view(view: Any, title: str) -> Any:
+    """Return a view of numbers that can be sliced by rows; arrays and files are not read.
 
     Parameters
     ----------
-    views : mapping of str to array-like
-        Views that have a shape.
+    view : object
+        What should be a table of samples by features.
+    title : str
+        How messages call it.
+
+    Returns
+    -------
+    array, memory map or data set
+        Lists and data frames become arrays; what has rows to slice stays as it is.
     """
-    for name, view in views.items():
-        if depth(view) != 2:
-            raise ValueError(
-                f"View {name!r} has {depth(view)} dimensions, but a view has 2, samples by "
-                "features; turn a single feature into a column with reshape(-1, 1)."
-            )
-        if view.shape[0] == 0:
-            raise ValueError(f"View {name!r} has no rows; pass at least one sample.")
-        if view.shape[1] == 0:
-            raise ValueError(f"View {name!r} has no columns; leave it out.")
-        if is_sparse_tensor(view):
-            raise TypeError(f"View {name!r} is a sparse tensor: pass its .to_dense() instead.")
-        if is_foreign(view):
-            as_floats(name, view[:0, :])  # refuses what is no number
-        elif hasattr(view, "dtype"):
-            check_type(name, view.dtype)
-    lengths = {name: int(view.shape[0]) for name, view in views.items()}
-    if len(set(lengths.values())) > 1:
-        listing = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+    if issparse(view) or is_sparse_tensor(view):
+        kind, dense = ("matrix", "toarray") if issparse(view) else ("tensor", "to_dense")
+        raise TypeError(
+            f"{title} is a sparse {kind}; kernels of views need a dense one: pass its "
+            f".{dense}() instead."
+        )
+    if depth(view) != 2:
         raise ValueError(
-            f"The views have different numbers of samples: {listing}; every view must describe the "
-            "same samples, in the same order."
+            f"{title} has {depth(view)} dimensions, but a view has 2, samples by features; "
+            "turn a single feature into a column with reshape(-1, 1)."
+        )
+    if isinstance(view, np.ndarray) or hasattr(view, "columns") or not hasattr(view, "shape"):
+        view = _as_numbers(view, title)
+    if 0 in view.shape:
+        raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
+    if is_foreign(view):
+        as_floats(view[:0, :], title)  # refuses what is no number
+    elif hasattr(view, "dtype"):
+        _check_type(view.dtype, title)
+    return view
+
+
+def check_entries(view: Any, title: str) -> Array:
+    """Return a checked view as an array of floats in memory, all of them finite."""
+    view = as_floats(view, title)
+    xp = namespace(view)
+    if not xp.all(xp.isfinite(view)):
+        n_nan, n_inf = (int(xp.sum(xp.astype(f(view), xp.int64))) for f in (xp.isnan, xp.isinf))
+        raise ValueError(
+            f"{title} has entries that are not finite: {n_nan} NaN and {n_inf} infinity; impute "
+            "them or drop their rows from every view."
+        )
+    return view
+
+
+def check_table(X: Any) -> Array:
+    """Return one table as floats, leaving scikit-learn to word what is wrong with it."""
+    if not (issparse(X) or is_foreign(X)):
+        if depth(X) <= 2:
+            return as_floats(check_array(X, input_name="X"), "X")
+        raise ValueError(
+            f"X has {depth(X)} dimensions, but a table of samples by features has 2; "
+            "pass several views as a list or a dict of 2-D arrays."
+        )
+    return check_entries(check_view(X, "X"), "X")
+
+
+def check_together(views: Mapping[str, Any]) -> None:
+    """Refuse views of different numbers of samples, libraries or devices."""
+    (first, reference), *others = views.items()
+    for name, view in others:
+        if view.shape[0] != reference.shape[0]:
+            raise ValueError(
+                f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
+                f"{view.shape[0]}; every view must describe the same samples, in the same order."
+            )
+    titles = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
+    check_one_place(list(views.values()), titles)
+
+
+def as_floats(rows: Any, title: str) -> Array:
+    """Return rows as float32 or float64, not copied where they are; others become float64."""
+    if is_foreign(rows):
+        return as_foreign_floats(rows, title)
+    check_masks(rows, title)
+    array = np.asarray(rows)
+    _check_type(array.dtype, title)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _as_numbers(view: Any, title: str) -> np.ndarray:
+    """Return a list, a data frame or an array as an array of numbers, objects converted."""
+    try:
+        return check_array(
+            view, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
+        )
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{title} is not a table of real numbers. {error}") from error
+
+
+def _check_type(dtype: Any, title: str) -> None:
+    """Refuse entries that are no real numbers."""
+    if np.dtype(dtype).kind not in "biuf":
+        raise ValueError(
+            f"{title} has entries of type {dtype}, which are not real numbers; convert or drop "
+            "those columns."
         )

@@ -13,8 +13,8 @@ import numpy as np
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.datasets.parquet import ParquetView
 from mkclust.metrics import adjusted_rand_index, adjusted_rand_of_table
-from mkclust.samples.blocks import MOST_ROWS, BlockFunction, add, as_floats
-from mkclust.samples.checks import is_dask
+from mkclust.samples.blocks import MOST_ROWS, BlockFunction, add
+from mkclust.samples.checks import as_floats, is_dask
 from mkclust.samples.cluster import active_client, compute, persist
 from mkclust.types import Array
 
@@ -56,13 +56,15 @@ class DaskBlocks:
     keep : bool, default=True
         Whether :meth:`map` computes at once and keeps its result where the blocks are: in the
         memory of the workers, or of this process where there are none. False leaves it lazy.
+    most_rows : int, default=MOST_ROWS
+        Samples that a task looks at together, at most.
     """
 
-    def __init__(self, views: Mapping[str, Any], keep: bool = True):
+    def __init__(self, views: Mapping[str, Any], keep: bool = True, *, most_rows: int = MOST_ROWS):
         self._heights = _common_heights(list(views.values()))
         layout = {0: self._heights, 1: -1}
         self._views: dict[str, Any] | None = {n: v.rechunk(layout) for n, v in views.items()}
-        self._keep = keep
+        self._keep, self._most_rows = keep, most_rows
         self._example: dict[str, np.ndarray] | None = None
         self._names = tuple(views)
         self._widths = tuple(int(view.shape[1]) for view in views.values())
@@ -98,7 +100,9 @@ class DaskBlocks:
         def summand(rows: Sequence[np.ndarray], start: int) -> Any:
             return _as_sum(named(rows, start))
 
-        return reduce_blocks(self._arrays(), summand, add, client=self._client)
+        return reduce_blocks(
+            self._arrays(), summand, add, client=self._client, most_rows=self._most_rows
+        )
 
     def map(self, look: BlockFunction) -> Array:
         """Return what `look` makes of all blocks, one row a sample, as a dask array.
@@ -115,16 +119,17 @@ class DaskBlocks:
         else:
             layout = {"chunks": (self._heights, (row.shape[1],))}
         meta = np.empty((0,) * row.ndim, row.dtype)
-        result = _map_chunks(arrays, self._by_name(look), _beneath, meta=meta, **layout)
+        named, join = self._by_name(look), _concatenate_rows
+        result = _map_chunks(arrays, named, join, self._most_rows, meta=meta, **layout)
         return persist(result, client=self._client) if self._keep else result
 
     def take(self, samples: np.ndarray) -> dict[str, np.ndarray]:
         """Return the views of some samples, given by rising numbers; only these travel."""
         blocks = compute(*(view[samples] for view in self._arrays()), client=self._client)
-        taken = dict(zip(self._names, map(as_floats, self._names, blocks), strict=True))
+        views = _named_floats(self._names, blocks)
         if len(samples) and samples[0] == 0:
-            self._example = {name: rows[:1] for name, rows in taken.items()}
-        return taken
+            self._example = {name: rows[:1] for name, rows in views.items()}
+        return views
 
     def _arrays(self) -> list[Any]:
         """Return the views, all cut alike."""
@@ -140,9 +145,15 @@ class DaskBlocks:
         names = self._names
 
         def named(rows: Sequence[np.ndarray], start: int) -> Any:
-            return look(dict(zip(names, map(as_floats, names, rows), strict=True)), start)
+            return look(_named_floats(names, rows), start)
 
         return named
+
+
+def _named_floats(names: Sequence[str], blocks: Sequence[Any]) -> dict[str, np.ndarray]:
+    """Return rows of each view as floats, by the names of the views."""
+    pairs = zip(names, blocks, strict=True)
+    return {name: as_floats(rows, f"View {name!r}") for name, rows in pairs}
 
 
 def reduce_blocks(
@@ -151,6 +162,7 @@ def reduce_blocks(
     combine: Callable[[Any, Any], Any],
     *,
     client: Any = None,
+    most_rows: int = MOST_ROWS,
 ) -> Any:
     """Look at every block, and combine what was made of them in a tree.
 
@@ -164,6 +176,8 @@ def reduce_blocks(
         Makes one of two results, in any order of the blocks.
     client : distributed.Client or None, default=None
         The cluster that looks; None takes what is active.
+    most_rows : int, default=MOST_ROWS
+        Rows that a task looks at together, at most.
 
     Returns
     -------
@@ -177,8 +191,8 @@ def reduce_blocks(
     meta, chunks = np.empty((0, 0), object), ((1,) * n_chunks, (1,))
     merge = functools.partial(_merge, combine=combine)
     tree = da.reduction(
-        _map_chunks(arrays, look, join, meta=meta, chunks=chunks),
-        chunk=_leave,
+        _map_chunks(arrays, look, join, most_rows, meta=meta, chunks=chunks),
+        chunk=_identity,
         combine=merge,
         aggregate=merge,
         axis=0,
@@ -232,7 +246,11 @@ def cut_evenly(height: int, most: int) -> list[int]:
 
 
 def _map_chunks(
-    arrays: Sequence[Any], look: ChunkFunction, join: Callable[[Iterator[Any]], Any], **layout: Any
+    arrays: Sequence[Any],
+    look: ChunkFunction,
+    join: Callable[[Iterator[Any]], Any],
+    most_rows: int,
+    **layout: Any,
 ) -> Any:
     """Return what `look` makes of every chunk, as a dask array that is not yet computed."""
     import dask
@@ -241,28 +259,28 @@ def _map_chunks(
     numbers = da.arange(arrays[0].shape[0], chunks=(arrays[0].chunks[0],))[:, None]
     # One object that all tasks refer to, so that landmarks are sent once and not with every task.
     # It is part of the graph, unlike scattered data, and so outlives the workers that hold it.
-    shared = dask.delayed((look, join), pure=False)
+    shared = dask.delayed((look, join, most_rows), pure=False)
     return da.map_blocks(
         _look_at_chunk, *arrays, numbers, shared=shared, dtype=layout["meta"].dtype, **layout
     )
 
 
-def _look_at_chunk(*chunks: np.ndarray, shared: tuple[ChunkFunction, Callable]) -> Any:
+def _look_at_chunk(*chunks: np.ndarray, shared: tuple[ChunkFunction, Callable, int]) -> Any:
     """Look at one chunk, some rows at a time."""
-    (look, join), (*arrays, numbers) = shared, chunks
+    (look, join, most_rows), (*arrays, numbers) = shared, chunks
     if wrong := [array.shape[0] for array in arrays if array.shape[0] != len(numbers)]:
         raise ValueError(
             f"A chunk that should hold the samples {numbers[0, 0]} to {numbers[-1, 0]} has "
             f"{wrong[0]} rows: what made the dask array was told a wrong shape; correct it, or "
             "call compute_chunk_sizes()"
         )
-    starts = range(0, len(numbers), MOST_ROWS)
+    starts = range(0, len(numbers), most_rows)
     # One after another, for a sum may be large and a chunk have many blocks.
-    return join(look([a[s : s + MOST_ROWS] for a in arrays], int(numbers[s, 0])) for s in starts)
+    return join(look([a[s : s + most_rows] for a in arrays], int(numbers[s, 0])) for s in starts)
 
 
-def _beneath(parts: Iterator[np.ndarray]) -> np.ndarray:
-    """Put the rows of several blocks beneath one another."""
+def _concatenate_rows(parts: Iterator[np.ndarray]) -> np.ndarray:
+    """Return the rows of several blocks as one array."""
     return np.concatenate(list(parts))
 
 
@@ -273,8 +291,8 @@ def _as_sum(part: Any) -> Any:
     return np.asarray(part, np.float64)
 
 
-def _leave(part: Any, axis: Any, keepdims: bool) -> Any:
-    """Leave a part as it is."""
+def _identity(part: Any, axis: Any, keepdims: bool) -> Any:
+    """Return a part as it is."""
     return part
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mkclust.linalg import empty, free_bytes, is_foreign, namespace, place, ranges
-from mkclust.linalg import to_device as beside
+from mkclust.linalg import to_device as to_same_device
 from mkclust.linalg.arrays import detached, is_sparse_tensor, on_torch_device
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.forms import TABLE
@@ -18,7 +18,7 @@ from mkclust.types import Array
 # Bytes that are under way at a time: what a copy takes beside the two arrays.
 COPIED_BYTES = 256 << 20
 # What a solve takes beside the kernels and one mix of them, as a share of the kernels.
-BESIDE_KERNELS = 0.1
+SOLVE_SHARE = 0.1
 # Number types that are computed with as they are; others are converted by a fit.
 COMPUTED = ("float32", "float64")
 # A type of half precision that NumPy does not know.
@@ -58,10 +58,10 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     >>> from mkclust.datasets import load
     >>> from mkclust.samples.devices import to_device
     >>> views = {name: view[:300] for name, view in load("digits").views.items()}
-    >>> there = to_device(views, like=np.empty(0), dtype="float32")  # or to_device(views, "cuda")
-    >>> {str(view.dtype) for view in there.values()}
+    >>> copies = to_device(views, like=np.empty(0), dtype="float32")  # or to_device(views, "cuda")
+    >>> {str(view.dtype) for view in copies.values()}
     {'float32'}
-    >>> SimpleMKKM(n_clusters=10, random_state=0).fit(there).labels_.shape
+    >>> SimpleMKKM(n_clusters=10, random_state=0).fit(copies).labels_.shape
     (300,)
     """
     if (device is None) == (like is None):
@@ -72,24 +72,24 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
         like = on_torch_device(device)
     elif not (isinstance(like, np.ndarray) or is_foreign(like)):
         raise TypeError(f"like={like!r} is no array: pass one, or a device by device={like!r}")
-    wanted = None if dtype is None else _known_type(dtype)
+    requested = None if dtype is None else _type_name(dtype)
     if isinstance(X, Mapping | list | tuple) and not issparse(X) and not X:
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
     named = read_views(X).by_name
-    parts = [_sliceable(part, _called(name, X)) for name, part in named.items()]
-    types = [wanted or _type_of(part) for part in parts]
+    parts = [_sliceable(part, _title(name, X)) for name, part in named.items()]
+    types = [requested or _type_of(part) for part in parts]
     for part, name, dtype_name in zip(parts, named, types, strict=True):
-        _check_type(part, dtype_name, like, _called(name, X))
+        _check_type(part, dtype_name, like, _title(name, X))
     _require_room(parts, types, like)
-    moved = _copied(parts, types, like)
+    copies = _copy_all(parts, types, like)
     if isinstance(X, Mapping):
-        return dict(zip(X, moved, strict=True))
+        return dict(zip(X, copies, strict=True))
     if list(named) == [TABLE]:
-        return moved[0]
-    return tuple(moved) if isinstance(X, tuple) else moved
+        return copies[0]
+    return tuple(copies) if isinstance(X, tuple) else copies
 
 
-def _known_type(dtype: Any) -> str:
+def _type_name(dtype: Any) -> str:
     """Return the name of a number type that kernels and views may be converted to."""
     try:
         name = np.dtype(dtype).name
@@ -100,7 +100,7 @@ def _known_type(dtype: Any) -> str:
     return name
 
 
-def _called(name: str, X: Any) -> str:
+def _title(name: str, X: Any) -> str:
     """Return how a message calls a part of X."""
     return "X" if name == TABLE and not isinstance(X, Mapping) else repr(name)
 
@@ -117,8 +117,6 @@ def _sliceable(part: Any, who: str) -> Any:
         raise TypeError(
             f"{who} is a dask array, which stays with its workers: pass its .compute() if it fits"
         )
-    if np.ma.is_masked(part):
-        raise ValueError(f"{who} has masked entries: drop those samples or fill them in")
     is_array = all(hasattr(part, name) for name in ("shape", "dtype", "__getitem__"))
     if not is_array or hasattr(part, "columns"):
         part = np.asarray(part)
@@ -141,26 +139,25 @@ def _type_of(part: Any) -> str:
 
 def _check_type(part: Any, dtype_name: str, like: Any, who: str) -> None:
     """Refuse a number type that the library there does not know, or the host on the way."""
-    on_the_way = place(part) == place(like) or dtype_name != HALF
-    if not on_the_way or not hasattr(namespace(like), dtype_name):
+    can_travel = place(part) == place(like) or dtype_name != HALF
+    if not can_travel or not hasattr(namespace(like), dtype_name):
         raise ValueError(
             f"{who} has the type {part.dtype}, which cannot be brought to {place(like)}: pass "
             "dtype='float32' or 'float64'"
         )
 
 
-def _is_there(part: Any, dtype_name: str, like: Any) -> bool:
+def _is_in_place(part: Any, dtype_name: str, like: Any) -> bool:
     """Return whether an array need not be copied."""
     return place(part) == place(like) and _type_of(part) == dtype_name
 
 
 def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None:
     """Refuse what does not fit, counting what a solve holds beside kernels."""
-    given = list(zip(parts, types, strict=True))
     needed = sum(
         _bytes(part, dtype_name)
-        for part, dtype_name in given
-        if not _is_there(part, dtype_name, like)
+        for part, dtype_name in zip(parts, types, strict=True)
+        if not _is_in_place(part, dtype_name, like)
     )
     if not needed:
         return
@@ -168,25 +165,12 @@ def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None
     n, first = int(parts[0].shape[-1]), parts[0]
     if {tuple(part.shape[-2:]) for part in parts} == {(n, n)} and len(first.shape) <= 3:
         m = int(first.shape[0]) if len(first.shape) == 3 else len(parts)
+        solved = list(map(_computed_type, types))
+        kernel_bytes = list(map(_bytes, parts, solved))
         # A fit converts all other types to one of the two it computes in, which is a copy.
-        solved = [
-            (
-                part,
-                dtype_name
-                if dtype_name in COMPUTED
-                else "float32"
-                if "float16" in dtype_name
-                else "float64",
-            )
-            for part, dtype_name in given
-        ]
-        converted = [
-            pair
-            for pair, (_, dtype_name) in zip(solved, given, strict=True)
-            if pair[1] != dtype_name
-        ]
-        needed += sum(_bytes(*pair) for pair in converted)
-        needed += int((1 / m + BESIDE_KERNELS) * sum(_bytes(*pair) for pair in solved))
+        pairs = zip(kernel_bytes, solved, types, strict=True)
+        needed += sum(size for size, computed, stored in pairs if computed != stored)
+        needed += int((1 / m + SOLVE_SHARE) * sum(kernel_bytes))
         purpose = f"copying {m} kernels of {n:,} samples to {place(like)} and solving there"
         advice = (
             f"pass {lighter}fewer samples, or the views with kernels='on-the-fly' or "
@@ -198,23 +182,30 @@ def _require_room(parts: Sequence[Any], types: Sequence[str], like: Any) -> None
     require_memory(needed, purpose, advice, available=free_bytes(like))
 
 
+def _computed_type(dtype_name: str) -> str:
+    """Return the number type that a fit computes in: for half precision the single one."""
+    if dtype_name in COMPUTED:
+        return dtype_name
+    return "float32" if "float16" in dtype_name else "float64"
+
+
 def _bytes(part: Any, dtype_name: str) -> int:
     """Return how much memory an array takes in a number type."""
     return math.prod(part.shape) * (2 if dtype_name == HALF else np.dtype(dtype_name).itemsize)
 
 
-def _copied(parts: Sequence[Any], types: Sequence[str], like: Any) -> list[Array]:
+def _copy_all(parts: Sequence[Any], types: Sequence[str], like: Any) -> list[Array]:
     """Return arrays beside ``like``: all of them, or none."""
-    moved: list[Array] = []
+    copies: list[Array] = []
     try:
         for part, dtype_name in zip(parts, types, strict=True):
-            moved.append(
-                part if _is_there(part, dtype_name, like) else _copy(part, dtype_name, like)
+            copies.append(
+                part if _is_in_place(part, dtype_name, like) else _copy(part, dtype_name, like)
             )
     except BaseException:
-        moved.clear()  # an error that is kept to be read would keep them, too
+        copies.clear()  # an error that is kept to be read would keep them, too
         raise
-    return moved
+    return copies
 
 
 def _copy(part: Any, dtype_name: str, like: Any) -> Array:
@@ -227,7 +218,7 @@ def _copy(part: Any, dtype_name: str, like: Any) -> Array:
     try:
         for front in np.ndindex(*shape[:-2]):
             for rows in ranges(shape[-2], height):
-                target[(*front, rows, slice(None))] = beside(
+                target[(*front, rows, slice(None))] = to_same_device(
                     _read(part, front, rows, dtype_name), like
                 )
     except BaseException:

@@ -84,9 +84,9 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
     seed.
     """
     rows = drawn_rows(rows, drawn)
-    # Where there is no memory but the host's, its own road is the faster one.
-    far = free_bytes(rows) is not None
-    median, mean = _on_device(rows) if far else _on_host(to_host(rows))
+    # Where there is no memory but the host's, SciPy is the faster one.
+    on_device = free_bytes(rows) is not None
+    median, mean = _on_device(rows) if on_device else _on_host(to_host(rows))
     if median > 0:
         return median
     if not mean > 0:

@@ -1,15 +1,13 @@
-"""The accepted forms of views, and what is wrong with one: a table of samples by features."""
+"""The accepted forms of input, told apart by their shapes, and what has none of them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
 
-from mkclust.linalg import as_floats, is_foreign, namespace
+from mkclust.linalg import is_foreign, namespace
 from mkclust.samples.ids import is_frame, is_kernel
-from mkclust.types import Array
 
 TABLE = "table"
 
@@ -20,9 +18,9 @@ def check_form(table: Any, title: str) -> None:
         raise TypeError(f"{title} is None: pass a table of samples by features, or leave it out.")
     several = isinstance(table, list | tuple)
     if _is_series(table) or (several and any(map(_is_series, table))):
-        held = "a list of pandas Series" if several else "a pandas Series"
+        form = "a list of pandas Series" if several else "a pandas Series"
         raise TypeError(
-            f"{title} is {held}, which could be columns or rows: pass a data frame, such as "
+            f"{title} is {form}, which could be columns or rows: pass a data frame, such as "
             "series.to_frame() for one column, or pandas.DataFrame(list_of_series) for rows."
         )
     has_items = any(hasattr(table, name) for name in ("shape", "__array__", "__getitem__"))
@@ -97,85 +95,3 @@ def looks_like_kernel(X: Any) -> bool:
     if is_frame(X) and is_kernel(X):
         return True
     return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))
-
-
-def check_table(X: Any) -> Array:
-    """Return one table as floats, leaving scikit-learn to word what is wrong with it."""
-    if is_foreign(X):
-        return _check_foreign("X", X)
-    if issparse(X):
-        raise TypeError("X is a sparse matrix; kernels of views need a dense one: X.toarray().")
-    if depth(X) > 2:
-        raise ValueError(
-            f"X has {depth(X)} dimensions, but a table of samples by features has 2; "
-            "pass several views as a list or a dict of 2-D arrays."
-        )
-    return _as_floats(check_array(X, input_name="X"), "X")
-
-
-def check_view(name: str, view: Any) -> Array:
-    """Return one of several views as floats, or say by its name what is wrong with it."""
-    title = f"View {name!r}"
-    if is_foreign(view):
-        return _check_foreign(title, view)
-    if issparse(view):
-        raise TypeError(
-            f"{title} is a sparse matrix; kernels of views need a dense one: "
-            "pass its .toarray() instead."
-        )
-    _check_depth(title, view)
-    try:
-        view = check_array(
-            view, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
-        )
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{title} is not a table of real numbers. {error}") from error
-    view = _as_floats(view, title)
-    _check_entries(title, view)
-    return view
-
-
-def _check_foreign(title: str, view: Array) -> Array:
-    """Return a view of another library than NumPy as floats, where it lives."""
-    if "sparse" in str(getattr(view, "layout", "")):  # torch's have the type of the dense ones
-        raise TypeError(
-            f"{title} is a sparse tensor; kernels of views need a dense one: "
-            "pass its .to_dense() instead."
-        )
-    _check_depth(title, view)
-    view = as_floats(view, title)
-    _check_entries(title, view)
-    return view
-
-
-def _check_depth(title: str, view: Any) -> None:
-    """Refuse what is no table of samples by features."""
-    if depth(view) != 2:
-        raise ValueError(
-            f"{title} has {depth(view)} dimensions, but a view has 2, samples by features; "
-            "turn a single feature into a column with reshape(-1, 1)."
-        )
-
-
-def _check_entries(title: str, view: Array) -> None:
-    """Refuse a view without entries, or with some that are not finite."""
-    xp = namespace(view)
-    if 0 in view.shape:
-        raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
-    if not xp.all(xp.isfinite(view)):
-        n_nan, n_inf = (int(xp.sum(xp.astype(f(view), xp.int64))) for f in (xp.isnan, xp.isinf))
-        raise ValueError(
-            f"{title} has entries that are not finite: {n_nan} NaN and {n_inf} infinity; impute "
-            "them or drop their rows from every view."
-        )
-
-
-def _as_floats(view: np.ndarray, title: str) -> np.ndarray:
-    """Keep float32 and float64 as they are, and turn other numbers to float64."""
-    if view.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{title} has entries of type {view.dtype}, which are not numbers; "
-            "convert or drop those columns."
-        )
-    return view if view.dtype in (np.float32, np.float64) else view.astype(np.float64)

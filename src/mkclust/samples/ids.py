@@ -99,12 +99,12 @@ def aligned_to_training(X: Any, expected: Any) -> Any:
     labels = [_like(p.columns, expected) if is_frame(p) else None for p in parts]
     columns, _ = _orders(labels, [f"the columns of {who}" for who in whos], expected)
     if expected is None and (
-        moved := [w for w, c in zip(whos, columns, strict=True) if c is not None]
+        reordered := [w for w, c in zip(whos, columns, strict=True) if c is not None]
     ):
         raise ValueError(
-            f"the columns of {moved[0]} are in another order than those of other kernels, and the "
-            "model was fitted on samples without ids: pass the columns of all kernels in the order "
-            "of the training samples"
+            f"the columns of {reordered[0]} are in another order than those of other kernels, and "
+            "the model was fitted on samples without ids: pass the columns of all kernels in the "
+            "order of the training samples"
         )
     everything = slice(None)
     for place, (row, column) in enumerate(zip(rows, columns, strict=True)):
@@ -191,11 +191,11 @@ def _orders(
     for place, index in enumerate(indices):
         if has_ids[place] and not index.equals(first):
             orders[place] = _order(index, first, whos[place], title)
-    moved = [who for who, order in zip(whos, orders, strict=True) if order is not None]
+    reordered = [who for who, order in zip(whos, orders, strict=True) if order is not None]
     without = [who for who, has_some in zip(whos, has_ids, strict=True) if not has_some]
-    if moved and without:
+    if reordered and without:
         raise ValueError(
-            f"{_has(moved[0])} the ids of {title} in another order, and {without[0]} has no "
+            f"{_has(reordered[0])} the ids of {title} in another order, and {without[0]} has no "
             "ids: it cannot be known which order its rows have. Bring all frames to the order "
             f"that it has, such as by frame.loc[ids], or make {without[0]} a data frame with ids"
         )

@@ -11,7 +11,8 @@ import numpy as np
 
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.linalg import device, is_foreign, namespace, pick, ranges
-from mkclust.samples.blocks import BlockFunction, add, as_floats, block_height
+from mkclust.samples.blocks import BlockFunction, add, block_height
+from mkclust.samples.checks import as_floats
 from mkclust.types import Array
 
 # Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
@@ -35,12 +36,20 @@ class LocalBlocks:
         Each of shape (n_samples, n_features), with ``shape`` and slices by rows.
     block_rows : int or None, default=None
         Samples of a block; None chooses.
+    gap_bytes : int, default=GAP_BYTES
+        Rows between two that are asked for are read along where they take less than this.
     """
 
-    def __init__(self, views: Mapping[str, Any], block_rows: int | None = None):
+    def __init__(
+        self,
+        views: Mapping[str, Any],
+        block_rows: int | None = None,
+        *,
+        gap_bytes: int = GAP_BYTES,
+    ):
         if block_rows is not None and not (isinstance(block_rows, Integral) and block_rows > 0):
             raise ValueError(f"block_rows={block_rows!r}: pass None or a positive whole number")
-        self._views = dict(views)
+        self._views, self._gap_bytes = dict(views), gap_bytes
         self._n_samples = int(self._first.shape[0])
         self._maps = {name: _memory_map(view) for name, view in self._views.items()}
         self._height = int(block_rows or self._whole_tiles())
@@ -67,24 +76,24 @@ class LocalBlocks:
 
     def lower(self, most_rows: int) -> "LocalBlocks":
         """Return the same views in blocks of at most so many samples."""
-        return LocalBlocks(self._views, min(self._height, most_rows))
+        return LocalBlocks(self._views, min(self._height, most_rows), gap_bytes=self._gap_bytes)
 
     def total(self, look: BlockFunction) -> Any:
         """Return the sum over all blocks of what `look` makes of each: an array or a tuple."""
         total = None
 
-        def take(start: int, block: dict[str, Array]) -> None:
+        def visit(start: int, block: dict[str, Array]) -> None:
             nonlocal total
             total = add(total, look(block, start))
 
-        self._sweep(take)
+        self._visit_blocks(visit)
         return total
 
     def map(self, look: BlockFunction) -> Array:
         """Return what `look` makes of all blocks, one row a sample."""
         result: Array = None
 
-        def take(start: int, block: dict[str, Array]) -> None:
+        def visit(start: int, block: dict[str, Array]) -> None:
             nonlocal result
             part = look(block, start)
             if result is None:
@@ -92,38 +101,38 @@ class LocalBlocks:
                 result = namespace(part).empty(shape, dtype=part.dtype, device=device(part))
             result[start : start + part.shape[0], ...] = part
 
-        self._sweep(take)
+        self._visit_blocks(visit)
         assert result is not None
         return result
 
     def take(self, samples: np.ndarray) -> dict[str, Array]:
         """Return the views of some samples, given by rising numbers, in memory."""
-        return {name: self._pick(name, samples) for name in self._views}
+        return {name: self._take_rows(name, samples) for name in self._views}
 
-    def _sweep(self, take: Callable[[int, dict[str, Array]], None]) -> None:
+    def _visit_blocks(self, visit: Callable[[int, dict[str, Array]], None]) -> None:
         """Hand all blocks over in order, the next being read while one is at work.
 
-        The thread that reads ends with the sweep, however that ends.
+        The thread that reads ends with the last block, or with an error.
         """
         starts = range(0, self.n_samples, self._height)
         if is_foreign(self._first):
             for start in starts:  # nothing to read: a device does not wait for its work to end
-                take(start, self._block(start))
+                visit(start, self._block(start))
             return
         with ThreadPoolExecutor(1, "mkclust-reader") as reader:
-            coming = reader.submit(self._block, starts[0])
+            future = reader.submit(self._block, starts[0])
             for start, following in zip(starts, [*starts[1:], None], strict=True):
-                block = coming.result()
+                block = future.result()
                 if following is not None:
-                    coming = reader.submit(self._block, following)
-                take(start, block)
+                    future = reader.submit(self._block, following)
+                visit(start, block)
 
     def _block(self, start: int) -> dict[str, Array]:
         """Read one block."""
         stop = min(start + self._height, self.n_samples)
         return {name: self._read(name, slice(start, stop)) for name in self._views}
 
-    def _pick(self, name: str, samples: np.ndarray) -> Array:
+    def _take_rows(self, name: str, samples: np.ndarray) -> Array:
         """Return some rows of one view."""
         view = self._views[name]
         if len(samples) == self.n_samples:
@@ -131,11 +140,11 @@ class LocalBlocks:
         if is_foreign(view) or isinstance(view, np.ndarray | TableOnDisk) or not len(samples):
             return self._read(name, samples)
         # HDF5 is slow with lists of rows, and others may know none.
-        reach = max(GAP_BYTES // (8 * int(view.shape[1])), _tile_height(view))
+        reach = max(self._gap_bytes // (8 * int(view.shape[1])), _tile_height(view))
         parts = []
-        for near in _runs(samples, reach, self._height):
-            first = int(near[0])
-            parts.append(self._read(name, slice(first, int(near[-1]) + 1))[near - first])
+        for run in _runs(samples, reach, self._height):
+            first = int(run[0])
+            parts.append(self._read(name, slice(first, int(run[-1]) + 1))[run - first])
         return np.concatenate(parts)
 
     def _read(self, name: str, rows: Any) -> Array:
@@ -143,14 +152,14 @@ class LocalBlocks:
         view, owner = self._views[name], self._maps[name]
         if is_foreign(view):
             block = view[rows, :] if isinstance(rows, slice) else pick(view, rows)
-            return as_floats(name, block)
+            return as_floats(block, f"View {name!r}")
         try:
             if owner is None:
-                block = as_floats(name, view[rows])
+                block = as_floats(view[rows], f"View {name!r}")
             else:
                 _check_length(owner)
                 # A copy, for otherwise the file would be read no sooner than it is looked at.
-                block = as_floats(name, np.array(view[rows]))
+                block = as_floats(np.array(view[rows]), f"View {name!r}")
             expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
             if len(block) != expected:
                 raise OSError(f"there are {len(block)} rows instead of {expected}")

@@ -8,19 +8,18 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import issparse
 
-from mkclust.linalg import check_one_place, is_foreign
+from mkclust.linalg import is_foreign
 from mkclust.samples.blocks import Blocks
-from mkclust.samples.checks import check_dask, check_tables, is_dask, sliceable
-from mkclust.samples.dask import DaskBlocks
-from mkclust.samples.forms import (
-    TABLE,
-    check_form,
+from mkclust.samples.checks import (
+    check_dask,
+    check_entries,
     check_table,
+    check_together,
     check_view,
-    depth,
-    looks_like_kernel,
-    named_parts,
+    is_dask,
 )
+from mkclust.samples.dask import DaskBlocks
+from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
 from mkclust.samples.ids import aligned, aligned_to_training
 from mkclust.samples.local import LocalBlocks
 from mkclust.samples.row_source import RowSource
@@ -104,34 +103,24 @@ class Samples:
         return {name: c for name, c in columns.items() if all(isinstance(x, str) for x in c)}
 
     @cached_property
+    def tables(self) -> dict[str, Any]:
+        """The views by name, of one length and sliceable by rows; none of their rows is read."""
+        views = self.by_name
+        check_dask(views)
+        if self.kind == "table":
+            return {TABLE: check_view(self.parts[0], "X")}
+        views = {name: check_view(view, f"View {name!r}") for name, view in views.items()}
+        check_together(views)
+        return views
+
+    @cached_property
     def views(self) -> dict[str, Array]:
         """The views by name, in memory: finite arrays of floats, all on one device."""
         if self.is_checked:
             return self.by_name
         if self.kind == "table":
             return {TABLE: check_table(self.parts[0])}
-        views = {name: check_view(name, view) for name, view in self.by_name.items()}
-        (first, reference), *others = views.items()
-        for name, view in others:
-            if view.shape[0] != reference.shape[0]:
-                raise ValueError(
-                    f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
-                    f"{view.shape[0]}; every view must describe the same samples, in the same "
-                    "order."
-                )
-        titles = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
-        check_one_place(list(views.values()), titles)
-        return views
-
-    @cached_property
-    def tables(self) -> dict[str, Any]:
-        """The views by name, of one length and sliceable by rows; none of their rows is read."""
-        named = self.by_name
-        check_dask(named)
-        named = {name: sliceable(name, view) for name, view in named.items()}
-        check_one_place(list(named.values()), [f"View {name!r}" for name in named])
-        check_tables(named)
-        return named
+        return {name: check_entries(view, f"View {name!r}") for name, view in self.tables.items()}
 
     def only(self, names: Sequence[str]) -> "Samples":
         """Return the parts of these names, in this order."""
@@ -258,8 +247,8 @@ def read_views(X: Any, *, ids: Any = None) -> Samples:
     for name, view in named.items():
         check_form(view, "X" if is_table else f"View {name!r}")
     kind: Kind = "table" if is_table else "views"
-    given = isinstance(X, Mapping) and not is_table
-    return Samples(kind, tuple(named), tuple(named.values()), None, given, ids)
+    names_given = isinstance(X, Mapping) and not is_table
+    return Samples(kind, tuple(named), tuple(named.values()), None, names_given, ids)
 
 
 def as_views(X: Any) -> dict[str, Array]:

@@ -325,7 +325,7 @@ def said(figure):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(page, "rendered", said)
+    monkeypatch.setattr(page, "render", said)
 
 
 def drawn_small(figure):
@@ -343,7 +343,7 @@ def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("benchmark")
     source = write(folder / "run", benchmark_rows(), benchmark_solves())
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(page, "rendered", said)
+        monkeypatch.setattr(page, "render", said)
         return {path.name: path for path in write_benchmark_report(source)}
 
 
@@ -420,11 +420,10 @@ def test_an_entry_chosen_by_the_true_classes_is_in_the_oracle_s_files_only(repor
         assert "best-single-kernel" not in report[name].read_text()
 
 
-def test_the_diagram_has_the_bars_of_the_ranking(monkeypatch):
-    monkeypatch.setattr(sections, "SELECTIONS", ("oracle",))
+def test_the_diagram_has_the_bars_of_the_ranking():
     rows = [each for each in benchmark_rows() if each["resample"] == 1]
     results = Results.of(rows)
-    section = sections.rank_section(results)
+    section = sections.rank_section(results, ["oracle"], ["acc"])
     figure = next(p.figure for p in section.pictures if p.name == "ranks-oracle-acc")
     found = ranking(results.run(), "acc", "oracle")
     ranks = dict(zip(found.methods, found.ranks, strict=True))
@@ -497,21 +496,20 @@ def test_compressed_rows_make_the_same_report(quick, tmp_path):
     assert again == first
 
 
-def test_the_order_of_the_rows_changes_nothing(quick, monkeypatch):
-    monkeypatch.setattr(sections, "SELECTIONS", ("oracle",))
+def test_the_order_of_the_rows_changes_nothing(quick):
     rows = [each for each in benchmark_rows() if each["dataset"] == "digit"]
     solves = benchmark_solves()
     first, again = Results.of(rows, solves), Results.of(rows[::-1], solves[::-1])
-    assert benchmark.report_files(again) == benchmark.report_files(first)
+    files = [benchmark.report_files(results, selections=["oracle"]) for results in (again, first)]
+    assert files[0] == files[1]
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(sections, "SELECTIONS", ("default",))
-    monkeypatch.setattr(sections, "SCORES", ("acc",))
+def test_the_same_rows_give_the_same_bytes():
     rows = [row("jaffe", "mkkm", repetition) for repetition in range(3)]
-    source = write(tmp_path / "run", rows, [solve("jaffe", "simplemkkm")])
-    first = {path.name: path.read_bytes() for path in write_benchmark_report(source)}
-    again = {path.name: path.read_bytes() for path in write_benchmark_report(source)}
+    results = Results.of(rows, [solve("jaffe", "simplemkkm")])
+    first, again = (
+        benchmark.report_files(results, selections=["default"], scores=["acc"]) for _ in range(2)
+    )
     assert again == first
     pictures = [content for name, content in first.items() if name.endswith(".png")]
     assert len(pictures) == 4
@@ -568,7 +566,7 @@ def test_a_single_panel_has_room_for_its_notes():
     lines = tuple(Dot(name, 50.0, 1.0, words="50.0±1.0") for name in ("a", "b", "c"))
     notes = ["A note that takes several lines on a narrow page. " * 40] * 3
     figure = dots.draw_dots([Panel("one", lines)], title="title", scale="ACC (%)", notes=notes)
-    page.rendered(figure)
+    page.render(figure)
     [ax] = figure.axes
     assert ax.get_position().height * figure.get_figheight() > 0.5
 

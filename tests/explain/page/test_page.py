@@ -293,7 +293,7 @@ def test_the_average_kernel_is_that_of_the_very_kernels_of_the_fit(form):
     # Landmarks that a seed of zero would not draw again.
     model = MKKM(3, random_state=np.random.RandomState(1), **options).fit(X)
     if form == "compressed":
-        features = model._features[0].of(dict(zip("ab", views, strict=True)))
+        features = model._source.features.of(dict(zip("ab", views, strict=True)))
         kernels, standard = [F @ F.T for F in features], {"center": False, "normalize": False}
     else:
         kernels, standard = X if form == "kernels" else model.bank_.transform(views), {}

@@ -41,21 +41,7 @@ class Curve:
 
 
 def draw_objectives(curves: Sequence[Curve], *, title: str, notes: Sequence[str] = ()) -> Figure:
-    """Draw objectives against iterations, a panel each, every panel with its own scales.
-
-    Parameters
-    ----------
-    curves : sequence of Curve
-        At least one, each with at least one value.
-    title : str
-        Title of the page.
-    notes : sequence of str
-        Paragraphs at the foot of the page.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Draw objectives against iterations, a panel each, every panel with its own scales."""
     certified = any(curve.lower_bounds is not None for curve in curves)
     extra = 0.6 + 0.3 * certified + page.note_height(notes, page.panel_width(len(curves)))
     figure, axes = page.panel_grid(len(curves), 2.3, extra)
@@ -81,7 +67,7 @@ def _draw_curve(ax: Axes, curve: Curve) -> None:
     if curve.lower_bounds is not None:
         bounds = np.array(curve.lower_bounds, dtype=float)
         ax.plot(steps[: len(bounds)], bounds, color=ORANGE, linestyle="--", linewidth=1.6)
-    page.plain_frame(ax)
+    page.simplify_frame(ax)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     ax.yaxis.set_major_locator(MaxNLocator(nbins=5))
     margin = 0.04 * (len(history) - 1) or 0.5

@@ -73,24 +73,8 @@ def draw_dots(
 ) -> Figure:
     """Draw a panel of dots for each data set, a line for each method.
 
-    Parameters
-    ----------
-    panels : sequence of Panel
-        At least one; every panel has its own scale.
-    title : str
-        Title of the page.
-    scale : str
-        What the scales measure, with its unit.
-    notes : sequence of str
-        Paragraphs at the foot of the page.
-    logarithmic : bool
-        Whether the scales are logarithmic.
-    legend : mapping of str to str, optional
-        Which of ``"leading"``, ``"other"`` and ``"reference"`` the legend explains, and how.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    Every panel has its own scale. The legend says which of "leading", "other" and "reference" it
+    explains, and how.
     """
     lines = max(len(panel.dots) for panel in panels)
     legend = dict(legend or {})
@@ -109,40 +93,27 @@ def draw_ratios(
 ) -> Figure:
     """Draw how many times a reference each method takes: a dot a data set, a bar at the median.
 
-    Parameters
-    ----------
-    ratios : mapping of str to mapping of str to float
-        From method to data set to ratio, all positive; methods from top to bottom.
-    title : str
-        Title of the page.
-    scale : str
-        What the scale measures.
-    notes : sequence of str
-        Paragraphs at the foot of the page.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    Ratios are positive, by method, from top to bottom, and data set.
     """
     figure = page.new_page(9.0, 0.32 * max(len(ratios), 3) + 1.4 + page.note_height(notes, 9.0))
     ax = figure.subplots()
     for row, values in enumerate(ratios.values()):
-        found = np.array(list(values.values()), dtype=float)
-        if not found.size:
+        points = np.array(list(values.values()), dtype=float)
+        if not points.size:
             continue
-        ax.plot(found, np.full(len(found), row), "o", color=FAINT, alpha=0.6, markersize=5.5)
-        middle = float(np.median(found))
+        ax.plot(points, np.full(len(points), row), "o", color=FAINT, alpha=0.6, markersize=5.5)
+        middle = float(np.median(points))
         ax.plot([middle, middle], [row - 0.32, row + 0.32], color=BLUE, linewidth=3)
         span = (
-            f"{page.as_ratio(found.min())} to {page.as_ratio(found.max())}"
-            if len(found) > 1
+            f"{page.as_ratio(points.min())} to {page.as_ratio(points.max())}"
+            if len(points) > 1
             else ""
         )
         _write_beside(ax, row, f"{page.as_ratio(middle)}   {span}".rstrip())
     ax.axvline(1.0, color=INK, linewidth=0.8, linestyle=":")
     _name_lines(ax, list(ratios), named=True)
     _scale_logarithmic(ax)
-    page.plain_frame(ax)
+    page.simplify_frame(ax)
     ax.grid(axis="x", color=page.GRID, linewidth=0.7)
     ax.set_xlabel(scale, fontsize=9, color=INK)
     page.add_heading(figure, title, notes)
@@ -164,9 +135,9 @@ def _draw_panel(ax: Axes, panel: Panel, *, named: bool, logarithmic: bool) -> No
                     elinewidth=1.6, capsize=0)  # fmt: skip
         _write_beside(ax, row, dot.words, bold=dot.leading)
     _name_lines(ax, [dot.label for dot in panel.dots], named=named)
-    drawn = [dot.value for dot in panel.dots if dot.value is not None]
-    drawn += [dot.reference for dot in panel.dots if dot.reference is not None]
-    if not drawn:
+    positions = [dot.value for dot in panel.dots if dot.value is not None]
+    positions += [dot.reference for dot in panel.dots if dot.reference is not None]
+    if not positions:
         ax.set_xticks([])
     elif logarithmic:
         _scale_logarithmic(ax)
@@ -177,7 +148,7 @@ def _draw_panel(ax: Axes, panel: Panel, *, named: bool, logarithmic: bool) -> No
         ax.set_xlim(low - room, high + room)
         ax.locator_params(axis="x", nbins=5)
     _write_words(ax, panel.dots)
-    page.plain_frame(ax)
+    page.simplify_frame(ax)
     ax.tick_params(axis="y", length=0, labelsize=8.5)
     ax.grid(axis="x", color=page.GRID, linewidth=0.7)
     page.panel_title(ax, panel.title)
@@ -189,7 +160,7 @@ def _write_words(ax: Axes, dots: Sequence[Dot]) -> None:
     for row, dot in enumerate(dots):
         if dot.value is None:
             right = dot.reference is not None and dot.reference < middle
-            ax.text(0.98 if right else 0.02, row, page.beginning(dot.words),
+            ax.text(0.98 if right else 0.02, row, page.truncate(dot.words),
                     transform=ax.get_yaxis_transform(), ha="right" if right else "left",
                     va="center", fontsize=8, style="italic", color=INK,
                     parse_math=False)  # fmt: skip
@@ -197,7 +168,7 @@ def _write_words(ax: Axes, dots: Sequence[Dot]) -> None:
 
 def _name_lines(ax: Axes, labels: Sequence[str], *, named: bool) -> None:
     """Give each line its place, from top to bottom, and its name."""
-    names = [page.short(label, 24) for label in labels] if named else [""] * len(labels)
+    names = [page.shorten(label, 24) for label in labels] if named else [""] * len(labels)
     ax.set_yticks(np.arange(len(labels)), names, parse_math=False)
     ax.set_ylim(max(len(labels), 3) - 0.5, -0.5)
 

@@ -24,17 +24,7 @@ FORMATS = ("png", "pdf")
 
 
 def new_page(width: float, height: float) -> Figure:
-    """Return an empty white figure whose parts make room for one another.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Return an empty white figure of some inches whose parts make room for one another."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
@@ -43,23 +33,7 @@ def new_page(width: float, height: float) -> Figure:
 
 
 def panel_grid(count: int, panel_height: float, extra: float) -> tuple[Figure, list[Axes]]:
-    """Return a page of equal panels, at most three side by side.
-
-    Parameters
-    ----------
-    count : int
-        Number of panels.
-    panel_height : float
-        Height of a panel in inches, its title and scale included.
-    extra : float
-        Inches for the page's title and notes.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-    axes : list of matplotlib.axes.Axes
-        One for each panel, row by row.
-    """
+    """Return a page of equal panels, at most three side by side, and their axes row by row."""
     columns = min(COLUMNS, count)
     lines = -(-count // columns)
     figure = new_page(panel_width(count), lines * panel_height + extra)
@@ -117,11 +91,11 @@ def note_height(notes: Sequence[str], width: float = WIDTH) -> float:
 def panel_title(ax: Axes, text: str) -> None:
     """Write the title of a panel, as it is: a dollar sign begins no formula."""
     ax.set_title(
-        short(text, 44), fontsize=10, fontweight="bold", loc="left", color=INK, parse_math=False
+        shorten(text, 44), fontsize=10, fontweight="bold", loc="left", color=INK, parse_math=False
     )
 
 
-def plain_frame(ax: Axes) -> None:
+def simplify_frame(ax: Axes) -> None:
     """Leave a panel no more lines than its two scales."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["bottom", "left"]].set_color(FAINT)
@@ -129,13 +103,13 @@ def plain_frame(ax: Axes) -> None:
     ax.set_axisbelow(True)
 
 
-def short(name: Any, limit: int = 26) -> str:
+def shorten(name: Any, limit: int = 26) -> str:
     """Return a name, its middle left out where it is longer than `limit`."""
     name, half = str(name), (limit - 1) // 2
     return name if len(name) <= limit else f"{name[:half]}…{name[-half:]}"
 
 
-def beginning(text: str, limit: int = 38) -> str:
+def truncate(text: str, limit: int = 38) -> str:
     """Return as much of a sentence as there is room for."""
     return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
@@ -145,18 +119,8 @@ def as_ratio(ratio: float) -> str:
     return f"{float(f'{ratio:.{3 if ratio >= 100 else 2}g}'):,g}{TIMES}"
 
 
-def rendered(figure: Figure) -> dict[str, bytes]:
-    """Return a figure as the bytes of a file of each format, the same whenever it is drawn.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-
-    Returns
-    -------
-    dict of str to bytes
-        From suffix, as in `FORMATS`, to content.
-    """
+def render(figure: Figure) -> dict[str, bytes]:
+    """Return a figure as bytes by suffix, as in `FORMATS`, the same whenever it is drawn."""
     # Arranged once for all formats: each would do it again, and draw twice for that.
     if engine := figure.get_layout_engine():
         engine.execute(figure)

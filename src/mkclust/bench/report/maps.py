@@ -67,7 +67,7 @@ def draw_weights(
         shades = weights / np.where(largest > 0, largest, 1.0)
     _draw_map(left, shades, weights, _three_digits, cmap="Oranges", limits=(0.0, 2.2))
     _draw_map(right, alignments, alignments, _three_digits, cmap="Blues", limits=(0.0, 1.6))
-    names = [page.short(kernel, 30) for kernel in kernels]
+    names = [page.shorten(kernel, 30) for kernel in kernels]
     left.set_yticks(np.arange(m), names, parse_math=False)
     right.set_yticks(np.arange(m) if stacked else [], names if stacked else [], parse_math=False)
     for ax, text in ((left, "weight"), (right, "alignment")):
@@ -118,7 +118,7 @@ def draw_differences(
         limits = (-1.6 * WIDEST, 1.6 * WIDEST)
         _draw_map(ax, np.clip(values, -WIDEST, WIDEST), values, _signed, cmap="PuOr_r",
                   limits=limits)  # fmt: skip
-        names = [page.short(name, 30) for name in datasets] if stacked or i == 0 else []
+        names = [page.shorten(name, 30) for name in datasets] if stacked or i == 0 else []
         ax.set_yticks(np.arange(len(names)), names, parse_math=False)
         ax.tick_params(axis="y", length=0, labelsize=8.5)
         _name_columns(ax, methods)
@@ -139,8 +139,8 @@ def _draw_map(
     """Draw a map of shades with its numbers; a cell without a number is a dash on white."""
     low, high = limits
     # The darkest shades are left unused, so that black numbers stay legible on all of them.
-    shown = np.ma.masked_invalid(shades)
-    ax.imshow(shown, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+    masked = np.ma.masked_invalid(shades)
+    ax.imshow(masked, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
     size = 7.5 if values.shape[1] <= 14 else 6.5
     for (row, column), value in np.ndenumerate(values):
         text = words(value) if np.isfinite(value) else "-"
@@ -152,7 +152,7 @@ def _draw_map(
 
 def _name_columns(ax: Axes, names: Sequence[str]) -> None:
     """Write the names of the columns above them, aslant."""
-    labels = [page.short(name, 20) for name in names]
+    labels = [page.shorten(name, 20) for name in names]
     ax.xaxis.tick_top()
     ax.set_xticks(np.arange(len(labels)), labels, rotation=40, ha="left", rotation_mode="anchor",
                   parse_math=False)  # fmt: skip

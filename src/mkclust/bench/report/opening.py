@@ -4,67 +4,45 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 from mkclust.bench.tables import Results, Row
-from mkclust.bench.tables.comparison import WITHIN, Compared, paper_comparison
-from mkclust.bench.tables.formats import plain
-from mkclust.bench.tables.results import reason
+from mkclust.bench.tables.comparison import WITHIN, ScoreComparison, paper_comparison
+from mkclust.bench.tables.formats import escape
+from mkclust.bench.tables.outcomes import reason
 from mkclust.bench.tables.scores import CHOSEN, TITLES
 
 MOST_LISTED = 12  # figures that differ from the paper's, beyond which the table must do
 
 
 def say_reproduction(results: Results) -> list[str]:
-    """Say by counts which figures of the paper the benchmark reproduces.
-
-    Parameters
-    ----------
-    results : Results
-        Of a benchmark.
-
-    Returns
-    -------
-    list of str
-        Paragraphs of Markdown. Data sets that are not the paper's are counted apart.
-    """
-    compared = paper_comparison(results)
-    if not compared:
+    """Say by counts which figures of the paper the benchmark reproduces."""
+    comparisons = paper_comparison(results)
+    if not comparisons:
         return [
             "Nothing here can be compared with the paper's tables: they have other data sets or "
             "methods, or what is here are refits on parts of the samples, or summaries only."
         ]
-    said = []
+    paragraphs = []
     for selection in ("oracle", "default"):
-        part = [cell for cell in compared if cell.selection == selection]
+        part = [cell for cell in comparisons if cell.selection == selection]
         same = [cell for cell in part if not cell.caveat]
         other = [cell for cell in part if cell.caveat]
         kind = CHOSEN[selection] + (", as in the paper" if selection == "oracle" else "")
         if same:
-            said.append(
+            paragraphs.append(
                 f"**With {kind}**, on the paper's samples and views, or its kernels "
-                f"({_listed(cell.label for cell in same)}): {_counted(same)}."
+                f"({_list_names(cell.label for cell in same)}): {_count_close(same)}."
             )
-            said += _say_far(same)
+            paragraphs += _say_distant(same)
         if other:
-            said.append(
+            paragraphs.append(
                 f"With {kind}, on data that are not the paper's "
-                f"({_listed(cell.label for cell in other)}): {_counted(other)}; this is not "
-                "a reproduction, whichever way it comes out."
+                f"({_list_names(cell.label for cell in other)}): {_count_close(other)}; this is "
+                "not a reproduction, whichever way it comes out."
             )
-    return said
+    return paragraphs
 
 
 def say_data(results: Results) -> list[str]:
-    """Say which data sets there are, and which of them are not what the paper used.
-
-    Parameters
-    ----------
-    results : Results
-        Of a benchmark.
-
-    Returns
-    -------
-    list of str
-        Paragraphs of Markdown: a table, and the caveats.
-    """
+    """Say which data sets there are, and which of them are not what the paper used."""
     labels = results.names.labels
     first: dict[str, Row] = {}
     for run in results.runs.values():
@@ -78,81 +56,72 @@ def say_data(results: Results) -> list[str]:
     for dataset, row in first.items():
         counts = [row.get(name) for name in ("n_samples", "n_kernels", "n_clusters")]
         numbers = ["-" if count is None else f"{count:,}" for count in counts]
-        lines.append(f"| {' | '.join([plain(labels[dataset]), plain(dataset), *numbers])} |")
-    caveats = [f"- {plain(note)}" for note in results.names.notes(first)]
+        lines.append(f"| {' | '.join([escape(labels[dataset]), escape(dataset), *numbers])} |")
+    caveats = [f"- {escape(note)}" for note in results.names.notes(first)]
     return ["\n".join(lines), *(["\n".join(caveats)] if caveats else [])]
 
 
 def say_missing(results: Results) -> list[str]:
-    """Say what failed and why, what was not run, and what did not converge.
-
-    Parameters
-    ----------
-    results : Results
-        Of a benchmark.
-
-    Returns
-    -------
-    list of str
-        Paragraphs of Markdown.
-    """
+    """Say what failed and why, what was not run, and what did not converge."""
     failed, absent, unfinished = [], [], []
     for run in results.runs.values():
         for dataset, method in product(run.datasets, run.methods):
-            where = f"{plain(run.label(dataset))}, {plain(method)}{run.ending}"
+            where = f"{escape(run.label(dataset))}, {escape(method)}{run.ending}"
             rows = run.entry(dataset, method).rows
             if not rows:
                 absent.append(where)
             failed += [f"- {where}: {words}" for words in _failures(rows)]
-            if open_ones := _settings(row for row in rows if row.get("converged") is False):
-                unfinished.append(f"{where} ({open_ones} of {_counted_settings(rows)})")
-    said = ["\n".join(["Failed:", "", *failed])] if failed else ["Nothing failed."]
+            if open_ones := _count_settings(row for row in rows if row.get("converged") is False):
+                unfinished.append(f"{where} ({open_ones} of {_settings_in_words(rows)})")
+    paragraphs = ["\n".join(["Failed:", "", *failed])] if failed else ["Nothing failed."]
     if absent:
-        said.append(f"No rows at all: {'; '.join(absent)}.")
+        paragraphs.append(f"No rows at all: {'; '.join(absent)}.")
     if unfinished:
-        said.append(f"Stopped before converging, and scored as they were: {'; '.join(unfinished)}.")
-    return said
+        paragraphs.append(
+            f"Stopped before converging, and scored as they were: {'; '.join(unfinished)}."
+        )
+    return paragraphs
 
 
 def say_circumstances(results: Results) -> str:
     """Say how much was run, where, and with which versions."""
-    said = f"{results.n_rows:,} rows, {results.n_scored:,} of them with scores"
+    sentence = f"{results.n_rows:,} rows, {results.n_scored:,} of them with scores"
     for word, values in (("machine", results.machines), ("versions", results.versions)):
         if values:
-            said += f"; {word}: {' / '.join(map(plain, values))}"
-    return f"{said}."
+            sentence += f"; {word}: {' / '.join(map(escape, values))}"
+    return f"{sentence}."
 
 
-def _counted(compared: Sequence[Compared]) -> str:
+def _count_close(comparisons: Sequence[ScoreComparison]) -> str:
     """Return how many figures are how close to the paper's."""
-    n = len(compared)
+    n = len(comparisons)
     close = [
-        f"{sum(abs(c.difference) <= points for c in compared)} within {points:g}"
+        f"{sum(abs(c.difference) <= points for c in comparisons)} within {points:g}"
         for points in WITHIN
     ]
     points = ", ".join(close[:-1]) + f" and {close[-1]}"
     return f"of {n} figure{'s' * (n != 1)}, {points} points of percent"
 
 
-def _say_far(compared: Sequence[Compared]) -> list[str]:
+def _say_distant(comparisons: Sequence[ScoreComparison]) -> list[str]:
     """Name the figures that differ from the paper's by more than the widest count."""
-    far = [cell for cell in compared if abs(cell.difference) > WITHIN[-1]]
-    if not far:
+    distant = [cell for cell in comparisons if abs(cell.difference) > WITHIN[-1]]
+    if not distant:
         return []
-    far.sort(key=lambda cell: -abs(cell.difference))
+    distant.sort(key=lambda cell: -abs(cell.difference))
     named = [
-        f"{plain(cell.label)}, {plain(cell.method)}, {TITLES[cell.score]}: {cell.ours:.1f} for "
+        f"{escape(cell.label)}, {escape(cell.method)}, {TITLES[cell.score]}: {cell.ours:.1f} for "
         f"{cell.paper:.1f}"
-        for cell in far[:MOST_LISTED]
+        for cell in distant[:MOST_LISTED]
     ]
-    rest = len(far) - len(named)
+    rest = len(distant) - len(named)
     more = f"; and {rest} more" if rest else ""
     return [f"Further away (ours for the paper's): {'; '.join(named)}{more}."]
 
 
-def _listed(labels: Iterable[str]) -> str:
+def _list_names(labels: Iterable[str]) -> str:
     """Return names, each once."""
-    return ", ".join(map(plain, dict.fromkeys(labels)))
+    return ", ".join(map(escape, dict.fromkeys(labels)))
 
 
 def _failures(rows: Sequence[Row]) -> list[str]:
@@ -162,21 +131,22 @@ def _failures(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row["status"] != "ok" and _key(row) not in done:
             by_reason.setdefault(reason([row]), []).append(row)
-    tried = _counted_settings(rows)
+    n_settings = _settings_in_words(rows)
     return [
-        f"{plain(words)} ({_settings(by_reason[words])} of {tried})" for words in sorted(by_reason)
+        f"{escape(words)} ({_count_settings(by_reason[words])} of {n_settings})"
+        for words in sorted(by_reason)
     ]
 
 
-def _settings(rows: Iterable[Row]) -> int:
+def _count_settings(rows: Iterable[Row]) -> int:
     """Return the number of settings that rows are of."""
     return len({row["parameters"] for row in rows})
 
 
-def _counted_settings(rows: Iterable[Row]) -> str:
+def _settings_in_words(rows: Iterable[Row]) -> str:
     """Return the number of settings in words."""
-    tried = _settings(rows)
-    return f"{tried} setting{'s' * (tried != 1)}"
+    n_settings = _count_settings(rows)
+    return f"{n_settings} setting{'s' * (n_settings != 1)}"
 
 
 def _key(row: Row) -> tuple:

@@ -27,28 +27,12 @@ def draw_ranks(
 ) -> Figure:
     """Draw average ranks on an axis, with a bar over each group that the test leaves together.
 
-    Parameters
-    ----------
-    methods : sequence of str, length q
-        Names of the methods, in any order.
-    ranks : sequence of float, length q
-        Their average ranks; 1 is best, and at the left.
-    cliques : sequence of sequences of str
-        Groups of methods that are not significantly different; groups of one are not drawn.
-    critical_difference : float
-        The least difference of two average ranks that is significant.
-    title : str
-        Title of the page.
-    notes : sequence of str
-        Paragraphs at the foot of the page.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    Methods come in any order, with their average ranks; the best, 1, is at the left. Cliques are
+    groups that are not significantly different; groups of one are not drawn.
     """
     order = sorted(range(len(methods)), key=lambda i: (ranks[i], methods[i]))
     place = {methods[i]: float(ranks[i]) for i in order}
-    bars = [_span(clique, place) for clique in cliques if len(clique) > 1]
+    bars = [_extent(clique, place) for clique in cliques if len(clique) > 1]
     levels = _levels(bars)
     below = BAR * (max(levels, default=-1) + 1) + 0.35
     half = (len(order) + 1) // 2
@@ -75,19 +59,19 @@ def draw_ranks(
         ax.plot([rank, rank, edge], [0, height, height], color=INK, linewidth=0.9)
         ax.plot(rank, 0, "o", color=BLUE, markersize=5, zorder=4)
         text: dict[str, Any] = {"va": "center", "fontsize": 10, "color": INK, "parse_math": False}
-        words = f"{page.short(methods[i], 20)}  {rank:.2f}"
+        words = f"{page.shorten(methods[i], 20)}  {rank:.2f}"
         if not left_side:
-            words = f"{rank:.2f}  {page.short(methods[i], 20)}"
+            words = f"{rank:.2f}  {page.shorten(methods[i], 20)}"
         shift = -0.02 * room if left_side else 0.02 * room
         ax.text(edge + shift, height, words, ha="right" if left_side else "left", **text)
     page.add_heading(figure, title, notes)
     return figure
 
 
-def _span(clique: Sequence[str], place: dict[str, float]) -> tuple[float, float]:
+def _extent(clique: Sequence[str], place: dict[str, float]) -> tuple[float, float]:
     """Return the least and the largest rank of a group."""
-    found = [place[method] for method in clique]
-    return min(found), max(found)
+    ranks = [place[method] for method in clique]
+    return min(ranks), max(ranks)
 
 
 def _levels(bars: Sequence[tuple[float, float]]) -> list[int]:

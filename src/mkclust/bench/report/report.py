@@ -1,6 +1,6 @@
 """The report of a benchmark: tables and pictures in files, and a page that shows them all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mkclust.bench.report import figure as page
@@ -15,6 +15,8 @@ from mkclust.bench.report.sections import (
 )
 from mkclust.bench.report.solving import objective_section, time_section, weight_section
 from mkclust.bench.tables import (
+    SCORES,
+    SELECTIONS,
     Results,
     Table,
     comparison_table,
@@ -24,7 +26,7 @@ from mkclust.bench.tables import (
     to_latex,
     to_markdown,
 )
-from mkclust.bench.tables.formats import plain
+from mkclust.bench.tables.formats import escape
 from mkclust.web.files import write_whole
 
 RENDERINGS = {"md": to_markdown, "tex": to_latex, "csv": to_csv}
@@ -73,20 +75,27 @@ def write_benchmark_report(source: str | Path, out: str | Path | None = None) ->
     return write_whole(folder / "report" if out is None else Path(out), files)
 
 
-def report_files(results: Results) -> dict[str, bytes]:
+def report_files(
+    results: Results, *, selections: Sequence[str] = SELECTIONS, scores: Sequence[str] = SCORES
+) -> dict[str, bytes]:
     """Return the files of a report.
 
     Parameters
     ----------
     results : Results
         Of a benchmark, some with scores.
+    selections, scores : sequence of str
+        Of which ways of choosing settings there are tables, and which scores are drawn and ranked.
 
     Returns
     -------
     dict of str to bytes
         From name to content, ``README.md`` first.
     """
-    circumstances, sections = say_circumstances(results), list(_sections(results))
+    circumstances, sections = (
+        say_circumstances(results),
+        list(_sections(results, selections, scores)),
+    )
     body: list[str] = []
     files: dict[str, bytes] = {}
     for section in sections:
@@ -96,31 +105,35 @@ def report_files(results: Results) -> dict[str, bytes]:
         for table in section.shown:
             body += [to_markdown(table).strip(), _links(table)]
         for picture in section.pictures:
-            drawn = page.rendered(picture.figure)
-            files |= {f"{picture.name}.{kind}": content for kind, content in drawn.items()}
-            body.append(f"![{plain(picture.alt)}]({picture.name}.png)\n\n[PDF]({picture.name}.pdf)")
+            contents = page.render(picture.figure)
+            files |= {f"{picture.name}.{kind}": content for kind, content in contents.items()}
+            body.append(
+                f"![{escape(picture.alt)}]({picture.name}.png)\n\n[PDF]({picture.name}.pdf)"
+            )
         if section.linked:
-            lines = [f"- {plain(table.title)}: {_links(table)}" for table in section.linked]
+            lines = [f"- {escape(table.title)}: {_links(table)}" for table in section.linked]
             body.append("\n".join(["Tables:", "", *lines]))
-    contents = "\n".join(f"- [{section.heading}](#{section.name})" for section in sections)
-    text = "\n\n".join(["# Benchmark", circumstances, contents, *body])
+    links = "\n".join(f"- [{section.heading}](#{section.name})" for section in sections)
+    text = "\n\n".join(["# Benchmark", circumstances, links, *body])
     return {"README.md": f"{text}\n".encode()} | files
 
 
-def _sections(results: Results) -> Iterator[Section]:
+def _sections(
+    results: Results, selections: Sequence[str], scores: Sequence[str]
+) -> Iterator[Section]:
     """Yield the parts of a report in reading order; each is drawn when it is asked for."""
-    compared = bool(paper_comparison(results))
+    has_paper = bool(paper_comparison(results))
     yield Section(
         "What reproduces",
         tuple(say_reproduction(results)),
-        (reproduction_table(results),) if compared else (),
-        (comparison_table(results),) if compared else (),
+        (reproduction_table(results),) if has_paper else (),
+        (comparison_table(results),) if has_paper else (),
         comparison_pictures(results),
     )
     yield Section("Data sets", tuple(say_data(results)))
     yield Section("What is missing", tuple(say_missing(results)))
-    yield from score_sections(results)
-    yield rank_section(results)
+    yield from score_sections(results, selections, scores)
+    yield rank_section(results, selections, scores)
     if ablation := ablation_section(results):
         yield ablation
     yield weight_section(results)

@@ -17,7 +17,6 @@ from mkclust.bench.tables import (
     PAPER_METHODS,
     SCORES,
     SELECTIONS,
-    Cell,
     Ranking,
     Results,
     Run,
@@ -28,8 +27,14 @@ from mkclust.bench.tables import (
     settings_table,
 )
 from mkclust.bench.tables.ranking import ranking
-from mkclust.bench.tables.results import NOT_RUN
-from mkclust.bench.tables.scores import ABLATION, CHOSEN, TITLES, score_table
+from mkclust.bench.tables.scores import (
+    ABLATION,
+    CHOSEN,
+    TITLES,
+    MethodScore,
+    method_scores,
+    score_table,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,10 +101,10 @@ class Section:
 
 def comparison_pictures(results: Results) -> tuple[Picture, ...]:
     """Draw by how much our scores differ from the paper's, for each way of choosing settings."""
-    compared = paper_comparison(results)
+    comparisons = paper_comparison(results)
     pictures = []
     for selection in ("oracle", "default"):
-        part = [cell for cell in compared if cell.selection == selection]
+        part = [cell for cell in comparisons if cell.selection == selection]
         if not part:
             continue
         labels = list(dict.fromkeys(cell.label for cell in part))
@@ -121,16 +126,18 @@ def comparison_pictures(results: Results) -> tuple[Picture, ...]:
     return tuple(pictures)
 
 
-def score_sections(results: Results) -> Iterator[Section]:
+def score_sections(
+    results: Results, selections: Sequence[str] = SELECTIONS, scores: Sequence[str] = SCORES
+) -> Iterator[Section]:
     """Yield the scores of each way of choosing settings, which are never mixed."""
-    for selection in SELECTIONS:
+    for selection in selections:
         tables: list[Table] = []
         pictures: list[Picture] = []
         for run in results.runs.values():
             table = score_table(run, selection)
             if len(table.columns) > 1:
                 tables.append(table)
-                pictures += _score_pictures(table, run, selection)
+                pictures += _score_pictures(table, run, selection, scores)
         if tables:
             yield Section(HEADINGS[selection], (), tuple(tables), pictures=tuple(pictures))
 
@@ -138,27 +145,30 @@ def score_sections(results: Results) -> Iterator[Section]:
 def ablation_section(results: Results) -> Section | None:
     """Return the comparison of SimpleMKKM with its two variants, None where it was not run."""
     tables, pictures = [], []
-    for run in results.runs.values():
-        if len(set(run.methods) & set(ABLATION)) < 2:
+    for whole_run in results.runs.values():
+        run = whole_run.only(lambda row: row["method"] in ABLATION)
+        if len(run.methods) < 2:
             continue
         table = ablation_table(run)
         tables.append(table)
-        by_place = {(row, block): dots for block, row, dots in score_dots(table)}
-        labels = dict.fromkeys(row for row, _ in by_place)
-        drawn = [
-            Panel(f"{label}: {TITLES[score]}", by_place[label, TITLES[score]])
-            for label in labels
-            for score in SCORES
+        panels = [
+            Panel(
+                f"{run.label(dataset)}: {TITLES[score]}",
+                _dots(run, dataset, score, "default", table.columns[1:]),
+            )
+            for dataset, score in product(run.datasets, SCORES)
         ]
-        figure = _score_figure(drawn, table.title, "score (%)", table.picture_notes)
+        figure = _score_figure(panels, table.title, "score (%)", table.picture_notes)
         pictures.append(Picture(table.name, table.title, figure))
     return Section("Ablation", (), tuple(tables), (), tuple(pictures)) if tables else None
 
 
-def rank_section(results: Results) -> Section:
+def rank_section(
+    results: Results, selections: Sequence[str] = SELECTIONS, scores: Sequence[str] = SCORES
+) -> Section:
     """Return average ranks with a diagram for each score and each way of choosing settings."""
     tables, pictures, missing = [], [], []
-    for run, selection, score in product(results.runs.values(), SELECTIONS, SCORES):
+    for run, selection, score in product(results.runs.values(), selections, scores):
         ranked = _ranked(run, score, selection)
         if ranked is None:
             missing.append(f"{TITLES[score]}, {CHOSEN[selection]}{run.ending}")
@@ -187,24 +197,31 @@ def settings_section(results: Results) -> Section | None:
     return Section("Settings", (), (), tuple(tables)) if tables else None
 
 
-def score_dots(table: Table) -> Iterator[tuple[str, str, tuple[Dot, ...]]]:
-    """Yield the block, the label and the dots of each row of a table of scores."""
-    lines: dict[tuple[str, str], list[Dot]] = {}
-    for block, row, column, cell in table.cells():
-        dot = Dot(column, cell.mean, cell.std, cell.paper, cell.bold, _score_words(cell))
-        lines.setdefault((block, row), []).append(dot)
-    for (block, row), dots in lines.items():
-        yield block, row, tuple(dots)
+def _dots(
+    run: Run, dataset: str, score: str, selection: str, methods: Sequence[str]
+) -> tuple[Dot, ...]:
+    """Return the line of each method in the panel of a data set."""
+    return tuple(
+        Dot(
+            each.method,
+            each.outcome.mean,
+            each.outcome.deviation,
+            each.paper,
+            each.like_best,
+            _words(each),
+        )
+        for each in method_scores(run, dataset, score, selection, methods)
+    )
 
 
-def _score_words(cell: Cell) -> str:
+def _words(score: MethodScore) -> str:
     """Return what stands beside a dot, or why there is none."""
-    if cell.mean is None:
-        return cell.problem or NOT_RUN
-    words = f"{cell.mean:.1f}" + (f"±{cell.std:.1f}" if cell.std is not None else "")
+    mean, deviation = score.outcome.mean, score.outcome.deviation
+    if mean is None:
+        return score.outcome.problem
+    words = f"{mean:.1f}" + (f"±{deviation:.1f}" if deviation is not None else "")
     # Beside the number: panels of a row share the names of the methods.
-    marks = [mark for mark in cell.mark.split(",") if mark.isalpha()]
-    return f"{words} [{','.join(marks)}]" if marks else words
+    return f"{words} [{','.join(score.marks)}]" if score.marks else words
 
 
 def _ranked(run: Run, score: str, selection: str) -> Ranking | None:
@@ -216,32 +233,36 @@ def _ranked(run: Run, score: str, selection: str) -> Ranking | None:
     return ranked if min(len(ranked.methods), len(ranked.datasets)) >= FEWEST_TO_RANK else None
 
 
-def file_name(text: str, taken: Iterable[str]) -> str:
+def file_name(text: str, used_names: Iterable[str]) -> str:
     """Return a name for files that is not taken yet: letters, digits, dots and hyphens."""
-    plain = re.sub(r"[^A-Za-z0-9.]+", "-", text)[:100].strip("-.").lower() or "unnamed"
-    taken, name, number = set(taken), plain, 2
-    while name in taken:
-        name, number = f"{plain}-{number}", number + 1
+    base = re.sub(r"[^A-Za-z0-9.]+", "-", text)[:100].strip("-.").lower() or "unnamed"
+    used_names, name, number = set(used_names), base, 2
+    while name in used_names:
+        name, number = f"{base}-{number}", number + 1
     return name
 
 
-def _score_pictures(table: Table, run: Run, selection: str) -> Iterator[Picture]:
+def _score_pictures(
+    table: Table, run: Run, selection: str, scores: Sequence[str]
+) -> Iterator[Picture]:
     """Draw a table of scores, a picture for each score."""
-    rows = list(score_dots(table))
-    for score in SCORES:
-        panels = [Panel(row, dots) for block, row, dots in rows if block == TITLES[score]]
+    for score in scores:
+        panels = [
+            Panel(run.label(dataset), _dots(run, dataset, score, selection, table.columns[1:]))
+            for dataset in run.datasets
+        ]
         title = f"{TITLES[score]}: {table.title[0].lower()}{table.title[1:]}"
         figure = _score_figure(panels, title, f"{TITLES[score]} (%)", table.picture_notes)
         yield Picture(f"scores-{selection}-{score}{run.suffix}", title, figure)
 
 
-def _score_figure(drawn: Sequence[Panel], title: str, scale: str, notes: Sequence[str]) -> Figure:
+def _score_figure(panels: Sequence[Panel], title: str, scale: str, notes: Sequence[str]) -> Figure:
     """Draw panels of scores."""
-    dots = [dot for panel in drawn for dot in panel.dots]
+    dots = [dot for panel in panels for dot in panel.dots]
     legend: dict[str, str] = {}
     if any(dot.leading for dot in dots):
         legend |= {"leading": "not significantly different from the best",
                    "other": "significantly below it, or nothing to compare"}  # fmt: skip
     if any(dot.reference is not None for dot in dots):
         legend["reference"] = "the paper's figure"
-    return draw_dots(drawn, title=title, scale=scale, notes=notes, legend=legend)
+    return draw_dots(panels, title=title, scale=scale, notes=notes, legend=legend)

@@ -13,9 +13,25 @@ from mkclust.bench.report.curves import Curve, draw_objectives
 from mkclust.bench.report.dots import Dot, Panel, draw_dots, draw_ratios
 from mkclust.bench.report.maps import draw_weights
 from mkclust.bench.report.sections import Picture, Section, file_name
-from mkclust.bench.tables import Results, Row, Run, Table, time_table, weight_table
-from mkclust.bench.tables.formats import plain
-from mkclust.bench.tables.solves import REFERENCE, WEIGHT_NOTES
+from mkclust.bench.tables import (
+    Results,
+    Row,
+    Run,
+    Table,
+    solve_seconds,
+    time_table,
+    weight_table,
+)
+from mkclust.bench.tables.formats import escape
+from mkclust.bench.tables.solves import (
+    REFERENCE,
+    SHOWN_TOGETHER,
+    WEIGHT_NOTES,
+    kernel_names,
+    kernel_numbers,
+    missing_time,
+    timed_methods,
+)
 
 FIRST = "simplemkkm"  # the method whose objectives the paper draws
 NO_SOLVES = "No solves were recorded beside the rows, so that there is nothing to show."
@@ -28,10 +44,11 @@ def time_section(results: Results) -> Section:
     for run in results.runs.values():
         table = time_table(run)
         tables.append(table)
-        drawn, ratios = _times(table)
-        if any(dot.value is not None for panel in drawn for dot in panel.dots):
+        ratios = _ratios(run)
+        panels = [_time_panel(run, *pair, ratios) for pair in solve_seconds(run).items()]
+        if any(dot.value is not None for panel in panels for dot in panel.dots):
             title = f"Seconds of a solve, default settings{run.ending}"
-            figure = draw_dots(drawn, title=title, scale="seconds, logarithmic",
+            figure = draw_dots(panels, title=title, scale="seconds, logarithmic",
                                notes=table.picture_notes, logarithmic=True)  # fmt: skip
             pictures.append(Picture(table.name, title, figure))
         if any(ratios.values()):
@@ -56,12 +73,13 @@ def weight_section(results: Results) -> Section:
         table = weight_table(part)
         table = replace(table, name=name, title=f"{table.title}: {label}")
         tables.append(table)
-        kernels, methods, weights, alignments = _weights(table)
+        kernels = kernel_names(part, dataset)
+        weights, alignments = (_means(part, dataset, name) for name in SHOWN_TOGETHER)
         title = f"{label}: weights and alignments of the kernels, default settings{run.ending}"
-        figure = draw_weights(kernels, methods, weights, alignments, title=title,
+        figure = draw_weights(kernels, part.methods, weights, alignments, title=title,
                               notes=part.caveat_notes())  # fmt: skip
         pictures.append(Picture(name, title, figure))
-    words = tuple(map(plain, WEIGHT_NOTES))
+    words = tuple(map(escape, WEIGHT_NOTES))
     return Section("Kernel weights", words, (), tuple(tables), tuple(pictures))
 
 
@@ -88,8 +106,8 @@ def objective_section(results: Results) -> Section:
         if others:
             title = f"{run.label(dataset)}: objectives of the other methods by iteration{ending}"
             figure = draw_objectives(others, title=title, notes=run.names.notes([dataset]))
-            taken = [picture.name for picture in pictures]
-            pictures.append(Picture(file_name(f"objective {dataset}", taken), title, figure))
+            names = [picture.name for picture in pictures]
+            pictures.append(Picture(file_name(f"objective {dataset}", names), title, figure))
     words = (
         "Each method has its own objective, so that values of two methods do not compare. The last "
         "value is that of what is returned: of methods that may go round in circles, the best "
@@ -104,26 +122,34 @@ def _largest(runs: Mapping[float, Run], belongs: Callable[[Row], bool]) -> Run |
     return next((run for run in parts if run.entries), None)
 
 
-def _times(table: Table) -> tuple[list[Panel], dict[str, dict[str, float]]]:
-    """Return a panel of seconds for each data set, and the ratios by method and data set."""
-    cells = table.cells()
-    methods = [column for column in table.columns[1:] if column != REFERENCE]
-    ratios: dict[str, dict[str, float]] = {method: {} for method in methods}
-    for block, row, column, cell in cells:
-        if block != "Seconds" and column in ratios and cell.mean:
-            ratios[column][row] = cell.mean
-    lines: dict[str, list[Dot]] = {}
-    for block, row, column, cell in cells:
-        if block != "Seconds":
-            continue
-        words = cell.problem
-        if cell.mean is not None:
-            ratio = ratios.get(column, {}).get(row)
-            words = _seconds(cell.mean) + (f"  {page.as_ratio(ratio)}" if ratio else "")
+def _ratios(run: Run) -> dict[str, dict[str, float]]:
+    """Return how many times the reference's time each other method takes, by data set."""
+    ratios: dict[str, dict[str, float]] = {
+        method: {} for method in timed_methods(run) if method != REFERENCE
+    }
+    for dataset, times in solve_seconds(run).items():
+        if reference := times.pop(REFERENCE, None):
+            for method, seconds in times.items():
+                if seconds:
+                    ratios[method][dataset] = seconds / reference
+    return ratios
+
+
+def _time_panel(
+    run: Run, dataset: str, times: Mapping[str, float], ratios: Mapping[str, Mapping[str, float]]
+) -> Panel:
+    """Return the seconds of the methods on one data set."""
+    dots = []
+    for method in timed_methods(run):
         # A time too short to be measured has no place on a logarithmic scale.
-        value = cell.mean if cell.mean and cell.mean > 0 else None
-        lines.setdefault(row, []).append(Dot(column, value, words=words))
-    return [Panel(row, tuple(dots)) for row, dots in lines.items()], ratios
+        seconds = times.get(method) or None
+        if method in times:
+            ratio = ratios.get(method, {}).get(dataset)
+            words = _seconds(times[method]) + (f"  {page.as_ratio(ratio)}" if ratio else "")
+        else:
+            _, words = missing_time(run.entry(dataset, method))
+        dots.append(Dot(method, seconds, words=words))
+    return Panel(run.label(dataset), tuple(dots))
 
 
 def _seconds(value: float) -> str:
@@ -131,13 +157,10 @@ def _seconds(value: float) -> str:
     return f"{1000 * value:.2g} ms" if value < 0.0995 else f"{float(f'{value:.3g}'):,g} s"
 
 
-def _weights(table: Table) -> tuple[list[str], list[str], np.ndarray, np.ndarray]:
-    """Return kernels, methods, weights and alignments of a table of one data set."""
-    rows = [row for row in table.rows if len(row) > 1]
-    numbers = np.array(
-        [[math.nan if cell.mean is None else cell.mean for cell in cells] for _, *cells in rows]
-    )
-    return [row[0] for row in rows], list(table.columns[1::2]), numbers[:, ::2], numbers[:, 1::2]
+def _means(run: Run, dataset: str, name: str) -> np.ndarray:
+    """Return the weights or the alignments, kernels by methods, NaN where there is none."""
+    numbers = kernel_numbers(run, dataset, name).values()
+    return np.array([[mean for mean, _ in column] for column in numbers], dtype=float).T
 
 
 def _curve(title: str, solves: Sequence[Row]) -> Curve:

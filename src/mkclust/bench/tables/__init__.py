@@ -11,16 +11,17 @@ from mkclust.bench.rows import (
     read_solves,
 )
 from mkclust.bench.tables.comparison import (
-    Compared,
+    ScoreComparison,
     comparison_table,
     paper_comparison,
     reproduction_table,
 )
 from mkclust.bench.tables.formats import Cell, Table, to_csv, to_latex, to_markdown
+from mkclust.bench.tables.outcomes import SELECTIONS, Entry, Outcome
 from mkclust.bench.tables.paper import PAPER_DATASETS, PAPER_METHODS, paper_score
 from mkclust.bench.tables.ranking import rank_table
 from mkclust.bench.tables.ranks import Ranking, critical_difference, rank_methods
-from mkclust.bench.tables.results import SELECTIONS, Entry, Outcome, Results, Run
+from mkclust.bench.tables.results import Results, Run
 from mkclust.bench.tables.scores import ablation_table, score_tables
 from mkclust.bench.tables.solves import settings_table, solve_seconds, time_table, weight_table
 from mkclust.bench.tables.statistics import holm, like_the_best, mean_and_deviation, paired_p_value
@@ -33,13 +34,13 @@ __all__ = [
     "SELECTIONS",
     "Cell",
     "Choice",
-    "Compared",
     "Entry",
     "Outcome",
     "Ranking",
     "Results",
     "Row",
     "Run",
+    "ScoreComparison",
     "Table",
     "ablation_table",
     "canonical",

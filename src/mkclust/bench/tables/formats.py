@@ -28,8 +28,6 @@ class Cell:
         to the note that starts with ``"[1] "``.
     text : str
         Shown in place of the numbers where it is not empty; the CSV still has the numbers.
-    problem : str
-        Why there is no number, or not a whole one, in a sentence that a note of the mark gives.
     """
 
     mean: float | None
@@ -38,7 +36,6 @@ class Cell:
     paper: float | None = None
     mark: str = ""
     text: str = ""
-    problem: str = ""
 
     @property
     def difference(self) -> float | None:
@@ -70,11 +67,11 @@ class Cell:
             number += f"±{self.std:.{digits}f}"
         if self.paper is None:
             return number
-        beside = f"{self.paper:.{digits}f}"
+        parentheses = f"{self.paper:.{digits}f}"
         if self.difference is not None:
             # Adding zero keeps a difference that rounds to nothing from showing as "-0.0".
-            beside += f", {round(self.difference, digits) + 0.0:+.{digits}f}"
-        return f"{number} ({beside})"
+            parentheses += f", {round(self.difference, digits) + 0.0:+.{digits}f}"
+        return f"{number} ({parentheses})"
 
 
 @dataclass(frozen=True)
@@ -155,16 +152,16 @@ def to_markdown(table: Table) -> str:
     | Digit | **47.2** |
     <BLANKLINE>
     """
-    lines = [f"**{plain(table.title)}**", ""]
-    lines.append(_bars(map(plain, table.columns)))
+    lines = [f"**{escape(table.title)}**", ""]
+    lines.append(_bars(map(escape, table.columns)))
     lines.append(_bars([":---", *["---:"] * (len(table.columns) - 1)]))
     for label, *cells in table.rows:
         if cells:
-            lines.append(_bars([plain(label), *(_markdown_cell(c, table) for c in cells)]))
+            lines.append(_bars([escape(label), *(_markdown_cell(c, table) for c in cells)]))
         else:
-            lines.append(_bars([f"**{plain(label)}**", *[""] * (len(table.columns) - 1)]))
+            lines.append(_bars([f"**{escape(label)}**", *[""] * (len(table.columns) - 1)]))
     if table.notes:
-        lines += ["", *(f"- {plain(note)}" for note in table.notes)]
+        lines += ["", *(f"- {escape(note)}" for note in table.notes)]
     return "\n".join([*lines, ""])
 
 
@@ -181,26 +178,26 @@ def to_latex(table: Table) -> str:
         Needs the packages booktabs and graphicx: a table wider than the page is scaled to fit.
     """
     width = len(table.columns)
-    body = [r"\toprule", _ampersands(map(_latex, table.columns)), r"\midrule"]
+    body = [r"\toprule", _ampersands(map(_escape_latex, table.columns)), r"\midrule"]
     for number, (label, *cells) in enumerate(table.rows):
         if cells:
             # In braces: after the end of a line LaTeX takes "[" and "*" for options of it.
-            first = f"{{{_latex(label)}}}"
+            first = f"{{{_escape_latex(label)}}}"
             body.append(_ampersands([first, *(_latex_cell(c, table) for c in cells)]))
         else:
             body += [r"\midrule"] * (number > 0)
-            body += [rf"\multicolumn{{{width}}}{{c}}{{{_latex(label)}}} \\", r"\midrule"]
+            body += [rf"\multicolumn{{{width}}}{{c}}{{{_escape_latex(label)}}} \\", r"\midrule"]
     tabular = [rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", *body, r"\bottomrule"]
     tabular.append(r"\end{tabular}")
     if width > 5:
         tabular = [r"\resizebox{\linewidth}{!}{%", *tabular[:-1], tabular[-1] + "}"]
-    notes = [rf"\par\noindent {_latex(note)}" for note in table.notes]
+    notes = [rf"\par\noindent {_escape_latex(note)}" for note in table.notes]
     if notes:
         notes = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *notes]
         notes.append(r"\end{minipage}")
     star = "*" * (width > 5)
     head = ["% packages: booktabs, graphicx", rf"\begin{{table{star}}}", r"\centering"]
-    head += [rf"\caption{{{_latex(table.title)}}}", rf"\label{{tab:{table.name}}}"]
+    head += [rf"\caption{{{_escape_latex(table.title)}}}", rf"\label{{tab:{table.name}}}"]
     return "\n".join([*head, *tabular, *notes, rf"\end{{table{star}}}", ""])
 
 
@@ -225,11 +222,11 @@ def to_csv(table: Table) -> str:
     writer.writerow(["table", "block", "row", "column", *names, "bold", "text", "remark"])
     for block, label, column, cell in table.cells():
         numbers = [getattr(cell, name) for name in names]
-        written = ["" if number is None else repr(float(number)) for number in numbers]
+        texts = ["" if number is None else repr(float(number)) for number in numbers]
         remark = " ".join(_remarks(cell, table))
         where = map(_csv_text, (table.name, block, label, column))
         words = map(_csv_text, (cell.text, remark))
-        writer.writerow([*where, *written, int(cell.bold), *words])
+        writer.writerow([*where, *texts, int(cell.bold), *words])
     for note in table.notes:
         blank = [""] * (len(names) + 1)
         writer.writerow([_csv_text(table.name), "", "note", "", *blank, _csv_text(note), ""])
@@ -254,19 +251,19 @@ def _ampersands(parts: Any) -> str:
 
 def _markdown_cell(cell: Cell, table: Table) -> str:
     """Return a cell as Markdown, with its mark and in bold where it is."""
-    text = plain(cell.shown(table.digits))
+    text = escape(cell.shown(table.digits))
     text = f"**{text}**" if cell.bold else text
     return f"{text}<sup>[{cell.mark}]</sup>" if cell.mark else text
 
 
 def _latex_cell(cell: Cell, table: Table) -> str:
     """Return a cell as LaTeX, with its mark and in bold where it is."""
-    text = _latex(cell.shown(table.digits))
+    text = _escape_latex(cell.shown(table.digits))
     text = rf"\textbf{{{text}}}" if cell.bold else text
-    return f"{text}$^{{[{_latex(cell.mark)}]}}$" if cell.mark else text
+    return f"{text}$^{{[{_escape_latex(cell.mark)}]}}$" if cell.mark else text
 
 
-def plain(text: str) -> str:
+def escape(text: str) -> str:
     """Return a text with the characters escaped that Markdown would take for markup."""
     return "".join(
         f"\\{character}" if character in r"\|*_`<[]$~#" else character
@@ -286,7 +283,7 @@ LATEX = {
 }
 
 
-def _latex(text: str) -> str:
+def _escape_latex(text: str) -> str:
     """Return a text with the characters escaped that LaTeX would take for markup."""
     return "".join(LATEX.get(character, character) for character in _one_line(text))
 

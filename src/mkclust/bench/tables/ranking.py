@@ -4,10 +4,10 @@ import math
 from dataclasses import replace
 
 from mkclust.bench.tables.formats import Cell, Table
+from mkclust.bench.tables.outcomes import check
 from mkclust.bench.tables.ranks import Ranking, rank_methods
-from mkclust.bench.tables.results import Run, check
+from mkclust.bench.tables.results import Run
 from mkclust.bench.tables.scores import CHOSEN, EXPLAINED, TITLES
-from mkclust.bench.tables.statistics import mean_and_deviation
 
 # Below this the tests' distributions are rough.
 ENOUGH_DATASETS = 10
@@ -42,8 +42,8 @@ def ranking(run: Run, score: str, selection: str) -> Ranking:
         outcome = entry.outcome(score, selection)
         if outcome is None or outcome.oracle:
             continue  # no method, but a choice that the true classes make
-        if outcome.values:
-            means[run.label(dataset)][method], _ = mean_and_deviation([*outcome.values.values()])
+        if outcome.mean is not None:
+            means[run.label(dataset)][method] = outcome.mean
         else:
             unscored.add(method)
     ranked = rank_methods(means)

@@ -171,10 +171,10 @@ def _friedman(ranked: Float) -> tuple[float, float, float, float]:
         return 0.0, 1.0, 0.0, 1.0
     chi2 = float(n * spread / ties)
     p = float(stats.chi2.sf(chi2, k - 1))
-    left = n * (k - 1) - chi2
-    if left <= SAME:  # the same order everywhere
+    remainder = n * (k - 1) - chi2
+    if remainder <= SAME:  # the same order everywhere
         return chi2, p, math.inf, 0.0
-    f = float((n - 1) * chi2 / left)
+    f = float((n - 1) * chi2 / remainder)
     return chi2, p, f, float(stats.f.sf(f, k - 1, (k - 1) * (n - 1)))
 
 

@@ -1,16 +1,14 @@
 """The rows of a benchmark, grouped once: what each method reached on each data set."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mkclust.bench.rows import SCORES, Choice, Row, choose, is_default, read_rows, read_solves
+from mkclust.bench.rows import Row, is_default, read_rows, read_solves
+from mkclust.bench.tables.outcomes import Entry
 from mkclust.bench.tables.paper import PAPER_DATASETS, PAPER_METHODS
 
-SELECTIONS = ("oracle", "default", "stable")
-NOT_RUN = "not run"
 CAVEATS = {
     "substitute": "a substitute: other samples or kernels than the paper's, so that a difference "
     "from the paper's figure says nothing about the method",
@@ -18,150 +16,6 @@ CAVEATS = {
     "samples, so that methods that use the tail of a spectrum may differ from the paper's figure "
     "for that reason alone",
 }
-# What is meant where a run ends in one of these ways.
-STATUSES = {"memory": "out of memory", "time": "out of time"}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a method reached on a data set in one score.
-
-    Attributes
-    ----------
-    values : dict of (int, int) to float
-        The score in percent, by repetition and seed.
-    parameters : str or None
-        The setting that these are of.
-    oracle : bool
-        Whether the entry itself is chosen by the true classes.
-    problem : str
-        Why there are no values, or that some repetitions failed; else empty.
-    converged : bool
-        Whether all solves behind the values converged, as far as is known.
-    """
-
-    values: dict[tuple[int, int], float] = field(default_factory=dict)
-    parameters: str | None = None
-    oracle: bool = False
-    problem: str = ""
-    converged: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """One method on one data set, with one share of the samples.
-
-    Attributes
-    ----------
-    rows : tuple of dict
-        Its rows; none where it was not run.
-    """
-
-    rows: tuple[Row, ...] = ()
-
-    @cached_property
-    def oracle(self) -> bool:
-        """Whether the true classes choose the entry itself."""
-        return any(row.get("oracle") for row in self.rows)
-
-    @cached_property
-    def settings(self) -> frozenset[str]:
-        """The settings that were tried."""
-        return frozenset(row["parameters"] for row in self.rows)
-
-    @cached_property
-    def choice(self) -> Choice:
-        """The settings that stand for the method."""
-        return choose(self.rows)
-
-    def setting(self, score: str, selection: str) -> str | None:
-        """Return the setting that a selection gives the method.
-
-        Parameters
-        ----------
-        score : {"acc", "nmi", "purity"}
-        selection : {"oracle", "default", "stable"}
-
-        Returns
-        -------
-        str or None
-            None where there is no such setting that ran.
-        """
-        if selection == "oracle":
-            return self._best_repeated(score)
-        # Of a single setting nothing needs to be chosen, so that its stability need not be known.
-        if selection == "default" or len(self.settings) == 1:
-            return self.choice.default
-        return self.choice.stable
-
-    def outcome(self, score: str, selection: str) -> Outcome | None:
-        """Return what the method reached with the setting that a selection gives it.
-
-        Parameters
-        ----------
-        score : {"acc", "nmi", "purity"}
-        selection : {"oracle", "default", "stable"}
-
-        Returns
-        -------
-        Outcome or None
-            None where the method has no place in a table of that selection: an entry that the
-            true classes choose, in a table where they choose nothing.
-        """
-        check(score, selection)
-        return self._outcomes[score, selection]
-
-    @cached_property
-    def _outcomes(self) -> dict[tuple[str, str], Outcome | None]:
-        """The outcomes by score and selection."""
-        return {
-            (s, selection): self._reach(s, selection) for s in SCORES for selection in SELECTIONS
-        }
-
-    def _reach(self, score: str, selection: str) -> Outcome | None:
-        """Return one outcome."""
-        if not self.rows:
-            return Outcome(problem=NOT_RUN)
-        if self.oracle and selection != "oracle":
-            return None
-        parameters = self.setting(score, selection)
-        if parameters is None:
-            return Outcome(oracle=self.oracle, problem=_why_none(self.rows, selection))
-        repeated = [
-            row
-            for row in self.rows
-            if row["parameters"] == parameters and row["repetition"] is not None
-        ]
-        values = {
-            _draw(row): 100 * row[score]
-            for row in sorted(repeated, key=lambda row: row["repetition"])
-            if row["status"] == "ok" and row.get(score) is not None
-        }
-        failed = [row for row in repeated if row["status"] != "ok" and _draw(row) not in values]
-        problem = ""
-        if not values:
-            problem = reason(failed) if failed else "only a summary was kept, no repetitions"
-        elif failed:
-            problem = f"{len(failed)} of {len(failed) + len(values)} repetitions: {reason(failed)}"
-        converged = not any(row.get("converged") is False for row in repeated)
-        return Outcome(values, parameters, self.oracle, problem, converged)
-
-    def _best_repeated(self, score: str) -> str | None:
-        """Return the best of the settings that were repeated most, by all their repetitions.
-
-        A few repetitions choose which settings are repeated; among these, all of them count.
-        """
-        values: dict[str, list[float]] = {}
-        for row in self.rows:
-            repeated = row["status"] == "ok" and row["repetition"] is not None
-            if repeated and row.get(score) is not None:
-                values.setdefault(row["parameters"], []).append(row[score])
-        first = self.choice.oracle.get(score)
-        most = max((len(values.get(name, ())) for name in self.choice.settings()), default=0)
-        full = {name: values[name] for name in sorted(values) if len(values[name]) == most}
-        if first not in full:  # not repeated yet, or only a summary was kept
-            return first
-        return max(full, key=lambda name: round(math.fsum(full[name]) / most, 12))
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,8 +240,8 @@ class Results:
         """
         if not self.runs or (resample is not None and resample not in self.runs):
             shares = ", ".join(map(str, self.runs)) or "none at all"
-            wanted = "" if resample is None else f" of resample={resample}"
-            raise ValueError(f"There are no rows{wanted}; the rows given have resample: {shares}.")
+            which = "" if resample is None else f" of resample={resample}"
+            raise ValueError(f"There are no rows{which}; the rows given have resample: {shares}.")
         return next(iter(self.runs.values())) if resample is None else self.runs[resample]
 
 
@@ -402,53 +256,6 @@ def _by_share(rows: Iterable[Row], names: DatasetNames) -> dict[float, Run]:
 def _distinct(rows: Iterable[Row], key: str) -> tuple[str, ...]:
     """Return the values that rows have under a key, each once."""
     return tuple(sorted({str(row[key]) for row in rows if row.get(key)}))
-
-
-def reason(rows: Sequence[Row]) -> str:
-    """Return in words why rows have no scores.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        Rows whose status is not "ok"; the first one's reason stands for all.
-
-    Returns
-    -------
-    str
-    """
-    row = min(rows, key=lambda row: (row["status"], row.get("message") or ""))
-    message = " ".join((row.get("message") or "").split())
-    return f"{in_words(row)}: {message}" if message else in_words(row)
-
-
-def in_words(row: Row) -> str:
-    """Return the status of a row in words."""
-    return STATUSES.get(row["status"], str(row["status"]))
-
-
-def check(score: str, selection: str) -> None:
-    """Refuse a score or a selection that does not exist."""
-    if score not in SCORES:
-        raise ValueError(f"score={score!r} is not known: give one of {', '.join(SCORES)}.")
-    if selection not in SELECTIONS:
-        known = ", ".join(SELECTIONS)
-        raise ValueError(f"selection={selection!r} is not known: give one of {known}.")
-
-
-def _why_none(rows: Sequence[Row], selection: str) -> str:
-    """Return why a selection finds no setting."""
-    failed = [row for row in rows if row["status"] != "ok"]
-    if selection == "default":
-        failed_default = [row for row in failed if is_default(row)]
-        return reason(failed_default) if failed_default else "the default setting was not run"
-    if any(row["status"] == "ok" for row in rows):
-        return "the stability of its settings is not known"
-    return reason(failed)
-
-
-def _draw(row: Row) -> tuple[int, int]:
-    """Return what is the same for the same random draw: the repetition and the seed."""
-    return row["repetition"], row.get("seed", 0)
 
 
 def _dataset_key(paper: str, name: str) -> tuple[int, str]:

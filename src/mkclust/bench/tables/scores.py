@@ -1,12 +1,14 @@
 """Tables of scores: every method on every data set, with the settings that it was given."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from mkclust.bench.rows import SCORES
 from mkclust.bench.tables.formats import Cell, Table
+from mkclust.bench.tables.outcomes import NOT_RUN, Outcome, check
 from mkclust.bench.tables.paper import paper_score
-from mkclust.bench.tables.results import NOT_RUN, Outcome, Results, Run, check
-from mkclust.bench.tables.statistics import FEWEST_PAIRS, like_the_best, mean_and_deviation
+from mkclust.bench.tables.results import Results, Run
+from mkclust.bench.tables.statistics import FEWEST_PAIRS, like_the_best
 
 TITLES = {"acc": "ACC", "nmi": "NMI", "purity": "Purity"}
 CHOSEN = {
@@ -38,6 +40,59 @@ PARENTHESES = (
 )
 
 
+@dataclass(frozen=True)
+class MethodScore:
+    """What a method reached on a data set in one score, among other methods.
+
+    Attributes
+    ----------
+    method : str
+    outcome : Outcome
+    like_best : bool
+        Whether it does not differ significantly from the best of them.
+    paper : float or None
+        The paper's figure; it has none of refits on parts of the samples.
+    """
+
+    method: str
+    outcome: Outcome
+    like_best: bool
+    paper: float | None
+
+    @property
+    def marks(self) -> list[str]:
+        """The marks of what is special about the outcome."""
+        unfinished = bool(self.outcome.values) and not self.outcome.converged
+        return [ORACLE_MARK] * self.outcome.oracle + [OPEN_MARK] * unfinished
+
+
+def method_scores(
+    run: Run, dataset: str, score: str, selection: str, methods: Sequence[str]
+) -> list[MethodScore]:
+    """Return what some methods reached on a data set in one score, in their order."""
+    outcomes = {
+        method: run.entry(dataset, method).outcome(score, selection) or Outcome(problem=NOT_RUN)
+        for method in methods
+    }
+    alike = like_the_best({method: outcome.values for method, outcome in outcomes.items()})
+    scores = []
+    for method, outcome in outcomes.items():
+        paper = paper_score(run.names.papers[dataset], method, score) if run.resample == 1 else None
+        scores.append(MethodScore(method, outcome, method in alike, paper[0] if paper else None))
+    return scores
+
+
+def scored_methods(run: Run, selection: str) -> list[str]:
+    """Return the methods that have a place in a table of a selection."""
+    check(SCORES[0], selection)
+    scored = {
+        method
+        for (_, method), entry in run.entries.items()
+        if entry.outcome(SCORES[0], selection) is not None
+    }
+    return [method for method in run.methods if method in scored]
+
+
 def score_tables(results: Results, selection: str) -> list[Table]:
     """Return the tables of scores for one way of choosing settings.
 
@@ -61,17 +116,11 @@ def score_tables(results: Results, selection: str) -> list[Table]:
 
 def score_table(run: Run, selection: str) -> Table:
     """Return the table of scores on one share of the samples; see `score_tables`."""
-    check(SCORES[0], selection)
-    scored = {
-        method
-        for (_, method), entry in run.entries.items()
-        if entry.outcome(SCORES[0], selection) is not None
-    }
-    methods = [method for method in run.methods if method in scored]
+    methods = scored_methods(run, selection)
     name = f"scores-{selection}{run.suffix}"
     title = f"Scores in percent, {CHOSEN[selection]}{run.ending}"
-    tried = _tried(run, methods) if selection != "default" else []
-    return _table(name, title, run, methods, selection, [EXPLAINED[selection], *tried])
+    settings = _settings_note(run, methods) if selection != "default" else []
+    return _table(name, title, run, methods, selection, [EXPLAINED[selection], *settings])
 
 
 def ablation_table(run: Run) -> Table:
@@ -104,27 +153,23 @@ def _table(
     explanations: Sequence[str],
 ) -> Table:
     """Return the table of some methods' scores, in blocks."""
-    reached = {
-        (score, dataset): {
-            method: run.entry(dataset, method).outcome(score, selection) or Outcome(problem=NOT_RUN)
-            for method in methods
-        }
-        for score in SCORES
-        for dataset in run.datasets
-    }
     problems: dict[str, str] = {}  # sentence -> mark
     lines: list[tuple] = []
+    all_scores: list[MethodScore] = []
     for score in SCORES:
         lines.append((TITLES[score],))
         for dataset in run.datasets:
-            cells = _cells(run, dataset, score, reached[score, dataset], problems)
-            lines.append((run.label(dataset), *cells))
-    outcomes = [pair for row in reached.values() for pair in row.items()]
-    counts = {len(outcome.values) for _, outcome in outcomes} - {0}
+            label, scores = (
+                run.label(dataset),
+                method_scores(run, dataset, score, selection, methods),
+            )
+            lines.append((label, *_cells(label, scores, problems)))
+            all_scores += scores
+    counts = {len(each.outcome.values) for each in all_scores} - {0}
     notes = [*explanations, PROTOCOL, _averaged(counts), *_bold_notes(run.resample, counts)]
     notes += run.caveat_notes()
-    has_paper = any(cell.paper is not None for _, *cells in lines for cell in cells)
-    marked = _mark_notes(outcomes)
+    has_paper = any(each.paper is not None for each in all_scores)
+    marked = _mark_notes(all_scores)
     # A picture has no parentheses to explain, and failures are written in its panels.
     failures = [f"[{mark}] {sentence}" for sentence, mark in problems.items()]
     return Table(
@@ -137,45 +182,25 @@ def _table(
     )
 
 
-def _cells(
-    run: Run, dataset: str, score: str, outcomes: Mapping[str, Outcome], problems: dict[str, str]
-) -> Iterator[Cell]:
+def _cells(label: str, scores: Iterable[MethodScore], problems: dict[str, str]) -> Iterator[Cell]:
     """Yield the cells of a row; problems that are not in the notes yet are added with a mark."""
-    bold = like_the_best({method: outcome.values for method, outcome in outcomes.items()})
-    for method, outcome in outcomes.items():
-        marks = _marks(outcome)
-        if outcome.problem:
-            place = "" if outcome.problem == NOT_RUN else f"{run.label(dataset)}, {method}: "
-            marks.append(problems.setdefault(place + outcome.problem, str(len(problems) + 1)))
+    for each in scores:
+        marks, problem = each.marks, each.outcome.problem
+        if problem:
+            place = "" if problem == NOT_RUN else f"{label}, {each.method}: "
+            marks.append(problems.setdefault(place + problem, str(len(problems) + 1)))
         yield Cell(
-            *_mean_and_deviation(outcome),
-            bold=method in bold,
-            paper=_paper_mean(run, dataset, method, score),
+            each.outcome.mean,
+            each.outcome.deviation,
+            bold=each.like_best,
+            paper=each.paper,
             mark=",".join(marks),
-            problem=outcome.problem,
         )
 
 
-def _mean_and_deviation(outcome: Outcome) -> tuple[float | None, float | None]:
-    """Return the mean and the deviation of what was reached, None where there is nothing."""
-    return mean_and_deviation([*outcome.values.values()]) if outcome.values else (None, None)
-
-
-def _paper_mean(run: Run, dataset: str, method: str, score: str) -> float | None:
-    """Return the paper's figure; it has no refits on parts of the samples."""
-    figure = paper_score(run.names.papers[dataset], method, score) if run.resample == 1 else None
-    return figure[0] if figure else None
-
-
-def _marks(outcome: Outcome) -> list[str]:
-    """Return the marks of what is special about an outcome."""
-    unfinished = bool(outcome.values) and not outcome.converged
-    return [ORACLE_MARK] * outcome.oracle + [OPEN_MARK] * unfinished
-
-
-def _mark_notes(outcomes: Iterable[tuple[str, Outcome]]) -> list[str]:
+def _mark_notes(scores: Iterable[MethodScore]) -> list[str]:
     """Return what the marks of the methods' outcomes mean."""
-    marks = {(method, mark) for method, outcome in outcomes for mark in _marks(outcome)}
+    marks = {(each.method, mark) for each in scores for mark in each.marks}
     oracles = sorted(method for method, mark in marks if mark == ORACLE_MARK)
     notes = [f"[{ORACLE_MARK}] {', '.join(oracles)}: {ORACLE_NOTE}."] if oracles else []
     if any(mark == OPEN_MARK for _, mark in marks):
@@ -183,18 +208,18 @@ def _mark_notes(outcomes: Iterable[tuple[str, Outcome]]) -> list[str]:
     return notes
 
 
-def _tried(run: Run, methods: Sequence[str]) -> list[str]:
+def _settings_note(run: Run, methods: Sequence[str]) -> list[str]:
     """Say of how many settings each method's were chosen: the more, the better the best looks."""
-    tried = []
+    numbers = []
     for method in methods:
         entries = [entry for (_, name), entry in run.entries.items() if name == method]
         counts = [len(entry.settings) for entry in entries]
         if max(counts) > 1:
-            tried.append(f"{method} {_span(counts)}")
-    return [f"Settings tried on a data set: {', '.join(tried)}; others one."] if tried else []
+            numbers.append(f"{method} {_range(counts)}")
+    return [f"Settings tried on a data set: {', '.join(numbers)}; others one."] if numbers else []
 
 
-def _span(counts: Collection[int]) -> str:
+def _range(counts: Collection[int]) -> str:
     """Return the range of numbers in words."""
     low, high = min(counts), max(counts)
     return f"{low}" if low == high else f"{low} to {high}"
@@ -204,7 +229,7 @@ def _averaged(counts: set[int]) -> str:
     """Say over how many repetitions scores are averaged."""
     if not counts:
         return "No scores."
-    return f"Mean±deviation over {_span(counts)} repetition{'s' * (max(counts) > 1)}."
+    return f"Mean±deviation over {_range(counts)} repetition{'s' * (max(counts) > 1)}."
 
 
 def _bold_notes(resample: float, counts: set[int]) -> list[str]:

@@ -5,11 +5,14 @@ from statistics import median
 
 from mkclust.bench.rows import DEFAULT, SCORES, Row, is_default
 from mkclust.bench.tables.formats import Cell, Table
-from mkclust.bench.tables.results import NOT_RUN, Run, in_words, reason
+from mkclust.bench.tables.outcomes import NOT_RUN, Entry, in_words, reason
+from mkclust.bench.tables.results import Run
 from mkclust.bench.tables.scores import TITLES
 from mkclust.bench.tables.statistics import mean_and_deviation
 
 REFERENCE = "avg-kkm"
+SHOWN_TOGETHER = ("weights", "alignments")  # neither is shown without the other
+Number = tuple[float | None, float | None]  # mean and deviation
 TIME_NOTE = (
     "Seconds of one solve with the default setting, without k-means (the median, where refits "
     "make several); of clusterers that are not solved and discretized apart, of the whole fit. "
@@ -46,6 +49,12 @@ def solve_seconds(run: Run) -> dict[str, dict[str, float]]:
     return times
 
 
+def timed_methods(run: Run) -> list[str]:
+    """Return the methods that have a default setting to time: no choice of the true classes."""
+    timed = {name for (_, name), entry in run.entries.items() if not entry.oracle}
+    return [method for method in run.methods if method in timed]
+
+
 def time_table(run: Run) -> Table:
     """Return the table of solve times with default settings, and their ratios to avg-kkm.
 
@@ -59,27 +68,24 @@ def time_table(run: Run) -> Table:
     Table
         A block of seconds and one of ratios, data sets by methods; failures in words.
     """
-    # An entry that the true classes choose has no default setting to time.
-    timed = {name for (_, name), entry in run.entries.items() if not entry.oracle}
-    methods = [method for method in run.methods if method in timed]
-    problems: dict[str, str] = {}
+    methods = timed_methods(run)
+    problems: dict[str, str] = {}  # sentence -> mark
     seconds, ratios = [], []
     for dataset, times in solve_seconds(run).items():
-        reference = times.get(REFERENCE)
-        first, second = [], []
+        label, reference = run.label(dataset), times.get(REFERENCE)
+        line, ratio_line = [], []
         for method in methods:
-            time = times.get(method)
-            if time is None:
-                word, problem = _problem(run.entry(dataset, method).rows)
-                place = f"{run.label(dataset)}, {method}: " if problem != NOT_RUN else ""
-                mark = problems.setdefault(place + problem, str(len(problems) + 1))
-                first.append(Cell(None, text=word, mark=mark, problem=problem))
-            else:
-                first.append(Cell(time, text=f"{time:.3g}"))
-            ratio = time / reference if time is not None and reference else None
-            second.append(Cell(ratio, text="" if ratio is None else f"{ratio:.3g}"))
-        seconds.append((run.label(dataset), *first))
-        ratios.append((run.label(dataset), *second))
+            if method in times:
+                line.append(_three_digits(times[method]))
+                ratio_line.append(_three_digits(times[method] / reference if reference else None))
+                continue
+            word, problem = missing_time(run.entry(dataset, method))
+            place = f"{label}, {method}: " if problem != NOT_RUN else ""
+            mark = problems.setdefault(place + problem, str(len(problems) + 1))
+            line.append(Cell(None, text=word, mark=mark))
+            ratio_line.append(Cell(None))
+        seconds.append((label, *line))
+        ratios.append((label, *ratio_line))
     notes = (TIME_NOTE, *_circumstances(run.rows()), *run.caveat_notes())
     return Table(
         f"times{run.suffix}",
@@ -89,6 +95,18 @@ def time_table(run: Run) -> Table:
         (*notes, *(f"[{mark}] {sentence}" for sentence, mark in problems.items())),
         picture_notes=notes,
     )
+
+
+def kernel_numbers(run: Run, dataset: str, name: str) -> dict[str, list[Number]]:
+    """Return by method the "weights" or "alignments" of each kernel, None where one is missing."""
+    n_kernels = len(kernel_names(run, dataset))
+    return {m: _numbers(run.entry(dataset, m).rows, name, n_kernels) for m in run.methods}
+
+
+def kernel_names(run: Run, dataset: str) -> list[str]:
+    """Return the names of the kernels of a data set, of which solves were recorded."""
+    entries = (run.entry(dataset, method) for method in run.methods)
+    return next(entry.rows[0]["kernel_names"] for entry in entries if entry.rows)
 
 
 def weight_table(run: Run) -> Table:
@@ -110,14 +128,10 @@ def weight_table(run: Run) -> Table:
     lines: list[tuple] = []
     for dataset in run.datasets:
         lines.append((run.label(dataset),))
-        entries = [run.entry(dataset, method) for method in run.methods]
-        names = next(entry.rows[0]["kernel_names"] for entry in entries if entry.rows)
-        cells = [
-            _column(entry.rows, what, len(names))
-            for entry in entries
-            for what in ("weights", "alignments")
-        ]
-        lines += [(name, *row) for name, *row in zip(names, *cells, strict=True)]
+        weights, alignments = (kernel_numbers(run, dataset, name) for name in SHOWN_TOGETHER)
+        for p, name in enumerate(kernel_names(run, dataset)):
+            pairs = ((weights[method][p], alignments[method][p]) for method in run.methods)
+            lines.append((name, *(Cell(*number) for pair in pairs for number in pair)))
     columns = [f"{method}{what}" for method in run.methods for what in ("", ": alignment")]
     return Table(
         f"weights{run.suffix}",
@@ -173,14 +187,17 @@ def _seconds(rows: Sequence[Row]) -> float | None:
     return median(row["solve_seconds"] for row in repetitions or timed) if timed else None
 
 
-def _problem(rows: Sequence[Row]) -> tuple[str, str]:
-    """Return why there is no time: in a word or two, and in full."""
-    failed = [row for row in rows if row["status"] != "ok" and is_default(row)]
+def missing_time(entry: Entry) -> tuple[str, str]:
+    """Return why a method has no time: in a word or two, and in full."""
+    failed = [row for row in entry.rows if row["status"] != "ok" and is_default(row)]
     if failed:
         return in_words(min(failed, key=lambda row: row["status"])), reason(failed)
-    if not rows:
-        return "-", NOT_RUN
-    return "-", "the default setting was not run"
+    return "-", "the default setting was not run" if entry.rows else NOT_RUN
+
+
+def _three_digits(number: float | None) -> Cell:
+    """Return a cell that shows three digits of a number."""
+    return Cell(number, text="" if number is None else f"{number:.3g}")
 
 
 def _circumstances(rows: Sequence[Row]) -> list[str]:
@@ -193,17 +210,18 @@ def _circumstances(rows: Sequence[Row]) -> list[str]:
     return notes
 
 
-def _column(solves: Sequence[Row], what: str, n_kernels: int) -> list[Cell]:
-    """Return the cells of one method on one data set, one for each kernel."""
-    both = ("weights", "alignments")  # neither is shown without the other
-    whole = [s for s in solves if all(_is_whole(s.get(each), n_kernels) for each in both)]
-    if not whole:
-        return [Cell(None)] * n_kernels
-    by_kernel = zip(*(solve[what] for solve in whole), strict=True)
-    return [Cell(*mean_and_deviation(values)) for values in by_kernel]
+def _numbers(solves: Sequence[Row], name: str, n_kernels: int) -> list[Number]:
+    """Return mean and deviation of what one method's solves gave each kernel."""
+    complete = [
+        s for s in solves if all(_is_complete(s.get(each), n_kernels) for each in SHOWN_TOGETHER)
+    ]
+    if not complete:
+        return [(None, None)] * n_kernels
+    by_kernel = zip(*(solve[name] for solve in complete), strict=True)
+    return [mean_and_deviation(values) for values in by_kernel]
 
 
-def _is_whole(values: list | None, n_kernels: int) -> bool:
+def _is_complete(values: list | None, n_kernels: int) -> bool:
     """Return whether there is a number for every kernel."""
     return values is not None and len(values) == n_kernels and None not in values
 

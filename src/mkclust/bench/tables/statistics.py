@@ -93,10 +93,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    corrected, reached = [0.0] * len(p_values), 0.0
+    corrected, largest = [0.0] * len(p_values), 0.0
     for done, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        reached = max(reached, min(1.0, (len(p_values) - done) * p_values[at]))
-        corrected[at] = reached
+        largest = max(largest, min(1.0, (len(p_values) - done) * p_values[at]))
+        corrected[at] = largest
     return corrected
 
 
@@ -141,6 +141,6 @@ def like_the_best(scores: Mapping[str, Mapping[Any, float]], alpha: float = 0.05
         if not math.isnan(p):
             p_values[a, b] = p
     corrected = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    compared = {pair: p for pair, p in corrected.items() if best in pair}
-    alike = {name for pair, p in compared.items() if p > alpha for name in pair}
-    return frozenset(alike | {best} if compared else ())
+    with_best = {pair: p for pair, p in corrected.items() if best in pair}
+    alike = {name for pair, p in with_best.items() if p > alpha for name in pair}
+    return frozenset(alike | {best} if with_best else ())

@@ -1,0 +1,432 @@
+"""What a model was fitted on: kernels, views of a bank, or views that features stand for.
+
+A model holds one of the three: it reads the same samples again, and embeds new ones. Nothing
+sample-sized of kernels and of views with features is stored, so that they are passed once more.
+What is passed must be what the model was fitted on: numbers of samples, names and shapes always
+tell; what a model remembers of its samples tells more, and is compared where it can be.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from mkclust.kernels import KernelBank
+from mkclust.kernels.rows import CrossRows
+from mkclust.linalg import check_one_place, is_foreign, on_host, to_host
+from mkclust.methods.out_of_sample import Extension
+from mkclust.methods.room import require_room_beside_kernels
+from mkclust.samples.blocks import Blocks, check_finite
+from mkclust.samples.forms import TABLE, check_masks
+from mkclust.samples.ids import is_frame
+from mkclust.samples.samples import (
+    Samples,
+    as_blocks,
+    kernel_shapes,
+    read_samples,
+    read_views,
+    single_kernels,
+)
+from mkclust.stack import (
+    KernelStack,
+    RowSource,
+    Standardization,
+    StreamedStack,
+    as_numbers,
+    as_stack,
+    row_sums,
+)
+from mkclust.stack.discretize import assign
+from mkclust.stack.mapped import Features
+from mkclust.types import Array, Float
+
+# What differs by less than this share of the largest self-similarity is rounding.
+ROUNDING = 1e-6
+# Rounding may change the cluster of single samples between two, and of no larger share than this.
+CHANGED_SHARE = 0.02
+# Similarities of new samples to the training samples, and to themselves.
+Similarities = tuple[Sequence[Array] | CrossRows, Array | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FromSimilarities:
+    """What was fitted on similarities: precomputed kernels, or those of views.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n_samples,) or None
+        Ids of the training samples.
+    extension : Extension or None
+        How similarities are embedded; None where a method embeds no new samples.
+    """
+
+    ids: np.ndarray | None
+    extension: Extension | None = None
+
+    def extended(self, stack: KernelStack, rows: Array, extension: Extension | None) -> Any:
+        """Return the same with what embeds new samples."""
+        return replace(self, extension=extension)
+
+    def check(self, model: Any, X: Any) -> None:
+        """Refuse what cannot be what the model was fitted on."""
+        self.kernels(model, X)
+
+    def mixed_entries(self, model: Any, X: Any, indices: np.ndarray | None) -> Array:
+        """Return the mixed kernel among some samples that the model was fitted on."""
+        return self.training_stack(model, X).mixed_entries(model.coefficients_, indices)
+
+    def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
+        """Embed new samples."""
+        assert self.extension is not None
+        return self.extension.embed(*self.similarities(model, X, self_similarity))
+
+    def kernels(self, model: Any, X: Any) -> Any:
+        """Return the kernels that the model was fitted on, neither centered nor scaled."""
+        raise NotImplementedError(f"{type(self).__name__} must define kernels")
+
+    def training_stack(self, model: Any, X: Any) -> KernelStack:
+        """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
+        raise NotImplementedError(f"{type(self).__name__} must define training_stack")
+
+    def similarities(self, model: Any, X: Any, self_similarity: Any) -> Similarities:
+        """Return the similarities of new samples to the training samples and to themselves."""
+        raise NotImplementedError(f"{type(self).__name__} must define similarities")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromKernels(_FromSimilarities):
+    """Precomputed kernels: new samples come as their similarities to the training samples."""
+
+    def stack(self, model: Any, samples: Samples) -> KernelStack:
+        """Return the kernels to fit on, with room beside them."""
+        stack = _as_stack(model, samples, validate=model.validate)
+        require_room_beside_kernels(model, stack)
+        return stack
+
+    def attributes(self, stack: KernelStack) -> dict[str, Any]:
+        """Return what a model shows of its input."""
+        return {"n_features_in_": stack.n_samples}
+
+    def read(self, X: Any) -> Samples:
+        """Read what the model was fitted on, data frames in the order of its labels."""
+        return read_samples(X, expected="precomputed", ids=self.ids)
+
+    def kernels(self, model: Any, X: Any) -> Any:
+        """Return the kernels that the model was fitted on, neither centered nor scaled."""
+        names, n = model.kernel_names_, len(model.labels_)
+        kernels = _match_kernels(self.read(X), names)
+        for name, shape in zip(names, kernel_shapes(kernels, len(names)), strict=True):
+            if shape != (n, n):
+                raise ValueError(
+                    f"{name} has the shape {shape}, the model was fitted on {n} samples: pass "
+                    f"the same {n} x {n} kernels"
+                )
+        return kernels
+
+    def training_stack(self, model: Any, X: Any) -> KernelStack:
+        """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
+        # What was checked in fit need not be checked again, but what was repaired must be.
+        validate = model.psd != "error" and model.validate
+        names = model.kernel_names_
+        stack = _as_stack(model, self.kernels(model, X), validate=validate, names=names)
+        if self.extension is not None:
+            _check_same(names, stack.standardizations, self.extension.standardizations)
+        return stack
+
+    def similarities(self, model: Any, X: Any, self_similarity: Any) -> Similarities:
+        """Return the similarities of new samples to the training samples and to themselves."""
+        samples = read_samples(X, expected="precomputed", ids=self.ids, cross=True)
+        names, n = model.kernel_names_, model.n_features_in_
+        matrices = single_kernels(_match_kernels(samples, names))
+        cross = [as_numbers(K, name) for name, K in zip(names, matrices, strict=True)]
+        check_one_place(cross, names)
+        for name, K in zip(names, cross, strict=True):
+            if K.ndim != 2 or K.shape[1] != n or K.shape[0] != cross[0].shape[0]:
+                raise ValueError(
+                    f"{name} has the shape {K.shape}: expected similarities of "
+                    f"{cross[0].shape[0]} new samples (rows) to the {n} training samples (columns)"
+                )
+            row_sums(K, name)  # refuses what is not finite
+        if self_similarity is not None:
+            self_similarity = self._check_self_similarity(model, self_similarity, cross)
+        return cross, self_similarity
+
+    def _check_self_similarity(
+        self, model: Any, self_similarity: Any, cross: Sequence[Array]
+    ) -> Float:
+        """Return the similarities of new samples to themselves, or say which are none."""
+        if is_frame(self_similarity):
+            raise TypeError(
+                "self_similarity is a data frame, whose ids are not compared with those of X: pass "
+                "an array, its rows in the order of the kernels and its columns in that of the "
+                "new samples"
+            )
+        check_masks(self_similarity, "self_similarity")
+        self_similarity = to_host(on_host(self_similarity))
+        expected = (len(cross), cross[0].shape[0])
+        if self_similarity.shape != expected:
+            raise ValueError(
+                f"self_similarity has the shape {self_similarity.shape}, expected {expected}: "
+                "one row a kernel, one column a new sample"
+            )
+        assert self.extension is not None
+        # A kernel that was repaired may have had negative ones.
+        sound = np.array([each.added is None for each in self.extension.standardizations])
+        wrong = ~np.isfinite(self_similarity) | (sound[:, None] & (self_similarity < 0))
+        if model.normalize and model.validate and model.psd == "error":
+            # By a positive semidefinite kernel, what is not similar to itself is so to nothing.
+            for p, sample in np.argwhere(self_similarity == 0):
+                row = cross[p][sample : sample + 1, :]
+                wrong[p, sample] = bool((row != 0).sum() > 0)
+        if np.any(wrong):
+            kernel, sample = np.argwhere(wrong)[0]
+            raise ValueError(
+                f"self_similarity has {int(wrong.sum())} entries that are no similarity of a "
+                "sample to itself (NaN, infinite, negative, or zero for a sample that is similar "
+                f"to others), first {self_similarity[kernel, sample]:g} for "
+                f"{model.kernel_names_[kernel]} and new sample {sample}: pass k(x, x)"
+            )
+        return self_similarity
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromViews(_FromSimilarities):
+    """Views of which a bank makes kernels: new samples come as views.
+
+    Attributes
+    ----------
+    bank : KernelBank
+        Fitted on the views.
+    feature_names : ndarray of shape (n_features,) or None
+        Columns of one table, where they have names.
+    """
+
+    bank: KernelBank
+    feature_names: np.ndarray | None = None
+
+    def stack(self, model: Any, kernels: Any) -> KernelStack:
+        """Return the kernels to fit on, positive semidefinite by construction."""
+        return _as_stack(model, kernels, validate=False, names=self.bank.kernel_names_)
+
+    def attributes(self, stack: KernelStack) -> dict[str, Any]:
+        """Return what a model shows of its input."""
+        shown = {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
+        return shown | _feature_names_in(self.feature_names)
+
+    def read(self, X: Any) -> Samples:
+        """Read what the model was fitted on, data frames in the order of its labels."""
+        return read_views(X, ids=self.ids)
+
+    def kernels(self, model: Any, X: Any) -> Any:
+        """Return the kernels that the model was fitted on, computed as their rows are asked for."""
+        n, bank = len(model.labels_), copy(self.bank).set_params(on_the_fly=True)
+        kernels = bank.transform(_check_new_table(model, self.read(X)))
+        if kernels.shape[1] != n:
+            raise ValueError(f"X has {kernels.shape[1]} samples, the model was fitted on {n}")
+        if not kernels.of_training_samples:
+            raise ValueError("X holds other samples than the model was fitted on: pass the same")
+        return kernels
+
+    def training_stack(self, model: Any, X: Any) -> KernelStack:
+        """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
+        kernels, names = self.kernels(model, X), model.kernel_names_
+        if self.extension is None:
+            return _as_stack(model, kernels, validate=False, names=names)
+        # Spares the pass that learns the means.
+        return StreamedStack(kernels, names, self.extension.standardizations)
+
+    def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
+        """Embed new samples; dask arrays are left lazy."""
+        _refuse_self_similarity(self_similarity)
+        samples = read_views(X)
+        if samples.is_lazy:
+            kind = samples.kind
+
+            def look(block: dict[str, np.ndarray], start: int) -> Array:
+                return self.embed(model, Samples(kind, tuple(block), tuple(block.values())), None)
+
+            return as_blocks(samples, keep=False).map(look)
+        return super().embed(model, samples, None)
+
+    def similarities(self, model: Any, X: Any, self_similarity: Any) -> Similarities:
+        """Return the similarities of new samples to the training samples and to themselves."""
+        _refuse_self_similarity(self_similarity)
+        samples = _check_new_table(model, read_views(X))
+        return self.bank.transform(samples), self.bank.self_similarity(samples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromFeatures:
+    """Views that features stand for: new samples come as views, and are looked at in blocks.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n_samples,) or None
+        Ids of the training samples.
+    widths : dict of str to int
+        Number of columns of each view.
+    columns : dict of str to list of str
+        Names of the columns of those views that have any.
+    features : Features or None
+        What makes features of views; None before the fit has ended.
+    matrix : array of shape (n_columns, n_clusters) or None
+        What takes features to rows of the embedding; None before the fit has ended.
+    """
+
+    ids: np.ndarray | None
+    widths: dict[str, int]
+    columns: dict[str, list[str]]
+    features: Features | None = None
+    matrix: Array = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored of it: arrays of the host."""
+        return {name: on_host(value) for name, value in vars(self).items()}
+
+    def stack(self, model: Any, stack: KernelStack) -> KernelStack:
+        """Return the compressed kernels themselves."""
+        return stack
+
+    def extended(self, stack: KernelStack, rows: Array, extension: Any) -> "FromFeatures":
+        """Return the same with what embeds new samples."""
+        features, matrix = stack.embedding_map(rows) or (None, None)
+        return replace(self, features=features, matrix=matrix)
+
+    def attributes(self, stack: KernelStack) -> dict[str, Any]:
+        """Return what a model shows of its input."""
+        names = np.array(self.columns[TABLE], object) if TABLE in self.columns else None
+        return {
+            "n_features_in_": sum(self.widths.values()),
+            "approximation_error_": stack.approximation_error,
+        } | _feature_names_in(names)
+
+    def read(self, X: Any) -> Samples:
+        """Read what the model was fitted on, data frames in the order of its labels."""
+        return read_views(X, ids=self.ids)
+
+    def check(self, model: Any, X: Any) -> None:
+        """Refuse what cannot be what the model was fitted on."""
+        self._blocks(model, X)
+
+    def match(self, samples: Samples) -> Samples:
+        """Return views in the order of those that features were learned from, or refuse others."""
+        widths = dict(zip(samples.names, samples.n_features, strict=True))
+        if widths != self.widths:
+            raise ValueError(
+                f"X has the views {widths} (name: columns), the model was fitted on {self.widths}: "
+                "pass the same views, with the same columns"
+            )
+        samples.check_columns(self.columns, "model")
+        return samples.only(list(self.widths))
+
+    def mixed_entries(self, model: Any, X: Any, indices: np.ndarray | None) -> Array:
+        """Return the mixed kernel of features among some samples that the model was fitted on."""
+        indices = np.arange(len(model.labels_)) if indices is None else indices
+        similarities = np.zeros((len(indices), len(indices)))
+        features = self._training_features(model, X, indices)
+        for c, F in zip(model.coefficients_, features, strict=True):
+            similarities += c * (F @ F.T)
+        return similarities
+
+    def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
+        """Embed new samples by their features, in blocks; dask arrays are left lazy."""
+        _refuse_self_similarity(self_similarity)
+        features, matrix = self.features, self.matrix
+        assert features is not None
+
+        def look(block: dict[str, np.ndarray], start: int) -> np.ndarray:
+            check_finite(block, start)
+            return features.project(block, matrix)
+
+        return as_blocks(self.match(read_views(X)), keep=False).map(look)
+
+    def _blocks(self, model: Any, X: Any) -> Blocks:
+        """Return the views that the model was fitted on, in the order of the fit."""
+        blocks, n = as_blocks(self.match(self.read(X))), len(model.labels_)
+        if blocks.n_samples != n:
+            raise ValueError(f"X has {blocks.n_samples} samples, the model was fitted on {n}")
+        return blocks
+
+    def _training_features(self, model: Any, X: Any, indices: np.ndarray) -> list[Float]:
+        """Return the features of some samples that the model was fitted on, view by view."""
+        assert self.features is not None
+        rising, positions = np.unique(indices, return_inverse=True)
+        block = self._blocks(model, X).take(rising)
+        check_finite(block, rising)
+        if len(rising):
+            labels = assign(self.features.project(block, self.matrix), model._centers)
+            if np.mean(labels != np.asarray(model.labels_[rising])) > CHANGED_SHARE:
+                raise ValueError(
+                    "X holds other samples than the model was fitted on: pass the same"
+                )
+        return [to_host(F)[positions] for F in self.features.of(block)]
+
+
+Source = FromKernels | FromViews | FromFeatures
+
+
+def _as_stack(
+    model: Any, kernels: Any, *, validate: bool, names: Sequence[str] | None = None
+) -> KernelStack:
+    """Return kernels centered, scaled and repaired as a model asks for."""
+    return as_stack(
+        kernels,
+        center=model.center,
+        normalize=model.normalize,
+        psd=model.psd,
+        validate=validate,
+        names=names,
+    )
+
+
+def _check_same(
+    names: Sequence[str], new: Sequence[Standardization], fitted: Sequence[Standardization]
+) -> None:
+    """Refuse kernels whose diagonals, or means over the samples, are not those of the fit."""
+    for name, a, b in zip(names, new, fitted, strict=True):
+        differences = [np.abs(to_host(a.diagonal) - to_host(b.diagonal)).max()]
+        if a.row_means is not None and b.row_means is not None:
+            differences.append(np.abs(to_host(a.row_means) - to_host(b.row_means)).max())
+        if max(differences) > ROUNDING * np.abs(to_host(b.diagonal)).max():
+            raise ValueError(
+                f"{name} is not the kernel that the model was fitted on: its means over the "
+                "samples, or its diagonal, differ; pass the same kernels, samples in the same order"
+            )
+
+
+def _match_kernels(samples: Samples, names: Sequence[str]) -> Any:
+    """Return kernels in the order of those that a model was fitted on, or refuse others."""
+    whole, kernels = samples.whole, samples.by_name
+    count = len(kernels)
+    if whole is not None:
+        count = whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
+    if count != len(names):
+        raise ValueError(f"X has {count} kernels, the model was fitted on {len(names)}")
+    if whole is not None or not samples.names_given:
+        return list(samples.parts) if whole is None else whole
+    if missing := [name for name in names if name not in kernels]:
+        raise ValueError(f"X lacks the kernel {missing[0]!r}, it has {list(kernels)}")
+    return [kernels[name] for name in names]
+
+
+def _check_new_table(model: Any, samples: Samples) -> Samples:
+    """Return new samples, of which one table is compared by scikit-learn with that of the fit."""
+    if samples.kind != "table" or is_foreign(samples.parts[0]):
+        return samples
+    types = [np.float64, np.float32]
+    table = validate_data(model, samples.parts[0], reset=False, dtype=types)
+    return replace(samples, parts=(table,), is_checked=True)
+
+
+def _refuse_self_similarity(self_similarity: Any) -> None:
+    """Refuse what only precomputed kernels need."""
+    if self_similarity is not None:
+        raise ValueError("self_similarity belongs to precomputed kernels: leave it out")
+
+
+def _feature_names_in(names: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Return scikit-learn's attribute for the names of columns, where there are any."""
+    return {} if names is None else {"feature_names_in_": names}
