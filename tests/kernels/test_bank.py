@@ -194,8 +194,8 @@ def test_a_far_outlier_costs_the_other_rows_no_accuracy(rng):
     median = np.median(pdist(X))
     expected = [np.exp(-(pdist(X[1:]) ** 2) / (2 * (w * median) ** 2)) for w in bank.widths]
     above = np.triu_indices(49, k=1)
-    found = bank.fit_transform(X)[:, 1:, 1:][:, above[0], above[1]]
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    actual = bank.fit_transform(X)[:, 1:, 1:][:, above[0], above[1]]
+    np.testing.assert_allclose(actual, expected, rtol=1e-10)
 
 
 def test_kernels_are_named_after_their_view_and_kind(views):

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -81,31 +82,30 @@ def test_rows_are_those_of_the_dense_bank(settings, dtype, table):
 @pytest.mark.parametrize("settings", BANKS.values(), ids=BANKS)
 def test_new_rows_are_those_of_the_dense_bank(settings, dtype):
     dense, lazy, _, _ = both(settings, views_of(dtype))
-    expected, found = dense.transform(new_views(dtype)), lazy.transform(new_views(dtype))
-    assert not isinstance(found, RowSource)  # not square, and no set of kernels
-    assert found.shape == expected.shape
-    agree(found.rows(0, N_NEW), expected)
-    agree(found.rows(50, 10**6), expected[:, 50:])
-    agree(np.concatenate([block.copy() for _, block in found.blocks()], axis=1), expected)
+    expected, actual = dense.transform(new_views(dtype)), lazy.transform(new_views(dtype))
+    assert not isinstance(actual, RowSource)  # not square, and no set of kernels
+    assert actual.shape == expected.shape
+    agree(actual.rows(0, N_NEW), expected)
+    agree(actual.rows(50, 10**6), expected[:, 50:])
+    agree(np.concatenate([block.copy() for _, block in actual.blocks()], axis=1), expected)
 
 
-@pytest.mark.parametrize("tile", [1, 50, 2**20])
-def test_the_size_of_tiles_does_not_matter(tile, monkeypatch):
-    monkeypatch.setattr("mkclust.kernels.rows.TILE_ENTRIES", tile)
-    monkeypatch.setattr("mkclust.kernels.rows.TILE_ROWS", min(tile, 100))
+@pytest.mark.parametrize("limits", [(1, 1), (50, 50), (7, 100), (100, 2**20)])
+def test_the_size_of_tiles_does_not_matter(limits):
     views = [view[:40] for view in views_of()]
-    _, _, K, rows = both({"linear": "cosine"}, views)
+    _, lazy, K, _ = both({"linear": "cosine"}, views)
+    rows = KernelRows(lazy, lazy.views_, tile_limits=limits)
     agree(rows.rows(3, 38), K[:, 3:38])
+    agree(rows.whole(), K)
+    np.testing.assert_array_equal(rows.whole(), rows.whole().transpose(0, 2, 1))
 
 
-def test_blocks_cover_all_new_rows_whatever_their_height(monkeypatch):
+def test_blocks_cover_all_new_rows_whatever_their_height():
     dense, lazy, K, _ = both({}, views_of())
     expected = dense.transform(new_views())
     for n_rows in (1, 7, N_NEW, 10**6):
-        n_bytes = n_rows * K[:, 0].nbytes
-        monkeypatch.setattr("mkclust.kernels.rows.BLOCK_BYTES", n_bytes)
         places = []
-        for place, block in lazy.transform(new_views()).blocks():
+        for place, block in lazy.transform(new_views()).blocks(n_bytes=n_rows * K[:, 0].nbytes):
             agree(block, expected[:, place])
             places += range(place.start, place.stop)
             assert block.shape[1] <= n_rows
@@ -114,37 +114,47 @@ def test_blocks_cover_all_new_rows_whatever_their_height(monkeypatch):
 
 def test_the_training_views_are_recognized():
     _, lazy, K, _ = both({}, views_of())
-    found = lazy.transform([view.copy() for view in views_of()])
-    assert isinstance(found, KernelRows)
-    agree(found.rows(0, N), K)
+    actual = lazy.transform([view.copy() for view in views_of()])
+    assert isinstance(actual, KernelRows)
+    agree(actual.rows(0, N), K)
     assert type(lazy.transform(new_views())) is CrossRows
 
 
-def test_some_kernels_are_computed_without_the_others(monkeypatch):
+@dataclass
+class TileRecorder:
+    """A formula that records the tiles that it is asked for."""
+
+    steepness: float
+    tiles: list = field(default_factory=list)
+
+    def entries(self, tile):
+        self.tiles.append(tile)
+        return tile.inner if self.steepness == 0 else tile.exponents
+
+
+def test_some_kernels_are_computed_without_the_others():
     _, _, K, rows = both({}, views_of())
     for indices in ([3], [20, 0, 11, 12], [7, 7], range(24)):
         agree(rows.only(indices).rows(2, 99), K[list(indices), 2:99])
         agree(rows.only(indices).diagonal()[:, None], rows.diagonal()[list(indices), None])
     agree(rows.only([20, 0, 11]).only([2, 0]).rows(2, 9), K[[11, 20], 2:9])
-    counted = []
-    exp = np.exp
-    monkeypatch.setattr(np, "exp", lambda x, out: counted.append(x.size) or exp(x, out=out))
-    rows.only([8, 3]).rows(0, N)
-    assert sum(counted) == N * N  # kernel 8 is a polynomial
-    counted.clear()
-    rows.only([8, 11]).rows(0, N)
-    assert not counted
+    for steepness, absent in ((1.0, "inner"), (0.0, "exponents")):
+        formula = TileRecorder(steepness)
+        view = replace(rows._views[0], formulas=[(3, formula), (5, TileRecorder(1 - steepness))])
+        (selected,) = [*view.only([3]).tiles(slice(0, 9), [slice(0, N)])]
+        assert selected[0] == 0
+        (tile,) = formula.tiles
+        assert getattr(tile, absent) is None
 
 
-def test_distances_and_inner_products_are_shared_within_a_view(monkeypatch):
+def test_distances_and_inner_products_are_shared_within_a_view():
     _, _, _, rows = both({}, views_of())
-    counted = []
-    matmul = np.matmul
-    monkeypatch.setattr(
-        np, "matmul", lambda A, B, out: counted.append(out.size) or matmul(A, B, out=out)
-    )
-    rows.rows(0, N)
-    assert sum(counted) == 2 * 2 * N * N  # for each of two views, once each
+    formulas = [TileRecorder(steepness) for steepness in (1.0, 0.0, 2.0, 0.0)]
+    view = replace(rows._views[0], formulas=list(enumerate(formulas)))
+    list(view.tiles(slice(0, N), [slice(0, 100), slice(100, N)]))
+    for formula in formulas:
+        assert len(formula.tiles) == 2
+        assert all(a is b for a, b in zip(formula.tiles, formulas[0].tiles, strict=True))
 
 
 def test_identical_samples_have_a_similarity_of_exactly_one():
@@ -187,7 +197,7 @@ def test_the_stack_answers_as_that_of_the_dense_bank(settings, dtype):
     rng = np.random.default_rng(2)
     V, c, some = rng.normal(size=(N, 5)), rng.random(m), np.array([4, 90, 17, 4])
     tolerance = 1e-10 if dtype == np.float64 else 1e-6
-    for found, expected in (
+    for actual, expected in (
         (stack.apply(V), dense.apply(V)),
         (stack.combine(c) @ V, dense.combine(c) @ V),
         (stack.kernel(m - 1) @ V, dense.kernel(m - 1) @ V),
@@ -196,7 +206,7 @@ def test_the_stack_answers_as_that_of_the_dense_bank(settings, dtype):
         (stack.entries(some), dense.entries(some)),
     ):
         scale = np.abs(expected).max()
-        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 
 class Counting(KernelRows):
@@ -212,9 +222,9 @@ class Counting(KernelRows):
 
     def passes(self):
         """Return how often the rows were computed, and forget it."""
-        found = set(self.counts.tolist())
+        passes = set(self.counts.tolist())
         self.counts[:] = 0
-        return found
+        return passes
 
 
 def test_every_row_is_computed_once_a_pass():
@@ -363,11 +373,11 @@ def test_passes_of_a_fit_and_of_a_prediction_take_far_less_memory_than_one_kerne
 def test_the_default_kernels_can_be_had_on_the_fly_by_name():
     views, _ = blob_views(np.random.default_rng(0), n=90, k=3, strengths=(2.0, 2.0))
     for X in (views, views[0]):
-        held = SimpleMKKM(3, random_state=0).fit(X)
+        dense = SimpleMKKM(3, random_state=0).fit(X)
         lazy = SimpleMKKM(3, kernels="on-the-fly", random_state=0).fit(X)
-        assert lazy.kernel_names_ == held.kernel_names_
+        assert lazy.kernel_names_ == dense.kernel_names_
         assert lazy.bank_.on_the_fly
-        assert np.array_equal(lazy.labels_, held.labels_)
+        assert np.array_equal(lazy.labels_, dense.labels_)
         assert np.array_equal(lazy.predict(X), lazy.labels_)
     with pytest.raises(ValueError, match="KernelBank makes kernels from views"):
         SimpleMKKM(3, kernels="on-the-fly").fit(np.array([np.eye(9)] * 2))

@@ -44,12 +44,12 @@ def new_views(dtype="float64"):
     return views
 
 
-def agree(found, expected, dtype="float64"):
+def agree(actual, expected, dtype="float64"):
     """Compare kernels with each one's largest entry as the measure."""
-    found = to_host(found, None)
-    assert (found.shape, found.dtype) == (expected.shape, dtype)
+    actual = to_host(actual, None)
+    assert (actual.shape, actual.dtype) == (expected.shape, dtype)
     largest = np.abs(expected).max(axis=tuple(range(1, expected.ndim)), keepdims=True)
-    error = np.abs(found / largest - expected / largest).max()
+    error = np.abs(actual / largest - expected / largest).max()
     assert error <= TOLERANCES[dtype]
 
 
@@ -67,31 +67,32 @@ def test_a_bank_gives_the_kernels_of_numpy_views(library, dtype, settings):
     assert bank.kernel_names_ == expected.kernel_names_
     assert bank.announce(views) == expected.announce(views_of(dtype))
     for learned in ("medians_", "scales_"):
-        found = getattr(bank, learned)
-        assert all(type(number) is float for number in found.values())
-        assert found == pytest.approx(getattr(expected, learned), rel=1e-12)
+        actual = getattr(bank, learned)
+        assert all(type(number) is float for number in actual.values())
+        assert actual == pytest.approx(getattr(expected, learned), rel=1e-12)
     for place_of_new in ("numpy", library):
         new = as_library(place_of_new, new_views(dtype))
         cross = bank.transform(new)
         assert place(cross) == place(K)
         agree(cross, expected.transform(new_views(dtype)), dtype)
-        own = bank.self_similarity(new)
-        assert place(own) == place(K)
-        agree(own, expected.self_similarity(new_views(dtype)), dtype)
+        similarities = bank.self_similarity(new)
+        assert place(similarities) == place(K)
+        agree(similarities, expected.self_similarity(new_views(dtype)), dtype)
 
 
 @pytest.mark.parametrize("library", FOREIGN)
 @pytest.mark.parametrize("dtype", TOLERANCES)
-def test_kernels_are_exactly_symmetric_and_their_diagonals_exact(library, dtype, monkeypatch):
-    # In several blocks, the last of them not as high as the others.
-    monkeypatch.setattr("mkclust.kernels.tiles.TILE_BYTES", 37 * N * np.dtype(dtype).itemsize)
+def test_kernels_are_exactly_symmetric_and_their_diagonals_exact(library, dtype):
     views = as_library(library, views_of(dtype))
-    bank = KernelBank(linear="cosine")
-    K = to_host(bank.fit_transform(views), None)
-    np.testing.assert_array_equal(K, K.transpose(0, 2, 1))
-    own = to_host(bank.self_similarity(views), None)
-    np.testing.assert_array_equal(np.einsum("pii->pi", K), own)
-    agree(K, KernelBank(linear="cosine").fit_transform(views_of(dtype)), dtype)
+    bank = KernelBank(linear="cosine").fit(views)
+    # In several blocks, the last of them not as high as the others.
+    several = KernelRows(bank, bank.views_, tile_limits=(37, 37 * N)).whole()
+    similarities = to_host(bank.self_similarity(views), None)
+    for kernels in (several, bank.transform(views)):
+        K = to_host(kernels, None)
+        np.testing.assert_array_equal(K, K.transpose(0, 2, 1))
+        np.testing.assert_array_equal(np.einsum("pii->pi", K), similarities)
+        agree(K, KernelBank(linear="cosine").fit_transform(views_of(dtype)), dtype)
 
 
 @pytest.mark.parametrize("library", FOREIGN)
@@ -113,19 +114,18 @@ def test_identical_rows_have_a_similarity_of_one(library, dtype, d):
 @pytest.mark.parametrize("library", FOREIGN)
 @pytest.mark.parametrize("width", [1.0, 1 / 8])
 @pytest.mark.parametrize("d", [2, 30, 400])
-def test_rows_far_from_the_rest_are_seen_to_be_identical(library, width, d, monkeypatch):
-    monkeypatch.setattr("mkclust.kernels.tiles.TILE_BYTES", 10 * 200 * 4)
+def test_rows_far_from_the_rest_are_seen_to_be_identical(library, width, d):
     view = np.random.default_rng(0).normal(size=(100, d)).astype("float32")
     view[:3] = 40 * np.sign(view[:3])
     views = np.concatenate([view, view])
     settings = {"widths": (width,), "polynomials": (), "linear": None}
-    bank = KernelBank(**settings, on_the_fly=True)
-    rows = bank.fit_transform(as_library(library, views))
-    far = rows._views[0].far
-    assert far[:3].all()
-    assert far[100:103].all()
+    bank = KernelBank(**settings).fit(as_library(library, views))
+    rows = KernelRows(bank, bank.views_, tile_limits=(10, 10 * 200))
+    is_far = rows._views[0].samples.is_far
+    assert is_far[:3].all()
+    assert is_far[100:103].all()
     if width == 1:
-        assert far.sum() == 6
+        assert is_far.sum() == 6
     expected = KernelBank(**settings).fit_transform(views)
     agree(rows.rows(0, 200), expected, "float32")
     some = np.array([101, 7, 1])
@@ -171,8 +171,8 @@ def test_the_median_distance_is_that_of_all_pairs(library, far, monkeypatch):
         np.repeat([[1.0], [2.0], [7.0]], [30, 1, 1], axis=0),  # more than half are identical
         rng.normal(size=(150, 1)),  # of which some are drawn
     ):
-        found = median_distance("x", as_library(library, rows))
-        assert found == pytest.approx(median_distance("x", rows), rel=1e-12)
+        actual = median_distance("x", as_library(library, rows))
+        assert actual == pytest.approx(median_distance("x", rows), rel=1e-12)
     with pytest.raises(ValueError, match="All 9 rows looked at in view 'x' are identical"):
         median_distance("x", as_library(library, np.ones((9, 2))))
 
@@ -184,9 +184,9 @@ def test_a_pickled_bank_holds_its_views_on_the_host(library):
     loaded = pickle.loads(pickle.dumps(bank))
     assert is_foreign(bank.views_["a"])
     assert all(isinstance(view, np.ndarray) for view in loaded.views_.values())
-    found = loaded.transform(new_views())
-    assert isinstance(found, np.ndarray)
-    agree(found, to_host(K))
+    actual = loaded.transform(new_views())
+    assert isinstance(actual, np.ndarray)
+    agree(actual, to_host(K))
 
 
 @pytest.mark.parametrize("library", FOREIGN)
@@ -263,19 +263,19 @@ def test_a_streamed_stack_answers_where_the_views_live(
     rng = np.random.default_rng(2)
     V, c, some = rng.normal(size=(N, 5)), rng.random(4), np.array([4, 90, 17, 4])
     c[1] = 0
-    thin, combined = as_library(library, V), stack.combine(c)
-    assert place(combined.like) == place(thin)
-    assert place(stack.kernel(2).like) == place(thin)
-    for found, expected in (
-        (stack.apply(thin), dense.apply(V)),
-        (combined @ thin, dense.combine(c) @ V),
+    vectors, combined = as_library(library, V), stack.combine(c)
+    assert place(combined.like) == place(vectors)
+    assert place(stack.kernel(2).like) == place(vectors)
+    for actual, expected in (
+        (stack.apply(vectors), dense.apply(V)),
+        (combined @ vectors, dense.combine(c) @ V),
         (combined.dense(), dense.combine(c).dense()),
         (stack.entries(), dense.entries()),
         (stack.entries(some), dense.entries(some)),
     ):
-        assert place(found) == place(thin)
+        assert place(actual) == place(vectors)
         tolerance = (1e-11 if dtype == "float64" else 1e-5) * np.abs(expected).max()
-        np.testing.assert_allclose(to_host(found), expected, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(to_host(actual), expected, rtol=0, atol=tolerance)
     for small, expected in ((stack.gram(), dense.gram()), (stack.traces(), dense.traces())):
         assert type(small) is np.ndarray
         np.testing.assert_allclose(small, expected, rtol=1e-11 if dtype == "float64" else 1e-5)
@@ -286,16 +286,16 @@ def test_checking_rows_finds_sums_and_diagonals(library):
     K = KernelBank().fit_transform(views_of())
     views = as_library(library, views_of())
     rows = KernelBank(on_the_fly=True).fit_transform(views)
-    looked, largest = check_rows(rows, ["some kernel"] * len(K), symmetry=True)
+    matrices, largest = check_rows(rows, ["some kernel"] * len(K), symmetry=True)
     np.testing.assert_allclose(largest, np.abs(K).max(axis=(1, 2)), rtol=1e-12)
-    for matrix, expected in zip(looked, K, strict=True):
-        for found, vector in (
+    for matrix, expected in zip(matrices, K, strict=True):
+        for actual, vector in (
             (matrix.sum(), expected.sum(axis=1)),
             (matrix.diagonal(), np.diag(expected)),
             (RowMatrix(matrix.source, matrix.diagonal()).sum(), expected.sum(axis=1)),
         ):
-            assert place(found) == place(views["a"])
-            np.testing.assert_allclose(to_host(found), vector, rtol=0, atol=1e-11 * vector.max())
+            assert place(actual) == place(views["a"])
+            np.testing.assert_allclose(to_host(actual), vector, rtol=0, atol=1e-11 * vector.max())
 
 
 @pytest.mark.parametrize("library", FOREIGN)
@@ -327,8 +327,8 @@ def test_rows_of_one_kernel_come_in_the_order_asked_for(library):
     source = MatrixRows([as_library(library, K[0])])
     matrix = RowMatrix(source, as_library(library, np.diag(K[0])))
     for wanted in ([4, 90, 17, 4], [2, 3, 3, 100], slice(5, 99), slice(None)):
-        found = matrix[np.array(wanted) if isinstance(wanted, list) else wanted]
-        np.testing.assert_array_equal(to_host(found), K[0][wanted])
+        actual = matrix[np.array(wanted) if isinstance(wanted, list) else wanted]
+        np.testing.assert_array_equal(to_host(actual), K[0][wanted])
     some = np.array([99, 4, 4, 60])
     stack = StreamedStack(source, ("kernel 0",), as_stack(K).standardizations)
     np.testing.assert_allclose(
@@ -352,19 +352,19 @@ def test_checking_rows_names_what_is_wrong(library):
 
 @pytest.mark.parametrize("library", FOREIGN)
 def test_views_are_not_copied_and_keep_their_precision(library):
-    for given, kept in (
+    for given, expected in (
         ("float64", "float64"),
         ("float32", "float32"),
         ("int16", "float64"),
         ("bool", "float64"),
     ):
         view = as_library(library, np.eye(3).astype(given))
-        found = as_views([view])["view 0"]
-        assert precision_of(found) == kept
-        assert place(found) == place(view)
-        if given == kept:
+        actual = as_views([view])["view 0"]
+        assert precision_of(actual) == expected
+        assert place(actual) == place(view)
+        if given == expected:
             view[0, 0] = 5.0
-            assert float(found[0, 0]) == 5
+            assert float(actual[0, 0]) == 5
     with pytest.raises(ValueError, match="View 'x' has the type .*complex"):
         as_views({"x": as_library(library, np.eye(3).astype(complex))})
 
@@ -384,8 +384,8 @@ def test_half_precision_becomes_single_and_gradients_are_left_behind():
         view = torch.ones((3, 2), dtype=half)
         assert as_views(view)["table"].dtype == torch.float32
         assert KernelBank().announce(view)[2] == np.float32
-    found = as_views([torch.ones((3, 2), requires_grad=True)])["view 0"]
-    assert not found.requires_grad
+    actual = as_views([torch.ones((3, 2), requires_grad=True)])["view 0"]
+    assert not actual.requires_grad
 
 
 @pytest.mark.parametrize("library", FOREIGN)
@@ -396,9 +396,9 @@ def test_what_is_wrong_with_a_view_is_said_in_the_words_for_numpy(library):
     for view in (bad, np.ones((0, 3)), np.ones(4), np.ones((2, 2, 2))):
         messages = []
         for form in (view, as_library(library, view)):
-            with pytest.raises(ValueError, match="View 'x'") as caught:
+            with pytest.raises(ValueError, match="View 'x'") as error:
                 as_views({"x": form})
-            messages.append(str(caught.value))
+            messages.append(str(error.value))
         assert messages[0] == messages[1]
     with pytest.raises(ValueError, match="X has entries that are not finite: 2 NaN and 1 infinity"):
         as_views(as_library(library, bad))

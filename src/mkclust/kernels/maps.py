@@ -175,9 +175,9 @@ class Nystroem(_FeatureMap):
         """
         check_is_fitted(self)
         X = self._check(X, reset=False)
-        origin = _beside(self._origin, X)
-        Z = _beside(np.subtract(self.landmarks_, self._origin), X)
-        return self._similarities(X - origin, Z) @ _beside(self._whitening, X)
+        origin = _to_same_device(self._origin, X)
+        Z = _to_same_device(np.subtract(self.landmarks_, self._origin), X)
+        return self._similarities(X - origin, Z) @ _to_same_device(self._whitening, X)
 
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows, which the features approximate from below: always one."""
@@ -259,8 +259,8 @@ class RandomFourier(_FeatureMap):
         X, sampler = self._check(X, reset=False), self._sampler
         if not is_foreign(X):
             return sampler.transform(X)
-        waves = X @ _beside(sampler.random_weights_, X)
-        waves += _beside(sampler.random_offset_, X)
+        waves = X @ _to_same_device(sampler.random_weights_, X)
+        waves += _to_same_device(sampler.random_offset_, X)
         return (2 / sampler.n_components) ** 0.5 * namespace(X).cos(waves)
 
     def self_similarity(self, X: Any) -> Array:
@@ -299,7 +299,7 @@ class Linear(_FeatureMap):
         return squared_norms(X if is_foreign(X) else np.asarray(X))
 
 
-def _beside(learned: np.ndarray, X: Array) -> Array:
+def _to_same_device(learned: np.ndarray, X: Array) -> Array:
     """Return what was learned where rows live, in their precision."""
     return to_device(learned, X, precision_of(X))
 

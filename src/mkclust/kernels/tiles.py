@@ -1,121 +1,240 @@
-"""The kernels of a view on a device: large tiles, by the formulas of the array API standard."""
+"""The kernels of one view, tile by tile: small tiles on the host, large ones on a device."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import astype, empty, namespace, precision_of, ranges, rounding_of, to_host
-from mkclust.samples.distances import BLOCK_ENTRIES, RESOLUTION, safe_norms, squared_norms
+from mkclust.kernels.formulas import Formula, Tile
+from mkclust.linalg import (
+    astype,
+    empty,
+    is_foreign,
+    namespace,
+    pick,
+    precision_of,
+    ranges,
+    rounding_of,
+    to_host,
+)
+from mkclust.samples.distances import RESOLUTION, squared_norms
 from mkclust.types import Array
 
-# What one tile of one kernel takes; about four are at work at a time.
+# Rows and entries of a tile on the host, at most: few enough to stay in a core's own cache.
+TILE_ROWS, TILE_ENTRIES = 64, 2**15
+# What one tile of one kernel takes on a device; about four are at work at a time.
 TILE_BYTES = 2**28
+# Entries of a view that are brought to float64 at a time.
+BLOCK_ENTRIES = 2**20
 # The error in Gaussian kernels of float32 that is not worth a second look.
 UNNOTICED = 1e-5
 
 
-def tile_rows(n_columns: int, precision: str) -> int:
-    """Return how many rows of so many columns are computed at a time."""
-    return max(1, TILE_BYTES // (max(1, n_columns) * np.dtype(precision).itemsize))
+def default_tile_limits(n_columns: int, like: Array, precision: str) -> tuple[int, int]:
+    """Return the number of rows and of entries that a tile has at most."""
+    if not is_foreign(like):
+        return TILE_ROWS, TILE_ENTRIES
+    n_entries = TILE_BYTES // np.dtype(precision).itemsize
+    return max(1, n_entries // max(1, n_columns)), n_entries
 
 
-def extended(view: Array, origin: Array, unit: float, precision: str) -> Array:
+@dataclass(frozen=True)
+class Points:
+    """The rows of one view as the formulas multiply them.
+
+    Attributes
+    ----------
+    columns : array of shape (n_features + 2, n_samples) or None
+        The rows z from an origin, in some unit, as columns followed by 1 and |z|^2 / 2: so
+        one product of matrices gives the exponents. None where no kernel needs distances.
+    is_far : ndarray of bool of shape (n_samples,) or None
+        Which rows are so long that their distances need care.
+    rows : array of shape (n_samples, n_features) or None
+        The rows themselves. None where no kernel needs inner products.
+    lengths : array of shape (n_samples,) or None
+        What to divide their inner products by for cosines.
+    """
+
+    columns: Any = field(default=None, repr=False)
+    is_far: Any = field(default=None, repr=False)
+    rows: Any = field(default=None, repr=False)
+    lengths: Any = field(default=None, repr=False)
+
+    @property
+    def like(self) -> Array:
+        """An array that says where the rows live."""
+        return self.rows if self.columns is None else self.columns
+
+    def among(self, samples: np.ndarray) -> "Points":
+        """Return some of the rows."""
+        arrays = (self.columns, 1), (self.is_far, 0), (self.rows, 0), (self.lengths, 0)
+        return Points(*(None if x is None else pick(x, samples, axis=axis) for x, axis in arrays))
+
+    def on_host(self) -> "Points":
+        """Return the same rows as NumPy, in float64."""
+        columns, is_far = self.columns, self.is_far
+        if columns is not None:  # with exact norms
+            columns = extended(to_host(columns[:-2, :]).T, 0.0, 1.0, "float64")
+            is_far = far_rows(columns, 1.0)
+        rows, lengths = (None if x is None else to_host(x) for x in (self.rows, self.lengths))
+        return Points(columns, is_far, rows, lengths)
+
+
+def power_of_two(number: float) -> float:
+    """Return the power of two next to a number: to divide by it costs no digit."""
+    return 2.0 ** round(np.log2(number))
+
+
+def extended(view: Array, origin: Any, unit: float, precision: str) -> Array:
     """Return rows z, from an origin in some unit, as columns followed by 1 and |z|^2 / 2."""
     n, d = view.shape
     columns = empty((d + 2, n), view, precision)
     for rows in ranges(n, max(1, BLOCK_ENTRIES // d)):
-        moved = astype((astype(view[rows, :], "float64") - origin) / unit, precision)
-        columns[:-2, rows] = moved.T
+        z = astype((astype(view[rows, :], "float64") - origin) / unit, precision)
+        columns[:-2, rows] = z.T
         columns[-2, rows] = 1.0
-        columns[-1, rows] = astype(squared_norms(moved) / 2, precision)
+        columns[-1, rows] = astype(squared_norms(z) / 2, precision)
     return columns
 
 
-def far_rows(samples: Array, factors: Iterable[float]) -> np.ndarray:
+def far_rows(columns: Array, steepness: float) -> np.ndarray:
     """Return which extended rows are so long that their distances need care, (n,) on the host.
 
     Between rows that are nearly identical, an exponent is what is left of a difference between
     numbers as large as half their squared norms, and so is its rounding.
     """
-    d, n = samples.shape[0] - 2, samples.shape[1]
-    if precision_of(samples) == "float64":
+    d, n = columns.shape[0] - 2, columns.shape[1]
+    if precision_of(columns) == "float64":
         return np.ones(n, dtype=bool)  # exactly one is expected of identical rows
-    rounding = max(factors) * rounding_of(samples) * np.sqrt(d)
-    return rounding * to_host(samples[-1, :]) > UNNOTICED
+    rounding = steepness * rounding_of(columns) * np.sqrt(d)
+    return rounding * to_host(columns[-1, :]) > UNNOTICED
 
 
-def in_units(view: Array, scale: float, precision: str) -> Array:
-    """Return the rows of a view whose inner products are divided by a scale."""
-    return astype(view, precision) / float(np.sqrt(scale))
+@dataclass(frozen=True)
+class ViewKernels:
+    """The kernels of one view: what they are computed from, and their places among all kernels.
 
-
-def tiles(view: Any, rows: slice, columns: slice) -> Iterator[tuple[int, Array]]:
-    """Compute some rows and columns of the kernels of one view.
-
-    Parameters
+    Attributes
     ----------
-    view : ViewKernels
-        What they are computed from.
-    rows, columns : slice
-        Which of the samples, and of the training samples.
-
-    Yields
-    ------
-    place : int
-        The place of a kernel among all.
-    tile : array of shape (rows, columns)
-        Its entries.
+    formulas : sequence of (place, formula)
+        The kernels.
+    samples, training : Points
+        What is compared with what.
+    median, scale : float
+        The median distance, and what inner products are divided by, in units of the points.
+    unit : float
+        What rows are divided by before they are multiplied.
+    precision : str
+        Number type of the kernels.
     """
-    if view.gaussians:
-        yield from _gaussians(view, rows, columns)
-    if view.polynomials or view.linear:
-        yield from _others(view, rows, columns)
+
+    formulas: Sequence[tuple[int, Formula]]
+    samples: Points
+    training: Points
+    median: float
+    scale: float
+    unit: float
+    precision: str
+
+    def only(self, indices: Sequence[int]) -> "ViewKernels":
+        """Return some of the kernels, at the places that the indices give them."""
+        by_place = dict(self.formulas)
+        places = [place for place, index in enumerate(indices) if index in by_place]
+        return replace(self, formulas=[(place, by_place[indices[place]]) for place in places])
+
+    def among(self, samples: np.ndarray) -> "ViewKernels":
+        """Return the kernels of some training samples, against these only."""
+        points = self.training.among(samples)
+        return replace(self, samples=points, training=points)
+
+    def on_host(self) -> "ViewKernels":
+        """Return the same kernels of samples on a device, computed by NumPy."""
+        training = self.training.on_host()
+        same = self.samples is self.training
+        return replace(
+            self, samples=training if same else self.samples.on_host(), training=training
+        )
+
+    def tiles(self, rows: slice, blocks: Iterable[slice]) -> Iterator[tuple[int, slice, Array]]:
+        """Compute some rows of the kernels.
+
+        Parameters
+        ----------
+        rows : slice
+            Which of the samples.
+        blocks : iterable of slice
+            Which of the training samples, those of one tile at a time.
+
+        Yields
+        ------
+        place : int
+            The place of a kernel among all.
+        columns : slice
+            The training samples.
+        tile : array of shape (rows, columns)
+            Its entries.
+        """
+        left = self._left_factors(rows)
+        for columns in blocks:
+            tile = self._tile(left, columns)
+            for place, formula in self.formulas:
+                yield place, columns, formula.entries(tile)
+
+    def _left_factors(self, rows: slice) -> Points:
+        """Return what training samples are multiplied with, and divided by, for some samples."""
+        columns = is_far = products = lengths = None
+        points, steepness = self.samples, [formula.steepness for _, formula in self.formulas]
+        if any(steepness):
+            xp, z = namespace(points.columns), points.columns[:, rows]
+            # -|z - y|^2 / 2 = z y - |z|^2 / 2 - |y|^2 / 2
+            columns = xp.concat([z[:-2, :], -xp.flip(z[-2:, :], axis=0)]).T
+            is_far = points.is_far[rows]
+        if not all(steepness):
+            products = points.rows[rows, :] / self.unit / self.unit
+            lengths = points.lengths[rows][:, None]
+        return Points(columns, is_far, products, lengths)
+
+    def _tile(self, left: Points, columns: slice) -> Tile:
+        """Compute what all kernels of some training samples share."""
+        exponents = inner = lengths = None
+        smallest, right = 0.0, self.training
+        if left.columns is not None:
+            exponents = _exponents(left.columns, right.columns[:, columns], left.is_far.any())
+            if not is_foreign(exponents):
+                smallest = float(exponents.min(initial=0))
+        if left.rows is not None:
+            inner = left.rows @ right.rows[columns, :].T
+            inner /= self.scale
+            lengths = left.lengths, right.lengths[columns]
+        return Tile(exponents, inner, lengths, self.median, self.precision, smallest)
 
 
-def _gaussians(view: Any, rows: slice, columns: slice) -> Iterator[tuple[int, Array]]:
-    """Compute the Gaussian kernels."""
-    left, right = view.moved[0][:, rows], view.moved[1][:, columns]
-    xp, z = namespace(right), left[:-2, :]
-    # -|z - y|^2 / 2 = z y - |z|^2 / 2 - |y|^2 / 2
-    ends = -xp.flip(left[-2:, :], axis=0)
-    exponents = xp.concat([z, ends]).T @ right
-    if view.far[rows].any():
-        # Where shorter norms would make the distance negative it is rounding, as on the diagonal:
-        # the rows are identical. To see that costs as much as all the rest.
-        shorter = 1 - max(RESOLUTION, rounding_of(right) * max(16, left.shape[0] / 4))
-        apart = xp.concat([z, shorter * ends]).T @ right < 0
-        exponents = xp.where(apart, exponents, 0.0)
-    for place, factor in view.gaussians:
-        yield place, xp.exp(exponents if factor == 1 else exponents * float(factor))
+def _exponents(left: Array, right: Array, careful: bool) -> Array:
+    """Return exponents; carefully, those that are rounding are zero, for the rows are identical."""
+    xp = namespace(right)
+    if is_foreign(right):
+        exponents = left @ right  # a pass over all entries takes as long as the product
+    else:
+        exponents = left[:, :-2] @ right[:-2]
+        exponents += left[:, -2:-1] - right[-1]  # norms last, which loses fewer digits
+    if not careful:
+        return exponents
+    resolution = max(RESOLUTION, rounding_of(right) * max(16, right.shape[0] / 4))
+    limits = resolution * left[:, -2], resolution * right[-1, :]
+    # A tile of the host seldom has any; those of a device nearly all hold the diagonal.
+    if not is_foreign(right) and exponents.max(initial=-np.inf) < (
+        limits[0].min(initial=0) - limits[1].max(initial=0)
+    ):
+        return exponents
+    return xp.where(exponents < limits[0][:, None] - limits[1], exponents, 0.0)
 
 
-def _others(view: Any, rows: slice, columns: slice) -> Iterator[tuple[int, Array]]:
-    """Compute the polynomial and linear kernels."""
-    left, right = view.plain[0][rows, :], view.plain[1][columns, :]
-    inner = left @ right.T
-    for place, offset, degree in view.polynomials:
-        yield place, integer_power(inner + float(offset), degree)
-    for place, kind in view.linear:
-        if kind == "linear":
-            yield place, inner
-        else:
-            lengths = (astype(safe_norms(part), precision_of(right)) for part in (left, right))
-            yield place, inner / next(lengths)[:, None] / next(lengths)
-
-
-def integer_power(base: Array, degree: int) -> Array:
-    """Return an integer power, by repeated products."""
-    product = base
-    for _ in range(degree - 1):
-        product = product * base
-    return product
-
-
-def write_symmetric(out: Array, place: int, rows: slice, tile: Array) -> None:
-    """Write a tile that begins at the diagonal, and its mirror image, into one of the kernels."""
-    xp, height = namespace(out), rows.stop - rows.start
-    square, rest = tile[:, :height], tile[:, height:]
-    out[place, rows, rows] = xp.triu(square) + xp.triu(square, k=1).T
-    out[place, rows, rows.stop :] = rest
-    out[place, rows.stop :, rows] = rest.T
+def write_symmetric(out: Array, place: int, rows: slice, columns: slice, tile: Array) -> None:
+    """Write a tile on or above the diagonal, and its mirror image, into one of the kernels."""
+    if columns.start == rows.start:
+        xp, height = namespace(tile), rows.stop - rows.start
+        square = tile[:, :height]
+        tile[:, :height] = xp.triu(square) + xp.triu(square, k=1).T
+    out[place, rows, columns] = tile
+    out[place, columns, rows] = tile.T
