@@ -4,6 +4,7 @@ from typing import Any
 
 from mkclust.methods import AgreementKKM
 from mkclust.methods.agreement import Agreement, measure_agreement
+from mkclust.methods.training import open_source
 
 
 def agreement(X: Any, **options: Any) -> Agreement:
@@ -38,4 +39,7 @@ def agreement(X: Any, **options: Any) -> Agreement:
     4 of 5 views agree beyond chance: pixels, fourier, gradients and projections. Set aside, sharing
     nothing with any other view: dice.
     """
-    return measure_agreement(AgreementKKM(1, **options).stack(X))
+    model = AgreementKKM(1, **options)
+    model.check_parameters()
+    source, kernels = open_source(model, X)
+    return measure_agreement(source.stack(model, kernels))

@@ -102,7 +102,7 @@ class Agreement:
     @property
     def shares(self) -> np.ndarray:
         """Whether each kernel shares something with another voice, beyond chance, (m,) of bool."""
-        return self._links.any(axis=1)
+        return np.asarray(self._links.any(axis=1))
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:

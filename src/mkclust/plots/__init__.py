@@ -29,7 +29,6 @@ from mkclust.plots.weights import (
 )
 
 __all__ = [
-    "AgreementDisplay",
     "BLUE",
     "FAINT",
     "INK",
@@ -43,6 +42,7 @@ __all__ = [
     "ORANGE",
     "PALETTE",
     "SHARE_OF_VOICE",
+    "AgreementDisplay",
     "ConvergenceDisplay",
     "EmbeddingDisplay",
     "KernelWeightsDisplay",
