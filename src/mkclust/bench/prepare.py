@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.linalg import captured
+from mkclust.linalg import inner_products
 from mkclust.methods.mixture import leading_sums
 from mkclust.samples.samples import Samples, read_kernels, single_kernels
 from mkclust.stack import KernelStack, as_stack
@@ -121,7 +121,7 @@ class Prepared:
 
     def alignments(self, H: Float) -> Float:
         """Return the share of each kernel's own leading structure that a partition captures."""
-        return np.clip(captured(self.stack.apply(H), H) / self.leading_sums, 0, 1)
+        return np.clip(inner_products(self.stack.apply(H), H) / self.leading_sums, 0, 1)
 
     def input(self, kind: str) -> Any:
         """Return what a clusterer is fitted on; it cannot change what the next one gets."""

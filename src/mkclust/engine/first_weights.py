@@ -7,7 +7,7 @@ import numpy as np
 from mkclust.engine.basis import alignments
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.problem import FIRST_TOLERANCE
-from mkclust.linalg import orthonormalize, pick, to_host, top_eigenpairs
+from mkclust.linalg import orthonormalize, select, to_host, top_eigenpairs
 from mkclust.linalg.operators import Anchor
 from mkclust.types import Float
 
@@ -25,7 +25,7 @@ def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     G = to_host(stack.entries(samples))
     if anchor is not None:
         # Eigenvalues of a part of a kernel are about as much smaller as it has fewer samples.
-        H = orthonormalize(to_host(pick(anchor.vectors, samples)))
+        H = orthonormalize(to_host(select(anchor.vectors, samples)))
         anchor = Anchor(H, anchor.strength * size / n)
 
     def evaluate(gamma: Float) -> Evaluation:

@@ -17,7 +17,7 @@ from mkclust.engine.relaxation import Relaxation, block_width, relax_whole
 from mkclust.engine.subspace import SubspaceSearch
 from mkclust.engine.subspace_in_memory import InMemorySearch
 from mkclust.engine.subspace_streamed import StreamedSearch
-from mkclust.linalg import captured
+from mkclust.linalg import inner_products
 from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
 
@@ -122,6 +122,6 @@ def _search_whole_space(problem: Problem, baseline: Relaxation | None) -> Search
 def _exact_alignments(stack: Any, H: Array) -> Float:
     """Return ``Tr(H^T K_p H)`` in double precision, even of kernels in single precision."""
     if stack.precision <= DOUBLE:
-        return captured(stack.apply(H), H)
+        return inner_products(stack.apply(H), H)
     products = (stack.kernel(index).dense() @ H for index in range(stack.n_kernels))
-    return np.array([captured(product[None, :, :], H)[0] for product in products])
+    return np.array([inner_products(product[None, :, :], H)[0] for product in products])

@@ -16,7 +16,7 @@ from mkclust.explain.noise import (
     has_clusters,
     most_clusters,
 )
-from mkclust.linalg import captured, to_device, to_host
+from mkclust.linalg import inner_products, to_device, to_host
 from mkclust.linalg.operators import CenteredOperator
 from mkclust.methods import AverageKKM, MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
@@ -110,7 +110,7 @@ class ExaminedKernels(Examined):
     def captured(self) -> Float:
         """Return what the model's partition captures of each kernel, ``Tr(H^T K_p H)``."""
         H = to_device(self._model.embedding_, self._stack.like)
-        return captured(self._stack.apply(H), H)
+        return inner_products(self._stack.apply(H), H)
 
     def structure(self) -> tuple[Sequence[Relaxation], Float]:
         """Return what each kernel shows, centered in any case, and the traces."""

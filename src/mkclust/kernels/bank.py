@@ -16,7 +16,7 @@ from mkclust.kernels.training import (
     precision_of_all,
     read_new_views,
 )
-from mkclust.linalg import astype, copied, free_bytes, is_foreign, namespace, on_host
+from mkclust.linalg import arrays_to_host, astype, copy_array, free_bytes, is_foreign, namespace
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.distances import (
     drawn_rows,
@@ -154,7 +154,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
         fingerprints = {name: fingerprint(view) for name, view in views.items()}
-        views = {name: view if fingerprints[name] else copied(view) for name, view in views.items()}
+        views = {
+            name: view if fingerprints[name] else copy_array(view) for name, view in views.items()
+        }
         scales = {name: mean_squared_norm(name, view) for name, view in views.items()}
         # Distances do not depend on the origin, and inner products give them to more digits the
         # closer it is; the median stays close despite outliers.
@@ -183,7 +185,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Return what is pickled: arrays on the host, wherever they live."""
         state = dict(super().__getstate__())
         for name in {"views_", "_origins"} & state.keys():
-            state[name] = {view: on_host(array) for view, array in state[name].items()}
+            state[name] = {view: arrays_to_host(array) for view, array in state[name].items()}
         return state
 
     def fit_transform(self, X: Any, y: Any = None) -> Array | KernelRows:

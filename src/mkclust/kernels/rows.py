@@ -22,9 +22,9 @@ from mkclust.linalg import (
     free_bytes,
     is_foreign,
     namespace,
-    pick,
     precision_of,
     ranges,
+    select,
     set_diagonal,
     to_host,
 )
@@ -119,7 +119,7 @@ class CrossRows:
         )
         selected.shape = (len(indices), *self.shape[1:])
         if self._diagonal is not None:
-            selected._diagonal = pick(self._diagonal, list(indices))
+            selected._diagonal = select(self._diagonal, list(indices))
         return selected
 
     def rows(self, start: int, stop: int) -> Array:
@@ -224,7 +224,7 @@ class KernelRows(CrossRows):
         selected = copy.copy(self)
         selected._views = tuple(view.among(samples) for view in self._views)
         selected.shape = (self.shape[0], len(samples), len(samples))
-        selected._diagonal = pick(self.diagonal(), samples, axis=1)
+        selected._diagonal = select(self.diagonal(), samples, axis=1)
         return selected
 
     def whole(self) -> Array:

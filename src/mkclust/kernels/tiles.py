@@ -12,10 +12,10 @@ from mkclust.linalg import (
     empty,
     is_foreign,
     namespace,
-    pick,
     precision_of,
     ranges,
     rounding_of,
+    select,
     to_host,
 )
 from mkclust.samples.distances import RESOLUTION, squared_norms
@@ -69,7 +69,7 @@ class Points:
     def among(self, samples: np.ndarray) -> "Points":
         """Return some of the rows."""
         arrays = (self.columns, 1), (self.is_far, 0), (self.rows, 0), (self.lengths, 0)
-        return Points(*(None if x is None else pick(x, samples, axis=axis) for x, axis in arrays))
+        return Points(*(None if x is None else select(x, samples, axis=axis) for x, axis in arrays))
 
     def on_host(self) -> "Points":
         """Return the same rows as NumPy, in float64."""

@@ -29,7 +29,7 @@ def side_by_side(*blocks: Array) -> Array:
     return namespace(*blocks).concat(blocks, axis=1)
 
 
-def captured(products: Array, H: Array) -> Float:
+def inner_products(products: Array, H: Array) -> Float:
     """Return ``Tr(H^T K_p H)`` for every kernel, from the products K_p H, (m, n, b)."""
     return to_host(namespace(H).sum(products * H, axis=(1, 2)))
 

@@ -138,13 +138,13 @@ def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
     return array if dtype is None else xp.astype(array, getattr(xp, dtype), copy=False)
 
 
-def on_host(thing: Any) -> Any:
+def arrays_to_host(thing: Any) -> Any:
     """Return an array as NumPy in its own type where it is one of another library, all else as is.
 
     What is to be stored must not ask for the device that it was computed on.
     """
     if isinstance(thing, list | tuple):
-        return type(thing)(map(on_host, thing))
+        return type(thing)(map(arrays_to_host, thing))
     return to_host(thing, None) if is_foreign(thing) else thing
 
 
@@ -190,7 +190,7 @@ def gaussian_noise(shape: tuple[int, int], seed: int, like: Any) -> Array:
     return radius * xp.cos(2 * float(np.pi) * angle)
 
 
-def copied(array: Array) -> Array:
+def copy_array(array: Array) -> Array:
     """Return a copy of an array, in memory of its own."""
     return namespace(array).asarray(array, copy=True)
 
@@ -201,7 +201,7 @@ def ranges(n: int, height: int) -> Iterator[slice]:
         yield slice(start, min(start + height, n))
 
 
-def pick(array: Array, where: Any, axis: int = 0) -> Array:
+def select(array: Array, where: Any, axis: int = 0) -> Array:
     """Return some rows or columns: those of a slice, or those with the numbers in an array."""
     if not is_foreign(array):
         return array[(slice(None),) * axis + (where,)]

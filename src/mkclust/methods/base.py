@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
-from mkclust.linalg import captured, copied, on_host, to_host
+from mkclust.linalg import arrays_to_host, copy_array, inner_products, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.mixture import leading_sums
@@ -360,7 +360,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         learned: dict[str, Any] = source.attributes(stack) | {
             "_source": source,
             # A copy, or what was lifted beside it would live as long as the model.
-            "embedding_": embedding if is_dask(embedding) else copied(embedding),
+            "embedding_": embedding if is_dask(embedding) else copy_array(embedding),
             "weights_": solution.weights,
             "alignments_": self._alignments(stack, H),
             "objective_": solution.objective,
@@ -395,7 +395,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     def _alignments(self, stack: KernelStack, H: Array) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that H captures."""
-        shared = captured(stack.apply(H), H)
+        shared = inner_products(stack.apply(H), H)
         return np.clip(shared / leading_sums(stack, self.n_clusters, start=H), 0, 1)
 
     def __copy__(self) -> "MultipleKernelClusterer":
@@ -407,7 +407,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of a model: arrays of the host, that load wherever they may."""
         state = super().__getstate__()
-        return {name: on_host(value) for name, value in state.items()}
+        return {name: arrays_to_host(value) for name, value in state.items()}
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether there are labels."""

@@ -9,8 +9,8 @@ from mkclust.linalg import (
     empty,
     is_foreign,
     namespace,
-    pick,
     ranges,
+    select,
     set_diagonal,
     to_host,
     zeros,
@@ -251,6 +251,6 @@ class LKAM(MultipleKernelClusterer):
         entries = stack.mixed_entries(self.coefficients_, samples)
         shared = shared_neighborhoods(stack, self.neighbors)
         if samples is not None:
-            shared = pick(pick(shared, samples), samples, axis=1)
+            shared = select(select(shared, samples), samples, axis=1)
         entries *= to_host(shared) / stack.n_samples
         return entries

@@ -10,7 +10,7 @@ from mkclust.engine.proof import relax_from
 from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.row_simplex import RowMinimum, minimize_over_rows
 from mkclust.linalg import (
-    copied,
+    copy_array,
     empty,
     free_bytes,
     is_foreign,
@@ -227,7 +227,7 @@ class _OnDevice(_Localized):
         n, m, xp = stack.n_samples, stack.n_kernels, namespace(stack.like)
         self.kernels = [stack.kernel(p) for p in range(m)]
         # Copied, so that none of them keeps a whole kernel alive.
-        diagonals = [copied(xp.linalg.diagonal(kernel.dense())) for kernel in self.kernels]
+        diagonals = [copy_array(xp.linalg.diagonal(kernel.dense())) for kernel in self.kernels]
         self.diagonals = xp.stack(diagonals, axis=1)
         self.left = empty((m, n, n), stack.like)
         self.mixed = empty((n, n), stack.like)

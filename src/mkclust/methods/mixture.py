@@ -14,7 +14,7 @@ from mkclust.engine.proof import (
     relax_from,
 )
 from mkclust.engine.relaxation import Relaxation, relax
-from mkclust.linalg import captured
+from mkclust.linalg import inner_products
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
@@ -140,7 +140,7 @@ class Mixture:
         """Return ``Tr(H^T K_p H)`` for every kernel."""
         self.n_passes += 1
         H = partition.vectors[:, : self.n_clusters]
-        return captured(self.stack.apply(H), H)
+        return inner_products(self.stack.apply(H), H)
 
     def unexplained(self, partition: Relaxation) -> Float:
         """Return ``Tr(K_p (I - H H^T))`` for every kernel."""

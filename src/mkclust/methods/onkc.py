@@ -8,10 +8,10 @@ import numpy as np
 from mkclust.engine.relaxation import relax, side_by_side
 from mkclust.engine.simplex import drop_small, minimize_quadratic
 from mkclust.linalg import (
-    copied,
+    copy_array,
     namespace,
-    pick,
     psd_part,
+    select,
     set_diagonal,
     to_device,
     to_host,
@@ -183,7 +183,7 @@ def _neighbor(
     rounding = n * stack.precision * max(float(values[0]), 1 / rho)
     return Neighbor(
         kernel=G,
-        leading=copied(vectors[:, :k]),
+        leading=copy_array(vectors[:, :k]),
         n_positive=int((values > 0).sum()),
         rank=int((values > rounding).sum()),
         cost=max(float(unexplained), 0.0) + rho / 2 * _inner(K, K),
@@ -324,7 +324,7 @@ class ONKC(MultipleKernelClusterer):
         stack = self._source.training_stack(self, X)
         H = to_device(self.embedding_, stack.like)
         G = _neighbor(stack, self.weights_, H, float(self.proximity), self.kernel_rank_).kernel
-        return G if samples is None else pick(pick(G, samples), samples, axis=1)
+        return G if samples is None else select(select(G, samples), samples, axis=1)
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

@@ -9,11 +9,11 @@ from scipy.spatial import KDTree
 
 from mkclust.kernels.rows import CrossRows
 from mkclust.linalg import (
+    arrays_to_host,
     empty,
     is_foreign,
     namespace,
     noise,
-    on_host,
     precision_of,
     to_device,
     to_host,
@@ -62,7 +62,7 @@ class Extension:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
-        return {name: on_host(value) for name, value in vars(self).items()}
+        return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     @classmethod
     def of(

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from mkclust.kernels import KernelBank
 from mkclust.kernels.rows import CrossRows
-from mkclust.linalg import check_one_place, is_foreign, on_host, to_host
+from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite
@@ -165,7 +165,7 @@ class FromKernels(_FromSimilarities):
                 "new samples"
             )
         check_masks(self_similarity, "self_similarity")
-        self_similarity = to_host(on_host(self_similarity))
+        self_similarity = to_host(arrays_to_host(self_similarity))
         expected = (len(cross), cross[0].shape[0])
         if self_similarity.shape != expected:
             raise ValueError(
@@ -285,7 +285,7 @@ class FromFeatures:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
-        return {name: on_host(value) for name, value in vars(self).items()}
+        return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     def stack(self, model: Any, stack: KernelStack) -> KernelStack:
         """Return the compressed kernels themselves."""

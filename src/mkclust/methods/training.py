@@ -10,7 +10,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
-from mkclust.linalg import is_foreign, on_host, pick, to_host
+from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.room import require_room_for_features, require_room_for_views
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
@@ -151,7 +151,7 @@ def embedding_cosines(model: Any, X: Any, samples: np.ndarray | None) -> Float:
     ndarray of shape (s, s)
     """
     model._source.check(model, X)
-    rows = model.embedding_ if samples is None else pick(model.embedding_, samples)
+    rows = model.embedding_ if samples is None else select(model.embedding_, samples)
     rows = normalize_rows(to_host(rows))
     return rows @ rows.T
 
@@ -160,7 +160,7 @@ def check_samples(
     samples: Any, n_samples: int, *, available: int | None = None
 ) -> np.ndarray | None:
     """Return the numbers of some samples, None for all, or say why there are no such samples."""
-    indices = None if samples is None else np.asarray(on_host(samples))
+    indices = None if samples is None else np.asarray(arrays_to_host(samples))
     if indices is not None:
         if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
             raise ValueError(

@@ -43,22 +43,14 @@ class AgreementDisplay(Display):
         self.alignments = np.asarray(alignments, dtype=float)
         self.weights = np.asarray(weights, dtype=float)
 
-    def plot(self, ax: Axes | None = None) -> AgreementDisplay:
-        """Draw.
+    def _size(self) -> tuple[float, float]:
+        """Return the width and height of a new figure, in inches."""
+        side = max(4.0, min(0.45 * len(self.kernel_names) + 2.5, 12.0))
+        return side + 1, side
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        AgreementDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
+    def _draw(self, ax: Axes) -> None:
+        """Draw on given axes."""
         m = len(self.kernel_names)
-        side = max(4.0, min(0.45 * m + 2.5, 12.0))
-        ax = self._begin(ax, (side + 1, side))
         image = ax.imshow(self.alignments, cmap="Blues", vmin=0, vmax=1)
         names = [
             shortened(name) if weight > 0 else f"({shortened(name)})"
@@ -76,4 +68,3 @@ class AgreementDisplay(Display):
         ax.figure.colorbar(image, ax=ax, shrink=0.8)
         note = "; in brackets: set aside" if np.any(self.weights == 0) else ""
         set_titles(ax, f"What every two views share{note}")
-        return self

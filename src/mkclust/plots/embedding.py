@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mkclust.linalg import pick, to_host
+from mkclust.linalg import select, to_host
 from mkclust.plots.style import FAINT, PALETTE, Display, learned, set_titles
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _sample(embedding: Any, labels: np.ndarray, most: int) -> tuple[Any, np.ndar
     if len(labels) <= most:
         return embedding, labels
     some = np.sort(np.random.default_rng(0).choice(len(labels), most, replace=False))
-    return pick(embedding, some), labels[some]
+    return select(embedding, some), labels[some]
 
 
 def principal_plane(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mkclust.linalg import astype, free_bytes, is_foreign, namespace, pick, ranges, to_host
+from mkclust.linalg import astype, free_bytes, is_foreign, namespace, ranges, select, to_host
 from mkclust.types import Array, Float
 
 # The median distance of longer views is that of some rows; so many, if nobody says otherwise.
@@ -65,7 +65,7 @@ def drawn_rows(view: Array, drawn: int | None = None) -> Array:
         return view
     rng = np.random.default_rng(0)
     chosen = rng.choice(view.shape[0], drawn or MEDIAN_ROWS, replace=False)
-    return pick(view, np.sort(chosen))
+    return select(view, np.sort(chosen))
 
 
 def middle(view: Array) -> Array:

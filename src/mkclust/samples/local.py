@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.on_disk import TableOnDisk
-from mkclust.linalg import device, is_foreign, namespace, pick, ranges
+from mkclust.linalg import device, is_foreign, namespace, ranges, select
 from mkclust.samples.blocks import BlockFunction, add, block_height
 from mkclust.samples.checks import as_floats
 from mkclust.types import Array
@@ -151,7 +151,7 @@ class LocalBlocks:
         """Return some rows of one view as floats, and say which could not be read."""
         view, owner = self._views[name], self._maps[name]
         if is_foreign(view):
-            block = view[rows, :] if isinstance(rows, slice) else pick(view, rows)
+            block = view[rows, :] if isinstance(rows, slice) else select(view, rows)
             return as_floats(block, f"View {name!r}")
         try:
             if owner is None:

@@ -10,13 +10,13 @@ import scipy.sparse
 
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
+    arrays_to_host,
     astype,
     empty,
     is_foreign,
     namespace,
-    on_host,
-    pick,
     ranges,
+    select,
     to_device,
     zeros,
 )
@@ -219,7 +219,7 @@ class Standardization:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
-        return {name: on_host(value) for name, value in vars(self).items()}
+        return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
     @cached_property
     def mean(self) -> float:
@@ -251,11 +251,11 @@ class Standardization:
         xp = namespace(part)
         part = xp.astype(part, xp.float64)
         if self.row_means is not None:
-            part -= pick(self.row_means, rows)[:, None]
-            part -= pick(self.row_means, columns) - self.mean
+            part -= select(self.row_means, rows)[:, None]
+            part -= select(self.row_means, columns) - self.mean
         if self.scale is not None:
-            part *= pick(self.scale, rows)[:, None]
-            part *= pick(self.scale, columns)
+            part *= select(self.scale, rows)[:, None]
+            part *= select(self.scale, columns)
         return part
 
     def transform_columns(self, V: Array) -> Array:
@@ -315,7 +315,7 @@ class Standardization:
             rows -= local.row_means @ P
         if local.shift and samples is not None:
             is_training = to_device(samples >= 0, cross)[:, None]
-            rows += local.shift * xp.where(is_training, pick(scaled, np.maximum(samples, 0)), 0.0)
+            rows += local.shift * xp.where(is_training, select(scaled, np.maximum(samples, 0)), 0.0)
         if local.scale is None:
             return rows
         if self_similarity is None:
@@ -337,7 +337,7 @@ class Standardization:
         average = zeros((n_new,), self.added) + xp.mean(self.added)
         if samples is None:
             return average
-        additions = pick(self.added, np.maximum(samples, 0))
+        additions = select(self.added, np.maximum(samples, 0))
         return xp.where(to_device(samples >= 0, additions), additions, average)
 
 

@@ -9,7 +9,7 @@ import scipy.sparse.linalg
 from mkclust.linalg import (
     as_floats,
     astype,
-    copied,
+    copy_array,
     is_foreign,
     namespace,
     precision_of,
@@ -132,9 +132,9 @@ def diagonal_of(matrix: Array) -> Array:
     A part of the matrix would hold all of it, and change with it.
     """
     if is_foreign(matrix):
-        return copied(astype(namespace(matrix).linalg.diagonal(matrix), "float64"))
+        return copy_array(astype(namespace(matrix).linalg.diagonal(matrix), "float64"))
     diagonal = matrix.diagonal()
-    return copied(astype(diagonal if is_foreign(diagonal) else np.asarray(diagonal), "float64"))
+    return copy_array(astype(diagonal if is_foreign(diagonal) else np.asarray(diagonal), "float64"))
 
 
 def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:

@@ -15,10 +15,10 @@ from mkclust.linalg import (
     is_foreign,
     is_on_accelerator,
     namespace,
-    pick,
     precision_of,
     ranges,
     rounding_of,
+    select,
     set_diagonal,
     to_device,
     to_host,
@@ -125,13 +125,13 @@ class StandardizedKernel:
 
     def block(self, rows: Array | slice, columns: Array | slice) -> Array:
         """Return the entries of some rows and columns."""
-        part = pick(pick(self.matrix, rows), columns, axis=1)
+        part = select(select(self.matrix, rows), columns, axis=1)
         part = part.toarray() if scipy.sparse.issparse(part) else part
         part = self.standardization.entries(part, rows, columns)
         if self.shift:
             everyone = to_device(np.arange(self.shape[0]), part)
-            same = pick(everyone, rows)[:, None] == pick(everyone, columns)
-            part += astype(same, "float64") * pick(self.diagonal_shift, columns)
+            same = select(everyone, rows)[:, None] == select(everyone, columns)
+            part += astype(same, "float64") * select(self.diagonal_shift, columns)
         return part
 
     def diagonal(self) -> Array:

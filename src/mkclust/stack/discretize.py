@@ -14,9 +14,9 @@ from mkclust.linalg import (
     is_foreign,
     is_on_accelerator,
     namespace,
-    pick,
     precision_of,
     ranges,
+    select,
     to_device,
     to_host,
 )
@@ -229,5 +229,5 @@ def _sample(rows: Array, random_state: Any, all_rows: int, sample_rows: int) -> 
         return rows if is_on_accelerator(rows) else to_host(rows, None)
     if is_dask(rows):
         return DaskBlocks({"rows": rows}).take(numbers)["rows"]
-    drawn = pick(rows, numbers)
+    drawn = select(rows, numbers)
     return drawn if is_on_accelerator(rows) else to_host(drawn, None)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg import namespace, pick, to_host
+from mkclust.linalg import namespace, select, to_host
 from mkclust.types import Array, Float
 
 # Samples among which entries are looked at.
@@ -60,14 +60,14 @@ def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
 
 def _rows(matrix: Any, samples: np.ndarray) -> Float:
     """Return some rows, on the host."""
-    part = pick(matrix, samples)
+    part = select(matrix, samples)
     return to_host(part.toarray() if scipy.sparse.issparse(part) else part)
 
 
 def _among(matrix: Any, samples: np.ndarray) -> Float:
     """Return the entries among some samples, on the host."""
-    rows = pick(matrix, samples)
-    part = pick(rows, samples, axis=1)
+    rows = select(matrix, samples)
+    part = select(rows, samples, axis=1)
     return to_host(part.toarray() if scipy.sparse.issparse(part) else part)
 
 

@@ -10,10 +10,10 @@ from mkclust.linalg import (
     astype,
     device,
     namespace,
-    pick,
     precision_of,
     ranges,
     rounding_of,
+    select,
     to_device,
     to_host,
 )
@@ -101,12 +101,12 @@ def _start(rows: Array, k: int, init: str, rng: np.random.RandomState, starts: i
     if init == "random":
         alike = np.full(n, 1 / n)
         chosen = [rng.choice(n, k, replace=False, p=alike) for _ in range(starts)]
-        return xp.reshape(pick(rows, np.concatenate(chosen)), (starts, k, rows.shape[1]))
+        return xp.reshape(select(rows, np.concatenate(chosen)), (starts, k, rows.shape[1]))
     trials = 2 + int(np.log(k))
     drawn = rng.random_sample((starts, 1 + (k - 1) * trials))
     firsts = np.minimum(drawn[:, 0] * n, n - 1).astype(np.int64)
     later = drawn[:, 1:].reshape(starts, k - 1, trials).transpose(1, 2, 0)
-    return _spread(rows, pick(rows, firsts), to_device(later, rows))  # one transfer for all steps
+    return _spread(rows, select(rows, firsts), to_device(later, rows))  # one transfer for all steps
 
 
 def _spread(rows: Array, firsts: Array, drawn: Array) -> Array:
@@ -142,9 +142,9 @@ def _settle(rows: Array, centers: Array, least: float, rounding: float) -> Array
         moves = to_host(xp.any(labels != previous_labels, axis=0) & (shift > least), bool)
         centers, previous_labels = means, labels
         if not moves.all():
-            final.append(pick(centers, np.flatnonzero(~moves)))
-            centers = pick(centers, np.flatnonzero(moves))
-            previous_labels = pick(previous_labels, np.flatnonzero(moves), axis=1)
+            final.append(select(centers, np.flatnonzero(~moves)))
+            centers = select(centers, np.flatnonzero(moves))
+            previous_labels = select(previous_labels, np.flatnonzero(moves), axis=1)
         if not moves.any():
             break
     return xp.concat([*final, centers])
@@ -180,8 +180,11 @@ def _relocate(
     empty = np.flatnonzero(sizes == 0)
     order = namespace(rows).argsort(distances, descending=True)
     numbers = to_host(order[: len(empty)], np.intp)
-    numbers = numbers[to_host(pick(distances, numbers)) > rounding]
-    owners, farthest = to_host(pick(labels, numbers), np.intp), to_host(pick(rows, numbers), None)
+    numbers = numbers[to_host(select(distances, numbers)) > rounding]
+    owners, farthest = (
+        to_host(select(labels, numbers), np.intp),
+        to_host(select(rows, numbers), None),
+    )
     for cluster, owner, row in zip(empty, owners, farthest, strict=False):
         # One that gives its last row away stays where it is.
         if sizes[owner] > 1:

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
-from mkclust.linalg import copied, is_foreign, namespace, place, ranges, to_device
+from mkclust.linalg import copy_array, is_foreign, namespace, place, ranges, to_device
 from mkclust.samples.blocks import Blocks, check_finite, device_bytes
 from mkclust.samples.distances import squared_norms
 from mkclust.types import Array, Float
@@ -89,7 +89,7 @@ def learn_maps(
         map_.set_params(**dict.fromkeys(unset, _seed(random_state, p) if unset else None))
         try:
             # A map may keep what it learns from; of all samples, that is the caller's array.
-            training_rows = rows if len(numbers) < blocks.n_samples else copied(rows)
+            training_rows = rows if len(numbers) < blocks.n_samples else copy_array(rows)
             first = map_.fit(training_rows).transform(rows[:1, :])
             _check_place(map_, rows, first)
         except (ValueError, TypeError) as error:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg
 
-from mkclust.linalg import copied, free_bytes, namespace, noise, rounding_of, to_device, to_host
+from mkclust.linalg import copy_array, free_bytes, namespace, noise, rounding_of, to_device, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.stack.base import Operator, Standardization
 from mkclust.stack.dense import StandardizedKernel
@@ -54,7 +54,7 @@ def _clip(kernel: StandardizedKernel, label: str) -> StandardizedKernel:
     clipped = (clipped + clipped.T) / 2
     spectrum = to_host(values)
     negative = spectrum < -n * np.finfo(np.float64).eps * np.abs(spectrum).max()
-    dropped = copied(vectors[:, : int(negative.sum())])  # eigenvalues rise
+    dropped = copy_array(vectors[:, : int(negative.sum())])  # eigenvalues rise
     return StandardizedKernel(
         clipped, Standardization(xp.linalg.diagonal(clipped) + 0.0), dropped=dropped
     )

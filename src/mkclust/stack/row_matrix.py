@@ -11,8 +11,8 @@ from mkclust.linalg import (
     empty,
     free_bytes,
     is_foreign,
-    pick,
     precision_of,
+    select,
     zeros,
 )
 from mkclust.linalg.memory import require_memory
@@ -72,7 +72,7 @@ class RowMatrix:
             entries[place, :] = next(blocks)
 
         order = for_rows_of(self.source, samples, write)
-        return entries if order is None else pick(entries, order)
+        return entries if order is None else select(entries, order)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a vector or a thin matrix, in one pass."""

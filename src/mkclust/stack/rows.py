@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg import free_bytes, is_foreign, pick, precision_of, rounding_of
+from mkclust.linalg import free_bytes, is_foreign, precision_of, rounding_of, select
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.checks import as_numbers
 from mkclust.types import Array
@@ -233,7 +233,7 @@ def for_rows_of(
         """Hand over the rows that are asked for."""
         place = slice(*np.searchsorted(rising, [rows.start, rows.stop]).tolist())
         numbers = rising[place]
-        handle(place, numbers, (pick(block, numbers - rows.start) for block in blocks))
+        handle(place, numbers, (select(block, numbers - rows.start) for block in blocks))
 
     for_each_block(source, handle_block, row_ranges(source, rising))
     return None if order is None else np.argsort(order)

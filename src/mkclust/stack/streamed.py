@@ -13,9 +13,9 @@ from mkclust.linalg import (
     free_bytes,
     is_foreign,
     namespace,
-    pick,
     precision_of,
     rounding_of,
+    select,
     to_device,
     to_host,
     zeros,
@@ -77,7 +77,7 @@ class StreamedCombination:
         for_each_block(self.source, add)
         # What centering takes away is known at the end only: the means over all rows.
         centered = np.flatnonzero([s.row_means is not None for s in self.standardizations])
-        return product - pick(outer, centered).T @ (pick(sums, centered) / n)
+        return product - select(outer, centered).T @ (select(sums, centered) / n)
 
     def dense(self) -> Array:
         """Write the entries out, (n, n)."""
@@ -304,12 +304,12 @@ class StreamedStack(UncompressedStack):
             """Write some rows of every kernel, in rising order."""
             pairs = zip(blocks, self.standardizations, strict=True)
             for p, (block, standardization) in enumerate(pairs):
-                part = pick(block, numbers, axis=1)
+                part = select(block, numbers, axis=1)
                 kernels[p, place, :] = standardization.entries(part, rows, numbers)
 
         order = for_rows_of(self.source, numbers, write)
         for p in range(0 if order is None else self.n_kernels):
-            kernels[p, :, :] = pick(kernels[p, :, :], order)
+            kernels[p, :, :] = select(kernels[p, :, :], order)
 
     def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
         """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""

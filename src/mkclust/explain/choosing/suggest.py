@@ -19,7 +19,7 @@ from mkclust.explain.stability import (
     part_size,
     seeded,
 )
-from mkclust.linalg import on_host
+from mkclust.linalg import arrays_to_host
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.types import Float
 
@@ -233,8 +233,8 @@ def _kind(p_cloud: float, p_shuffled: float, p_continuum: float, level: float) -
 def _on_host(part: Any) -> Any:
     """Return some samples as NumPy's: what is done with them takes many small steps."""
     if isinstance(part, dict):
-        return {name: on_host(matrix) for name, matrix in part.items()}
-    return on_host(part)
+        return {name: arrays_to_host(matrix) for name, matrix in part.items()}
+    return arrays_to_host(part)
 
 
 def _compare(

@@ -12,7 +12,7 @@ from mkclust.explain.fitted import check_fitted
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget, sample_by_cluster
 from mkclust.explain.page.kernels import KernelFindings, examine_kernels
 from mkclust.explain.stability import Stability, part_size, resample
-from mkclust.linalg import pick, to_host
+from mkclust.linalg import select, to_host
 from mkclust.methods.training import in_order_of_fit
 from mkclust.plots.embedding import principal_plane
 from mkclust.samples import Samples
@@ -144,7 +144,7 @@ def find(
     similarities = _similarities(model, samples, labels, budget.similarities)
     drawn = sample_by_cluster(labels, budget.dots, least=10)
     rows = np.union1d(sample_by_cluster(labels, budget.rows), drawn)
-    plane, shares = principal_plane(to_host(pick(model.embedding_, rows)))
+    plane, shares = principal_plane(to_host(select(model.embedding_, rows)))
     return Findings(
         model=model,
         ids=names,
@@ -191,7 +191,7 @@ def _silhouettes(model: Any, labels: np.ndarray, drawn: np.ndarray) -> Float:
     clusters = labels[drawn]
     if not 2 <= len(np.unique(clusters)) < len(clusters):
         return np.full(len(drawn), np.nan)
-    rows = normalize_rows(to_host(pick(model.embedding_, drawn)))
+    rows = normalize_rows(to_host(select(model.embedding_, drawn)))
     return silhouette_samples(rows, clusters)
 
 
