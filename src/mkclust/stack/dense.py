@@ -1,7 +1,9 @@
 """Kernels held as matrices: arrays of any library, memory maps and SciPy sparse matrices."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,9 +27,9 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sums import weighted_sum
+from mkclust.linalg.sums import n_threads, weighted_sum
 from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
-from mkclust.stack.off_diagonal import OffDiagonalSums, representatives
+from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums, representatives
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -35,7 +37,7 @@ NARROW = 32
 # Rows of all kernels that are written out at a time, on a host and on a device.
 GRAM_ROWS, GRAM_ROWS_ON_DEVICE = 64, 1024
 # The same where only the entries above the diagonal are: as many as stay in a core's cache.
-OFF_DIAGONAL_ROWS = 16
+OFF_DIAGONAL_ROWS = 32
 # Rows of a combination that are centered at a time when it is written out.
 DENSE_ROWS = 512
 
@@ -339,12 +341,23 @@ class DenseStack(UncompressedStack):
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-        sums = OffDiagonalSums(self.n_kernels, self.n_samples, self.like)
+        samples = representatives(self.n_samples, MOST_COMPARED)
+        n, is_everyone = len(samples), len(samples) == self.n_samples
         height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else OFF_DIAGONAL_ROWS
-        for rows in ranges(self.n_samples, height):
-            columns = slice(rows.start, None)
-            sums.add(rows.start, [kernel.block(rows, columns) for kernel in self.kernels])
-        return sums.result()
+
+        def sum_up(chunk: slice) -> OffDiagonalSums:
+            """Sum up over some rows, a few of them at a time."""
+            sums = OffDiagonalSums(self.n_kernels, n, self.like)
+            for start in range(chunk.start, chunk.stop, height):
+                part: Any = (slice(start, min(start + height, chunk.stop)), slice(start, n))
+                rows, columns = part if is_everyone else (samples[each] for each in part)
+                sums.add(start, [kernel.block(rows, columns) for kernel in self.kernels])
+            return sums
+
+        # NumPy lets go of the interpreter lock inside its loops, and chunks are added up in order,
+        # so the result does not depend on the number of threads.
+        with ThreadPoolExecutor(1 if is_foreign(self.like) else n_threads()) as pool:
+            return reduce(OffDiagonalSums.merge, pool.map(sum_up, ranges(n, 8 * height))).result()
 
     def some_entries(self, count: int) -> Float:
         """Write the kernels out among samples that stand for all, (m, s, s); on the host."""

@@ -8,6 +8,10 @@ from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import namespace, set_diagonal, to_host, zeros
 from mkclust.types import Array
 
+# Samples that stand for all where there are more: two kernels that share as little as half a
+# percent of what they have are told from chance by so many, and the cost grows no further.
+MOST_COMPARED = 2048
+
 
 class OffDiagonalSums:
     """Sums over the entries above the diagonals, which stand for those below by symmetry.
@@ -46,6 +50,12 @@ class OffDiagonalSums:
         squares = xp.stack([xp.reshape(part[:, :height], (height**2,)) for part in parts])
         # Both halves of the square on the diagonal are among the entries already.
         self._products += 2 * (whole @ whole.T) - squares @ squares.T
+
+    def merge(self, other: "OffDiagonalSums") -> "OffDiagonalSums":
+        """Take in what was summed up over other rows of the same kernels."""
+        self._products += other._products
+        self._row_sums += other._row_sums
+        return self
 
     def result(self) -> OffDiagonalProducts:
         """Return the sums, on the host."""

@@ -14,6 +14,7 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
+    ranges,
     rounding_of,
     select,
     to_device,
@@ -24,10 +25,13 @@ from mkclust.linalg.memory import require_memory
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
 from mkclust.stack.dense import StandardizedKernel
-from mkclust.stack.off_diagonal import OffDiagonalSums, representatives
+from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums, representatives
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import for_each_block, for_rows_of, like_of, only
 from mkclust.types import Array, Float
+
+# Rows of kernels written out that are compared at a time.
+COMPARED_ROWS = 256
 
 
 def _products(blocks: Sequence[Array], columns: list[Array]) -> Iterator[tuple[int, Array]]:
@@ -247,18 +251,23 @@ class StreamedStack(UncompressedStack):
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-        sums = OffDiagonalSums(self.n_kernels, self.n_samples, self.like)
+        samples = representatives(self.n_samples, MOST_COMPARED)
+        sums = OffDiagonalSums(self.n_kernels, len(samples), self.like)
 
         def add(rows: slice, blocks: Sequence[Array]) -> None:
             """Take in some rows of every kernel, from their diagonals on."""
-            columns, pairs = (
-                slice(rows.start, None),
-                zip(blocks, self.standardizations, strict=True),
+            columns = slice(rows.start, None)
+            pairs = zip(blocks, self.standardizations, strict=True)
+            sums.add(
+                rows.start, [s.entries(block[:, columns], rows, columns) for block, s in pairs]
             )
-            parts = [s.entries(block[:, columns], rows, columns) for block, s in pairs]
-            sums.add(rows.start, parts)
 
-        self.for_each_block(add)
+        if len(samples) == self.n_samples:
+            self.for_each_block(add)
+            return sums.result()
+        entries = self.entries(samples)
+        for rows in ranges(len(samples), COMPARED_ROWS):
+            sums.add(rows.start, [K[rows, rows.start :] for K in entries])
         return sums.result()
 
     def some_entries(self, count: int) -> Float:
