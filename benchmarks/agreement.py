@@ -4,7 +4,8 @@
 
 writes a row for every data set, variant, seed and method to ``results/agreement/rows.jsonl.gz``
 beside itself, and ``--table`` prints the means of the rows that are there. Methods run at their
-defaults and see no labels; every view has the kernel that ``fit`` gives it.
+defaults and see no labels; every view has the kernel that ``fit`` gives it. ``--set-aside`` counts
+over a hundred seeds how often an added view is set aside, and writes ``set_aside.json``.
 
 as it is     the views, or the kernels, of the data set
 noise 1..5   and as many views of twenty normal columns
@@ -181,6 +182,26 @@ def problems(names):
                     yield name, variant, seed
 
 
+def count_set_aside(name, n_seeds=100):
+    """Return how often an added view, and how often a real one, is set aside, by variant."""
+    kernels, y = read(name)
+    counts = {"dataset": name, "n_samples": len(y), "n_kernels": len(kernels), "n_seeds": n_seeds}
+    counts["real_views_set_aside_as_it_is"] = len(aside(kernels)) if len(kernels) > 1 else 0
+    for variant in ("noise 1", "levels 2", "levels 3", "levels 5", "levels 10"):
+        added = real = 0
+        for seed in range(n_seeds):
+            names = set(aside(vary(kernels, y, variant, seed).kernels))
+            added += not names.issubset(kernels)
+            real += bool(names.intersection(kernels))
+        counts[variant] = {"added_set_aside": added, "real_set_aside": real}
+    return counts
+
+
+def aside(kernels):
+    """Return the names of the kernels that are set aside."""
+    return measure_agreement(as_stack(kernels, validate=False)).set_aside
+
+
 def table(path):
     """Print mean scores by method and variant over the data sets of several views."""
     import pandas as pd
@@ -201,6 +222,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--datasets", nargs="*", default=NAMES)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--set-aside", action="store_true", help="count over a hundred seeds")
     default = Path(__file__).parent / "results/agreement/rows.jsonl.gz"
     parser.add_argument("--out", type=Path, default=default)
     options = parser.parse_args()
@@ -208,6 +230,13 @@ def main():
         table(options.out)
         return
     options.out.parent.mkdir(parents=True, exist_ok=True)
+    if options.set_aside:
+        with ProcessPoolExecutor(options.jobs) as pool:
+            counts = list(pool.map(count_set_aside, options.datasets))
+        path = options.out.with_name("set_aside.json")
+        path.write_text(json.dumps(counts, indent=1) + "\n")
+        print(path.read_text())
+        return
     with ProcessPoolExecutor(options.jobs) as pool, gzip.open(options.out, "wt") as lines:
         for done in as_completed([pool.submit(run, *each) for each in problems(options.datasets)]):
             for row in done.result():
