@@ -348,7 +348,7 @@ def test_public_data_load_by_name(name):
     data = load(name)
     assert (data.name, len(data.X), data.n_samples, data.n_classes) == REAL[name]
     if not data.precomputed:
-        KernelBank(**data.bank)._check_parameters()
+        KernelBank(**data.bank)._read_parameters()
 
 
 @pytest.mark.data

@@ -279,7 +279,7 @@ def test_a_plan_imports_the_modules_it_names_and_no_others(marking):
     read_plan(marking / "plan.toml")
     assert not (marking / "mark").exists()
     (marking / "plan.toml").write_text(plan_text('"avg-kkm", "marking:Powered"'))
-    assert read_plan(marking / "plan.toml").methods[1].kind == "own"
+    assert read_plan(marking / "plan.toml").methods[1].kind == "kernel-method"
     assert (marking / "mark").exists()
 
 
