@@ -118,7 +118,8 @@ class Agreement:
         def rank(group: np.ndarray) -> tuple[int, float]:
             """Return what groups are sorted by."""
             n_voices = len(np.unique(self.voices[group]))
-            return n_voices, round(float(self._voice_sums(group).sum()), 9)
+            # To the digits of single precision: which of equal groups is first, is no accident.
+            return n_voices, round(float(self._voice_sums(group).sum()), 6)
 
         # The sort is stable: of groups that are equal in both, the first view's comes first.
         return tuple(tuple(map(int, group)) for group in sorted(groups, key=rank, reverse=True))
