@@ -55,10 +55,10 @@ def _what_was_examined(findings: Findings) -> list[str]:
     examination, sentences = findings.kernels, []
     if examination.refit_agreement is not None:
         sentences.append(
-            f"To save time, all but weight and alignment comes from {examination.n_samples:,} of "
-            f"the {findings.n_samples:,} samples: of the same method fitted on these alone, whose "
-            f"clusters agree with those of the whole fit to {examination.refit_agreement:.2f} "
-            "(adjusted Rand index)."
+            "To save time, all but weight, alignment and chance comes from "
+            f"{examination.n_samples:,} of the {findings.n_samples:,} samples: of the same method "
+            "fitted on these alone, whose clusters agree with those of the whole fit to "
+            f"{examination.refit_agreement:.2f} (adjusted Rand index)."
         )
     if examination.diagnosis is not None and not examination.left_out:
         sentences.append(
@@ -83,9 +83,9 @@ def _kernel_table(findings: Findings) -> str:
         values.append((model.approximation_error_, ".3f"))
     columns += [
         Column("With consensus", "agreement of the kernel's own clusters with the model's"),
-        Column("With average", "their agreement with the clusters of the average kernel"),
+        Column("With compromise", f"their agreement with {findings.compromise_name}"),
     ]
-    values += [(examination.with_consensus, ".2f"), (examination.with_average, ".2f")]
+    values += [(examination.with_consensus, ".2f"), (examination.with_compromise, ".2f")]
     if diagnosis is not None:
         if examination.left_out:
             columns.append(Column("Without it", "agreement of a fit without the kernel"))
@@ -112,15 +112,14 @@ def _reading(diagnosis: Any, name: str) -> str:
     """Return in a word or two what a kernel is."""
     remarks = []
     if name in diagnosis.noise:
-        remarks.append("looks like noise")
-    if name in diagnosis.alone:
-        remarks.append("stands alone")
+        remarks.append("shares nothing")
     copies = [other for pair in diagnosis.duplicates if name in pair for other in pair]
     if others := sorted({copy for copy in copies if copy != name}):
         remarks.append(
             f"nearly the same as {others[0]}" + (" and others" if len(others) > 1 else "")
         )
-    return "; ".join(remarks) or "shares structure"
+    can_tell = diagnosis.view_agreement.is_testable
+    return "; ".join(remarks) or ("shares structure" if can_tell else "cannot be told")
 
 
 def convergence(findings: Findings) -> Section:
