@@ -80,6 +80,7 @@ def agreement(shared: Agreement) -> str:
         "colorscale": PALE if small else SHADES,
         "customdata": [[f"{a} and {b}" for b in full] for a in full],
         "colorbar": {"title": {"text": "alignment"}, "thickness": 12, "len": 0.8},
+        "showscale": not small,  # the numbers are written into the cells
         "hovertemplate": "%{customdata}<br>alignment %{z:.2f}<extra></extra>",
     }  # fmt: skip
     if small:
@@ -103,7 +104,7 @@ def agreement(shared: Agreement) -> str:
     )
     return plot(
         "agreement-plot", [trace], layout, label="How much every two views share, as a matrix",
-        summary=summary, height=int(np.clip(40 * m + 150, 280, 560)), widest=620,
+        summary=summary, height=int(np.clip(48 * m + 110, 220, 600)), widest=620,
     )  # fmt: skip
 
 

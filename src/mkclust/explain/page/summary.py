@@ -15,8 +15,8 @@ from mkclust.web.words import count_noun, format_number, format_percent, join_wo
 
 # Less than this is little: of silhouettes as their authors read them, and of stability.
 NO_STRUCTURE, UNSTABLE = 0.25, 0.6
-# From here on silhouettes are those of clear clusters.
-CLEAR = 0.5
+# From here on it is much.
+CLEAR, STABLE = 0.5, 0.8
 # The share of a kernel that landmarks may miss before it is worth a caution.
 MUCH_MISSED = 0.2
 
@@ -49,7 +49,8 @@ def _stability_sentence(findings: Findings) -> str:
     stability = findings.resampling.stability
     if stability is None:
         return findings.resampling.reason
-    word = "not stable" if stability.mean < UNSTABLE else "stable"
+    word = "not stable" if stability.mean < UNSTABLE else "fairly stable"
+    word = "stable" if stability.mean >= STABLE else word
     return (
         f"The clusters are {word}: refits on {stability.size:,} of the samples agree with them to "
         f"{stability.mean:.2f} (adjusted Rand index)."
@@ -143,19 +144,25 @@ def _about_agreement(model: Any, agreement: Agreement) -> list[str]:
         groups = "; ".join(
             join_words([agreement.names[p] for p in group]) for group in agreement.groups
         )
+        whose = (
+            f"are those of {join_words([agreement.names[p] for p in agreement.groups[0]])}"
+            if hasattr(model, "set_aside_")
+            else "belong to one of them at best"
+        )
         sentences.append(
             f"There are {len(agreement.groups)} groups of views that share nothing with each other "
-            f"({groups}), and so as many answers: these clusters belong to one of them at best."
+            f"({groups}), and so as many answers: these clusters {whose}."
         )
     if agreement.set_aside and not hasattr(model, "set_aside_"):
         names, many = agreement.set_aside, len(agreement.set_aside) > 1
         listed = join_words([repr(name) for name in names])
         aside = np.array([name in names for name in agreement.names])
         share = model.weights_[aside].sum() / model.weights_.sum()
+        has, shares, them = ("have", "share", "them") if many else ("has", "shares", "it")
         sentences.append(
-            f"{type(model).__name__} sets no view aside: {listed} {'have' if many else 'has'} "
-            f"{format_percent(share)} of the weight, and {'share' if many else 'shares'} nothing "
-            f"with the views that agree. AgreementKKM sets {'them' if many else 'it'} aside."
+            f"{type(model).__name__} itself sets no view aside: {listed} {has} "
+            f"{format_percent(share)} of the weight, and {shares} nothing with the views that "
+            f"agree. AgreementKKM sets {them} aside."
         )
     return sentences
 
@@ -185,7 +192,7 @@ def glance(findings: Findings) -> str:
             findings.resampling.stability.mean
         )
     if agreement is not None:
-        facts[f"the same as {findings.compromise_name}, at most 1"] = format_number(
+        facts[f"likeness to {findings.compromise_name}, at most 1"] = format_number(
             findings.kernels.compromise_with_consensus
         )
     gap = certified_gap(model)
