@@ -46,7 +46,7 @@ class AgreementDisplay(Display):
     def _size(self) -> tuple[float, float]:
         """Return the width and height of a new figure, in inches."""
         side = max(4.0, min(0.45 * len(self.kernel_names) + 2.5, 12.0))
-        return side + 1, side
+        return side + 0.5, side
 
     def _draw(self, ax: Axes) -> None:
         """Draw on given axes."""

@@ -243,6 +243,16 @@ def test_a_page_leads_with_which_views_agree_and_comes_to_the_certificate_last(p
     assert "Before you read on" not in said
 
 
+def test_what_one_eigenproblem_solves_needs_no_certificate(problem):
+    for method in (AverageKKM, AgreementKKM):
+        text = Outline(
+            fit_page(method(3, random_state=0).fit(problem[0]), problem[0], **QUICK)
+        ).text
+        assert "are the global optimum of its relaxed problem" in text
+        assert "stationary point" not in text
+        assert "no certificate" not in text
+
+
 def test_a_page_says_what_every_two_views_share(problem, fitted, whole):
     shared = fitted.agreement_
     spec = json.loads(Outline(whole).scripts[0])

@@ -8,11 +8,10 @@ import scipy
 import sklearn
 
 from mkclust.explain.diagnosis import likelihood_text
-from mkclust.explain.fitted import certified_gap, is_approximated
+from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
 from mkclust.explain.page import charts
 from mkclust.explain.page.findings import Findings
 from mkclust.explain.page.methods_paragraph import methods_paragraph, parameter_text
-from mkclust.methods import AverageKKM
 from mkclust.version import __version__
 from mkclust.web import (
     Column,
@@ -136,9 +135,9 @@ def convergence(findings: Findings) -> Section:
 def certificate(model: Any) -> str:
     """Return in a sentence what is certified, or that nothing is."""
     name, gap = type(model).__name__, certified_gap(model)
-    if gap is None and type(model) is AverageKKM:
+    if is_one_eigenproblem(model):
         return (
-            "AverageKKM has no weights to learn: the leading eigenvectors of the average kernel "
+            f"{name} has no weights to search for: the leading eigenvectors of its mixed kernel "
             "are the global optimum of its relaxed problem, and there is nothing to certify."
         )
     if gap is None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.fitted import certified_gap, is_approximated
+from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
 from mkclust.explain.page.findings import Findings
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
@@ -68,8 +68,12 @@ def _clarity_sentence(findings: Findings) -> str:
             f"They are not well apart: the mean silhouette is {format_number(mean)}, and another "
             "number of clusters may fit better."
         )
-    word = "well" if mean >= CLEAR else "fairly"
-    return f"They are {word} apart: the mean silhouette is {mean:.2f}."
+    if mean < CLEAR:
+        return (
+            f"They are weakly apart: the mean silhouette is {mean:.2f}, as it may be without any "
+            "clusters."
+        )
+    return f"They are well apart: the mean silhouette is {mean:.2f}."
 
 
 def _certificate_sentence(findings: Findings) -> str:
@@ -199,7 +203,7 @@ def glance(findings: Findings) -> str:
     if gap is not None:
         word = model.certificate_.split(" ")[0]
         facts[f"certified relative gap ({word})"] = f"{gap:.0e}"
-    else:
+    elif not is_one_eigenproblem(model):
         facts["converged (no certificate)"] = "yes" if model.converged_ else "no"
     if findings.y is not None:
         facts["accuracy against given classes"] = format_percent(
