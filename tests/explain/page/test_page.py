@@ -18,7 +18,16 @@ pytest.importorskip("plotly")
 
 from plotly.offline import get_plotlyjs
 
-from mkclust import METHODS, MKKM, AgreementKKM, AverageKKM, KernelBank, SimpleMKKM, diagnose
+from mkclust import (
+    METHODS,
+    MKKM,
+    AgreementKKM,
+    AnchoredMKKM,
+    AverageKKM,
+    KernelBank,
+    SimpleMKKM,
+    diagnose,
+)
 from mkclust.explain.page import findings, fit_page, fit_report, page
 from mkclust.explain.page.budget import Budget, sample_by_cluster
 from mkclust.explain.page.clusters import matched_counts
@@ -337,8 +346,17 @@ def test_a_hundred_clusters_have_a_page():
 
 def test_one_kernel_has_a_page_without_diagnosis(problem):
     views = {"left": problem[0]["left"]}
-    outline = Outline(fit_page(AverageKKM(3, random_state=0).fit(views), views, **QUICK))
-    assert "A single kernel has none to be compared with" in outline.text
+    for method in (AverageKKM, AgreementKKM, AnchoredMKKM):
+        outline = Outline(fit_page(method(3, random_state=0).fit(views), views, **QUICK))
+        assert "A single kernel has none to be compared with" in outline.text
+        assert "One kernel alone" in outline.text
+
+
+def test_kernels_of_one_table_have_a_page_that_compares_no_views(problem):
+    table = problem[0]["left"]
+    text = Outline(fit_page(AgreementKKM(3, random_state=0).fit(table), table, **QUICK)).text
+    assert "One view alone: there is nothing to compare it with." in text
+    assert "what the views agree on, at most 1" not in text
 
 
 def test_many_kernels_have_a_page():

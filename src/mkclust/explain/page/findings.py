@@ -120,13 +120,13 @@ class Findings:
     @property
     def agreement(self) -> Agreement | None:
         """What the views share, on all samples; None for a single kernel."""
-        return getattr(self.model, "agreement_", None)
+        return self.model.agreement_ if len(self.model.kernel_names_) > 1 else None
 
     @property
     def compromise_name(self) -> str:
         """What the clusters are called that the model's are compared with."""
         agreed = self.agreement is not None and self.agreement.any_share
-        return "what the views agree on" if agreed else "all views mixed alike"
+        return "what the views agree on" if agreed else "all kernels mixed alike"
 
     @property
     def sizes(self) -> np.ndarray:
