@@ -456,3 +456,9 @@ def test_rounding_does_not_choose_among_coordinates(views, copies):
         assert stack.n_samples <= 20 * len(several)
         weights.append(solve_simple_mkkm(stack, 3).weights)
     assert np.ptp(weights, axis=0).max() < 1e-6
+
+
+def test_entries_of_some_samples_are_those_of_samples_from_everywhere(views):
+    stack = compress(LocalBlocks(views), Linear(), center=True, normalize=True)
+    kernels = as_stack([view @ view.T for view in views.values()])
+    np.testing.assert_allclose(stack.some_entries(20), kernels.some_entries(20), atol=1e-10)

@@ -46,7 +46,7 @@ class AgreementDisplay(Display):
     def _size(self) -> tuple[float, float]:
         """Return the width and height of a new figure, in inches."""
         side = max(4.0, min(0.45 * len(self.kernel_names) + 2.5, 12.0))
-        return side + 1, side
+        return side + 0.5, side
 
     def _draw(self, ax: Axes) -> None:
         """Draw on given axes."""
@@ -56,15 +56,18 @@ class AgreementDisplay(Display):
             shortened(name) if weight > 0 else f"({shortened(name)})"
             for name, weight in zip(self.kernel_names, self.weights, strict=True)
         ]
-        ax.set_xticks(range(m), names, rotation=45, ha="right", fontsize=9)
-        ax.set_yticks(range(m), names, fontsize=9)
+        # Dollars in names are no formulas.
+        ax.set_xticks(range(m), names, rotation=45, ha="right", fontsize=9, parse_math=False)
+        ax.set_yticks(range(m), names, fontsize=9, parse_math=False)
         ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
         if m <= MAX_WRITTEN:
             for p, q in np.ndindex(m, m):
                 value = float(self.alignments[p, q])
                 color = "white" if value > 0.6 else INK
                 text = f"{round(value, 2) + 0.0:.2f}"
                 ax.text(q, p, text, ha="center", va="center", fontsize=8, color=color)
-        ax.figure.colorbar(image, ax=ax, shrink=0.8)
-        note = "; in brackets: set aside" if np.any(self.weights == 0) else ""
-        set_titles(ax, f"What every two views share{note}")
+        else:
+            ax.figure.colorbar(image, ax=ax, shrink=0.8).outline.set_visible(False)
+        note = "in brackets: set aside" if np.any(self.weights == 0) else ""
+        set_titles(ax, "What every two views share", note)
