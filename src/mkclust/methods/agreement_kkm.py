@@ -76,8 +76,8 @@ def solve_agreement_kkm(stack: KernelStack, n_clusters: int) -> Solution:
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad
               K = \sum_{p \text{ heard}} \frac{v_p}{d_p} K_p
 
-    :math:`d_p` is the debiased norm of a kernel, and :math:`v_p` how much it agrees with the others
-    that are heard (``mkclust.engine.agreement``); the coefficients are scaled to sum to one.
+    :math:`d_p` is the debiased norm of a kernel (``mkclust.engine.agreement``), and :math:`v_p` its
+    share of voice (``Agreement.weights``); the coefficients are scaled to sum to one.
 
     Parameters
     ----------
@@ -117,9 +117,10 @@ class AgreementKKM(InductiveClusterer):
 
     What tells a useful view from a useless one, without labels, is whether it shares anything with
     another view beyond chance. Views that do not are set aside, and the labels and the weights of
-    the others are then those of a fit without them. The others are mixed by how much they agree,
-    :math:`v_p`, each divided by its norm, :math:`d_p`, so that none outvotes the rest by a few
-    large directions; copies of a view are one voice. One eigenproblem, as for the average kernel.
+    the others are then those of a fit without them. The others have the same voice,
+    :math:`v_p`, except one that agrees much less than the middle one, which has as much less; copies
+    of a view are one voice. Each is divided by its norm, :math:`d_p`, so that none outvotes the
+    rest by a few large directions. One eigenproblem, as for the average kernel.
 
     **What a weight means.** What people expect: a large one, that a view agrees with the others;
     zero, that it was set aside (``set_aside_`` names these).
@@ -174,7 +175,7 @@ class AgreementKKM(InductiveClusterer):
 
     SUMMARY: ClassVar[str] = (
         "relaxed kernel k-means of the compromise of those kernels that agree with another one "
-        "beyond chance, each by how much it agrees and divided by its debiased norm"
+        "beyond chance, each with its share of voice and divided by its debiased norm"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = (
         "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence "
