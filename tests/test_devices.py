@@ -214,14 +214,21 @@ def test_the_gap_is_certified_wherever_the_kernels_are(n, tol, library):
     assert np.max(model.lower_bounds_) <= expected.objective_ * (1 + expected.duality_gap_)
 
 
+@functools.cache
+def anchored(anchor, n, library):
+    """Return a model with an anchor, and its kernels, the first of them noise."""
+    K = kernels(n).copy()
+    X = np.random.default_rng(5).normal(size=(n, 40))
+    K[0] = X @ X.T  # which an automatic anchor has to protect from
+    model = SimpleMKKM(K_CLUSTERS, anchor=anchor, tol=1e-11, n_init=3, random_state=0)
+    return model.fit(as_library(library, K)), K
+
+
 @over_libraries
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("anchor", [0.5, "auto"])
 def test_anchors_hold_as_they_do_with_numpy(anchor, n, library):
-    K = kernels(n).copy()
-    X = np.random.default_rng(5).normal(size=(n, 40))
-    K[0] = X @ X.T  # noise, which an automatic anchor has to protect from
-    model, expected = fit_both(SimpleMKKM, library, K, anchor=anchor, tol=1e-11)
+    (model, K), (expected, _) = (anchored(anchor, n, each) for each in (library, "numpy"))
     assert model.anchor_ == expected.anchor_ > 0
     assert_alike(model, expected)
     assert model.structure_kept_ == pytest.approx(expected.structure_kept_, abs=1e-6)
@@ -638,10 +645,16 @@ def model_of(form, library):
     return model.fit(as_library(library, samples(form)))
 
 
+@functools.cache
+def diagnosis_by_numpy(form):
+    """Return what NumPy says of its own model, for all libraries."""
+    return diagnose(model_of(form, "numpy"), samples(form))
+
+
 @over_libraries
 @over_forms
 def test_a_diagnosis_says_the_same_of_a_model_fitted_elsewhere(form, library, no_silent_copies):
-    expected = diagnose(model_of(form, "numpy"), samples(form))
+    expected = diagnosis_by_numpy(form)
     assert len(expected.noise) == 1
     model, theirs = model_of(form, library), as_library(library, samples(form))
     for X in (theirs, samples(form)):
@@ -686,7 +699,8 @@ def test_a_page_of_some_samples_takes_them_from_where_they_live(form, library, n
 @over_libraries
 def test_a_page_is_written_of_a_model_fitted_elsewhere(library, no_silent_copies):
     pytest.importorskip("plotly")
-    page = fit_page(model_of("views", library), as_library(library, views()))
+    less = {"n_resamples": 2, "leave_one_out": False}
+    page = fit_page(model_of("views", library), as_library(library, views()), **less)
     assert page.startswith("<!DOCTYPE html>")
     written = page.count("looks like noise")
     assert written > 0
@@ -718,15 +732,20 @@ def test_every_picture_can_be_drawn(form, library, no_silent_copies, monkeypatch
     matplotlib.pyplot.close("all")
 
 
+@functools.cache
+def suggested(form, library):
+    """Return how many clusters the samples of a form are said to have."""
+    X = samples(form)["a"] if form == "table" else samples(form)
+    options = {"n_draws": 49, "n_resamples": 3, "most_samples": 80}
+    return suggest_n_clusters(as_library(library, X), [2, 3, 4], **options)
+
+
 @over_libraries
 @pytest.mark.parametrize("form", ["kernels", "views", "table"])
 def test_a_number_of_clusters_is_suggested_from_arrays_of_any_place(
     form, library, no_silent_copies
 ):
-    X = samples(form)["a"] if form == "table" else samples(form)
-    options = {"n_draws": 49, "n_resamples": 3, "most_samples": 80}
-    expected = suggest_n_clusters(X, [2, 3, 4], **options)
-    found = suggest_n_clusters(as_library(library, X), [2, 3, 4], **options)
+    found, expected = suggested(form, library), suggested(form, "numpy")
     assert found.n_clusters == expected.n_clusters == K_CLUSTERS
     np.testing.assert_allclose(found.silhouettes, expected.silhouettes, atol=1e-6)
     np.testing.assert_allclose(found.p_cloud, expected.p_cloud)

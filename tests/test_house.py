@@ -14,11 +14,25 @@ from mkclust import METHODS, KernelBank
 from mkclust.datasets import load
 
 
-def test_importing_the_library_loads_none_of_its_extras():
-    extras = ("matplotlib", "typer", "h5py", "torch", "dask")
-    program = f"import mkclust, sys; print([name for name in {extras} if name in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert found.stdout.strip() == "[]", found.stderr
+def test_importing_the_library_loads_neither_its_extras_nor_what_explains_a_fit():
+    names = ("matplotlib", "typer", "h5py", "torch", "dask", "mkclust.explain", "mkclust.web")
+    program = (
+        "import mkclust, sys\n"
+        f"print([name for name in {names} if name in sys.modules])\n"
+        "print(set(mkclust.__all__) - set(dir(mkclust)))\n"
+        "from mkclust import *\n"
+        "print(set(mkclust.__all__) - set(globals()))\n"
+        "print(mkclust.explain.diagnose is diagnose)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split("\n")[:4] == ["[]", "set()", "set()", "True"], done.stderr
+
+
+def test_a_name_that_the_library_does_not_have_is_refused_as_by_any_module():
+    with pytest.raises(AttributeError, match="module 'mkclust' has no attribute 'SimpleMKM'"):
+        _ = mkclust.SimpleMKM
+    with pytest.raises(ImportError, match="cannot import name 'SimpleMKM'"):
+        from mkclust import SimpleMKM  # noqa: F401
 
 
 @pytest.mark.parametrize("name", mkclust.__all__)

@@ -3,11 +3,9 @@
 Mix several kernels, or several views of the same samples, and find the clusters.
 """
 
-from mkclust.explain import Diagnosis, LandmarkStability, diagnose, landmark_stability
-from mkclust.explain.agreement import agreement
-from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
-from mkclust.explain.memory import estimate_memory
-from mkclust.explain.page import fit_report
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mkclust.kernels import KernelBank
 from mkclust.methods import (
     KAMMA,
@@ -41,6 +39,13 @@ from mkclust.plots import (
 from mkclust.samples.devices import to_device
 from mkclust.stack.discretize import FewerClustersWarning
 from mkclust.version import __version__
+
+if TYPE_CHECKING:
+    from mkclust.explain import Diagnosis, LandmarkStability, diagnose, landmark_stability
+    from mkclust.explain.agreement import agreement
+    from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
+    from mkclust.explain.memory import estimate_memory
+    from mkclust.explain.page import fit_report
 
 __all__ = [
     "KAMMA",
@@ -82,3 +87,35 @@ __all__ = [
     "suggest_n_clusters",
     "to_device",
 ]
+
+# What explains a fit is wanted after one: it is imported when it is first asked for, which makes
+# importing the library faster.
+_IMPORTED_LATER = {
+    "Diagnosis": "mkclust.explain",
+    "LandmarkStability": "mkclust.explain",
+    "NumberOfClusters": "mkclust.explain.choosing",
+    "agreement": "mkclust.explain.agreement",
+    "diagnose": "mkclust.explain",
+    "estimate_memory": "mkclust.explain.memory",
+    "fit_report": "mkclust.explain.page",
+    "landmark_stability": "mkclust.explain",
+    "suggest_n_clusters": "mkclust.explain.choosing",
+}
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of the module's
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first asked for, and remember it."""
+        if name == "explain":
+            return import_module("mkclust.explain")
+        if name not in _IMPORTED_LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_IMPORTED_LATER[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """Return the names that are there, and those that are imported later."""
+    return sorted({*globals(), *_IMPORTED_LATER, "explain"})

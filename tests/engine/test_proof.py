@@ -57,10 +57,12 @@ def test_a_dense_eigensolver_refutes_no_certificate(family, seed):
     assert not certificates.is_false(row), row
 
 
+# A proof leans on no search: it is made of the first problem of every family only.
 @pytest.mark.parametrize(
-    ("name", "seed"), [(n, s) for n, seeds in DECEIVING.items() for s in seeds]
+    ("name", "seed", "prove"),
+    [(name, seed, False) for name, seeds in DECEIVING.items() for seed in seeds]
+    + [(name, seeds[0], "auto") for name, seeds in DECEIVING.items()],
 )
-@pytest.mark.parametrize("prove", ["auto", False])
 def test_problems_that_deceived_an_earlier_search_are_certified_truly(name, seed, prove):
     problem = certificates.draw(getattr(certificates, name), seed)
     row = certificates.check(problem, prove=prove)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import own_methods
 from conftest import blob_views
-from mkclust import METHODS, cli, diagnose, plots
+from mkclust import METHODS, cli, diagnose, estimate_memory, plots
 from mkclust.bench import PlanError, read_plan, run_plan
 from mkclust.bench.rows import read_rows, read_solves
 from mkclust.cli.printing import kernel_table
@@ -51,6 +51,15 @@ def command(problem, tmp_path, monkeypatch):
 def words_of(page):
     """Return the text of a page."""
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page)))
+
+
+def test_the_memory_of_a_method_of_the_registry_is_that_of_its_footprint(monkeypatch):
+    monkeypatch.setitem(METHODS, "powered", own_methods.Powered)
+    assert own_methods.Powered.FOOTPRINT == "simplemkkm"
+    own, known = (estimate_memory(900, 3, method=name).terms for name in ("powered", "simplemkkm"))
+    assert own == known
+    with pytest.raises(ValueError, match="method='power': choose one of simplemkkm, .*, powered"):
+        estimate_memory(900, 3, method="power")
 
 
 @pytest.mark.parametrize("method", OWN)

@@ -532,7 +532,7 @@ def test_a_worker_that_dies_in_the_middle_of_a_pass_is_survived(client, views, l
 
 
 def test_results_kept_by_a_worker_that_dies_later_are_made_again(client, views, local):
-    found = make_model().fit(cut(views, 60, -1))
+    found = make_model().fit(cut(views, 150, -1))
     distributed.wait([found.labels_, found.embedding_])
     held = {
         address: sum(address in where for where in client.who_has(found.labels_).values())
@@ -592,7 +592,7 @@ def make_slow_look(kill=None, where=None):
 
 
 def test_the_other_worker_finishes_and_a_lost_scheduler_is_told():
-    blocks = {"a": da.arange(4000, chunks=200)[:, None]}
+    blocks = {"a": da.arange(4000, chunks=500)[:, None]}
     expected = [4000 * 3999 / 2]
     with bare_cluster(2) as (address, scheduler, workers), connect(address, timeout=20) as client:
         client.wait_for_workers(2)

@@ -17,7 +17,6 @@ from mkclust.linalg.memory_terms import (
     MEDIAN_ROWS,
     OF_ENTRIES,
     OVERHEAD,
-    PARTITIONS_HELD,
     Fit,
     Terms,
     compressed_bytes,
@@ -25,6 +24,7 @@ from mkclust.linalg.memory_terms import (
     median_bytes,
     total,
 )
+from mkclust.methods import METHODS
 from mkclust.samples.blocks import BLOCK_BYTES, FEWEST_ROWS, MOST_ROWS
 from mkclust.samples.dask import FAN_IN
 from mkclust.stack.discretize import ALL_ROWS, SAMPLE_ROWS
@@ -184,15 +184,16 @@ def estimate_memory(
             raise ValueError(f"{name}={value!r}: pass a whole number of at least 1")
     if dtype not in ("float32", "float64", np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r}: kernels are computed in float32 or float64, pass one")
-    if method not in PARTITIONS_HELD:
-        raise ValueError(f"method={method!r}: choose one of {', '.join(PARTITIONS_HELD)}")
+    if method not in METHODS:
+        raise ValueError(f"method={method!r}: choose one of {', '.join(METHODS)}")
+    footprint = METHODS[method].FOOTPRINT
     n, m, k, d, components, views, chunk_rows, n_workers = map(int, sizes.values())
     itemsize = np.dtype(dtype).itemsize
-    options: dict[str, Any] = {"itemsize": itemsize, "method": method}
+    options: dict[str, Any] = {"itemsize": itemsize, "method": footprint}
     options |= {"n_features": d, "n_views": views}
     terms = {road: exact_terms(road, n, m, k, **options) for road in EXACT_ROADS}
-    if method not in OF_ENTRIES:
-        features = _FeatureMemory(n, k, d, views, components, itemsize, method)
+    if footprint not in OF_ENTRIES:
+        features = _FeatureMemory(n, k, d, views, components, itemsize, footprint)
         terms["features"] = features.of_one_process()
         terms["dask client"] = features.of_client()
         terms["dask worker"] = features.of_worker(min(chunk_rows, n), n_workers)

@@ -73,7 +73,7 @@ def _kernels(model: Any) -> str:
         degrees = join_words([f"({a:g} + x'y)^{b:g}" for a, b in bank.polynomials], 10)
         parts.append(f"polynomial, {degrees} with x'y in units of the mean squared norm")
     if bank.linear is not None:
-        parts.append("cosine" if bank.linear == "cosine" else "linear")
+        parts.append(bank.linear)
     named = f"{count_noun(len(views), 'view')} ({join_words(views)})"
     origin = "the table" if views == ["table"] else named
     return f"From {origin} we computed {count_noun(m, 'kernel')}: {'; '.join(parts)}."
