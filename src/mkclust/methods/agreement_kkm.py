@@ -119,8 +119,8 @@ class AgreementKKM(InductiveClusterer):
     another view beyond chance. Views that do not are set aside, and the labels and the weights of
     the others are then those of a fit without them. The others have the same voice,
     :math:`v_p`, except one that agrees much less than the middle one, which has as much less;
-    copies of a view are one voice. Each is divided by its norm, :math:`d_p`, so that none outvotes the
-    rest by a few large directions. One eigenproblem, as for the average kernel.
+    copies of a view are one voice. Each is divided by its norm, :math:`d_p`, so that none outvotes
+    the rest by a few large directions. One eigenproblem, as for the average kernel.
 
     **What a weight means.** What people expect: a large one, that a view agrees with the others;
     zero, that it was set aside (``set_aside_`` names these).
