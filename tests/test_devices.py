@@ -27,6 +27,7 @@ from mkclust import (
     METHODS,
     MKKM,
     ONKC,
+    AnchoredMKKM,
     AverageKKM,
     ConvergenceDisplay,
     EmbeddingDisplay,
@@ -220,11 +221,12 @@ def test_the_gap_is_certified_wherever_the_kernels_are(n, tol, library):
 def test_anchors_hold_as_they_do_with_numpy(anchor, n, library):
     K = kernels(n).copy()
     X = np.random.default_rng(5).normal(size=(n, 40))
-    K[0] = X @ X.T  # noise, which an automatic anchor has to protect from
-    model, expected = fit_both(SimpleMKKM, library, K, anchor=anchor, tol=1e-11)
-    assert model.anchor_ == expected.anchor_ > 0
+    K[0] = X @ X.T  # noise, which is set aside
+    model, expected = fit_both(AnchoredMKKM, library, K, anchor=anchor, tol=1e-11)
+    assert model.anchor_ == expected.anchor_
+    assert model.set_aside_ == expected.set_aside_ == ("kernel 0",)
     assert_alike(model, expected)
-    assert model.structure_kept_ == pytest.approx(expected.structure_kept_, abs=1e-6)
+    assert model.baseline_agreement_ == pytest.approx(expected.baseline_agreement_, abs=0.05)
     np.testing.assert_array_equal(model.predict(as_library(library, K)), model.labels_)
     np.testing.assert_array_equal(model.predict(K), model.labels_)
 
