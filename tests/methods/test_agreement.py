@@ -27,7 +27,7 @@ from mkclust import (
     NoAgreementWarning,
     agreement,
 )
-from mkclust.kernels import Nystroem
+from mkclust.kernels import Linear, Nystroem
 from mkclust.methods.agreement import BEYOND_CHANCE, measure_agreement
 from mkclust.stack import MatrixRows, as_stack
 
@@ -415,6 +415,16 @@ def test_features_that_span_the_kernels_give_the_same_agreement():
     rough = agreement(views, approximation=Nystroem(20), random_state=0)
     assert rough.set_aside == found.set_aside == ("dice",)
     assert rough.n_samples == 60
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+def test_features_of_every_library_give_the_same_agreement(library):
+    rng = np.random.default_rng(10)
+    views = named_blobs(rng)[0] | {"dice": one_hot(rng, 60, 3)}
+    for feature_map in (Nystroem(20), Linear()):
+        options = {"approximation": feature_map, "random_state": 0}
+        found = agreement(as_library(library, views), **options)
+        same(found, agreement(views, **options), atol=1e-9, rtol=1e-9)
 
 
 def test_dask_arrays_give_the_same_agreement():

@@ -186,7 +186,7 @@ def test_a_table_is_looked_at_by_its_bank(views):
 
 @pytest.mark.parametrize("name", ["avg-kkm", "lmkkm"])
 def test_few_samples_of_views_take_no_memory_of_the_samples_squared(name):
-    n = 900
+    n = 1100
     views, _ = blob_views(np.random.default_rng(0), n=n, k=K, n_features=3)
     model = METHODS[name](K, max_iter=1) if name == "lmkkm" else METHODS[name](K)
     with warnings.catch_warnings():

@@ -114,7 +114,7 @@ class LowRankStack(DenseStack):
 
     def some_entries(self, count: int) -> Float:
         """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
-        some = {name: rows[:count, :] for name, rows in self.sample.items()}
+        some = self.blocks.take(draw(self.blocks.n_samples, count))
         features = dict(zip(self.blocks.names, self.training.of(some), strict=True))
         parts = [to_host(features[name]) for name in self.names]
         return np.stack([F @ F.T for F in parts])
@@ -397,7 +397,7 @@ def _multiply_block(block: dict[str, Array], _: int, *, features: Features, n_co
         parts = [astype(F, "float64") for F in features.of(part)]
         xp = namespace(*parts)
         diagonals = [xp.sum(F * F, axis=1)[:, None] for F in parts]
-        beside = side_by_side(*parts, *diagonals, zeros((len(parts[0]), 1), parts[0]) + 1.0)
+        beside = side_by_side(*parts, *diagonals, zeros((parts[0].shape[0], 1), parts[0]) + 1.0)
         total = add(total, beside.T @ beside)
     return total
 
