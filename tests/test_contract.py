@@ -22,6 +22,7 @@ STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
 ]

@@ -70,6 +70,7 @@ VARIANTS = [
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
 ]

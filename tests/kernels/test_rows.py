@@ -254,11 +254,13 @@ def test_labels_take_as_many_passes_however_many_kernels_there_are(monkeypatch):
 
     monkeypatch.setattr("mkclust.kernels.bank.KernelRows", counting)
     monkeypatch.setattr(SimpleMKKM, "_alignments", lambda self, stack, H: None)
+    monkeypatch.setattr(SimpleMKKM, "_compromise", lambda self, stack, solution: None)
     bank = KernelBank(widths=(1.0, 2.0), polynomials=(), on_the_fly=True)
     model = SimpleMKKM(4, kernels=bank, random_state=0).fit(views_of())
-    # One to check, one to count distinct samples, and one each for the embedding of the training
-    # samples and their alignment with the clusters.
-    assert made[0].passes() == {model.n_passes_ + 4}
+    # One to check, one to count distinct samples, one each for the embedding of the training
+    # samples and their alignment with the clusters, and two for what the views agree on: all
+    # entries, and once more those of the samples that stand for all, which here are all.
+    assert made[0].passes() == {model.n_passes_ + 6}
 
 
 @pytest.mark.parametrize(
