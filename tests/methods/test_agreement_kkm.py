@@ -122,7 +122,7 @@ def test_where_nothing_can_be_compared_it_is_the_average_kernel(kind):
 
 
 @pytest.mark.parametrize("method", METHODS_THAT_SET_ASIDE)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([50, 61, 130]), st.integers(1, 4))
 def test_views_that_share_nothing_change_no_bit(method, seed, n, n_others):
     rng = np.random.default_rng(seed)

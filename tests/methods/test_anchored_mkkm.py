@@ -90,7 +90,7 @@ def test_the_certificate_of_an_anchored_problem_is_true(family, seed, anchor):
 @pytest.mark.parametrize("anchor", ANCHORS)
 @pytest.mark.parametrize("strengths", [(2, 2, 0.7, 0.7), (1, 1, 1)])
 def test_the_certificate_is_true_in_the_subspace_too(strengths, anchor):
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=300, strengths=strengths)
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=240, strengths=strengths)
     stack = as_stack(kernels)
     solution = solve_anchored_mkkm(stack, 4, anchor=anchor)
     K = anchored_matrix(stack.entries(), solution.weights, 4, anchor)
