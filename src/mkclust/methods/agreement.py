@@ -249,7 +249,7 @@ class Agreement:
         ]
         if self.n_voices == 1:
             return "\n".join(lines)
-        width = max(map(len, self.names))
+        width = max(map(len, ("view", *self.names)))
         weights = self.weights()
         lines.append(f"{'view':{width}}  closest to        alignment  deviations  chance   voice")
         for p, name in enumerate(self.names):
@@ -310,7 +310,7 @@ def measure_agreement(stack: KernelStack) -> Agreement:
         )
     return Agreement(
         stack.names,
-        tuple(stack.views),
+        tuple(map(int, stack.views)),
         products.n_samples,
         alignments,
         norms,

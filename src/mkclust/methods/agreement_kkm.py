@@ -203,5 +203,5 @@ def names_set_aside(stack: KernelStack, solution: Solution) -> tuple[str, ...]:
     assert agreement is not None
     assert solution.heard is not None
     if len(agreement.groups) > 1:
-        warnings.warn(agreement.verdict(), GroupsWarning, stacklevel=5)
+        warnings.warn(agreement.verdict(), GroupsWarning, stacklevel=4)
     return tuple(name for p, name in enumerate(stack.names) if p not in solution.heard)

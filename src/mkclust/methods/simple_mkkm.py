@@ -302,9 +302,12 @@ class SimpleMKKM(CertifiedClusterer):
                 for name, w in zip(stack.names, solution.weights, strict=True)
                 if name in strangers
             )
+            share, have, them = (
+                ("share", "have", "them") if len(strangers) > 1 else ("shares", "has", "it")
+            )
             reason = (
-                f"{join_words(strangers)} share nothing with the other views beyond chance, and "
-                f"have {weight:.0%} of the weight; AgreementKKM sets them aside"
+                f"{join_words(strangers)} {share} nothing with the other views beyond chance, and "
+                f"{have} {weight:.0%} of the weight; AgreementKKM sets {them} aside"
                 if strangers
                 else "the views agree to different degrees, or n_clusters may not fit; compare "
                 "with AgreementKKM"
