@@ -184,7 +184,7 @@ class AgreementKKM(InductiveClusterer):
         "Statistics & Data Analysis 18, 1994.",
     )
     WEIGHT_MEANING: ClassVar[str] = SHARE_OF_VOICE
-    FOOTPRINT: ClassVar[str] = "avg-kkm"
+    FOOTPRINT: ClassVar[str] = "agreement-kkm"
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve on the compromise."""

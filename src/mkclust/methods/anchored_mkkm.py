@@ -251,6 +251,7 @@ class AnchoredMKKM(CertifiedClusterer):
         "Maximization. JMLR 13, 2012.",
     )
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
+    FOOTPRINT: ClassVar[str] = "anchored-mkkm"
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         # A larger one leaves the weights no share in the objective that could be told.
         "anchor": Either(Number(0, 1000), Choice(("auto",))),
