@@ -42,7 +42,7 @@ def stack_of(views, **options):
 
 def same(first, second, **tolerance):
     """Check that two measurements are the same numbers."""
-    for field in ("alignments", "norms", "scores", "chances", "lowest_chances"):
+    for field in ("alignments", "norms", "scores", "pair_chances", "lowest_chances"):
         np.testing.assert_allclose(getattr(first, field), getattr(second, field), **tolerance)
 
 
@@ -82,7 +82,7 @@ def test_everything_is_symmetric_and_finite():
         np.testing.assert_allclose(values, values.T, atol=1e-12)
     assert np.abs(found.alignments).max() <= 1
     assert ((found.chances >= 0) & (found.chances <= 1)).all()
-    assert (found.lowest_chances <= found.chances).all()
+    assert (found.lowest_chances <= found.pair_chances).all()
 
 
 # Who is set aside ------------------------------------------------------------------------------
@@ -479,10 +479,11 @@ def test_an_agreement_survives_pickling():
     assert all(type(view) is int for view in found.views)
 
 
-def test_the_level_is_corrected_for_the_number_of_pairs():
+def test_chances_are_corrected_for_the_number_of_pairs_and_sharing_does_not_depend_on_it():
     kernels = four_kernels()
     few, many = (measure_agreement(as_stack(K)) for K in (kernels[:2], kernels))
     assert many.chances[0, 1] == pytest.approx(6 * few.chances[0, 1], rel=1e-9)
+    assert many.pair_chances[0, 1] == pytest.approx(few.pair_chances[0, 1], rel=1e-9)
     assert few.chances[0, 1] < BEYOND_CHANCE
     assert np.diag(many.chances).tolist() == [1] * 4
 

@@ -18,9 +18,10 @@ from mkclust.stack import KernelStack
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# What two views share is beyond chance where chance alone does as well this seldom, corrected for
-# the number of pairs that are compared.
-BEYOND_CHANCE = 1e-4
+# What two views share is beyond chance where chance alone makes two views as much alike this seldom:
+# one in ten thousand among the ten pairs of five views. It is the same however many views there
+# are, or one that shares nothing could take another one's voice.
+BEYOND_CHANCE = 1e-5
 # Two kernels that are this much alike are one kernel, given twice.
 SAME = 0.99
 # A voice that agrees with the others less than by this share of what the middle one does, counts as
@@ -61,9 +62,8 @@ class Agreement:
     scores : ndarray of shape (m, m)
         The same alignments in standard deviations of what chance makes of them: exact over all
         permutations of the samples of one view.
-    chances : ndarray of shape (m, m)
-        How likely chance makes two of them so much alike, corrected for the number of pairs; one
-        for kernels of one voice.
+    pair_chances : ndarray of shape (m, m)
+        How likely chance makes two of them so much alike; one for kernels of one voice.
     lowest_chances : ndarray of shape (m, m)
         The same if the two were copies: what so many samples can tell.
 
@@ -85,7 +85,7 @@ class Agreement:
     alignments: Float
     norms: Float
     scores: Float
-    chances: Float
+    pair_chances: Float
     lowest_chances: Float
 
     @cached_property
@@ -101,7 +101,13 @@ class Agreement:
     @property
     def _links(self) -> np.ndarray:
         """Which kernels share something beyond chance, (m, m)."""
-        return np.asarray(self.chances < BEYOND_CHANCE)
+        return np.asarray(self.pair_chances < BEYOND_CHANCE)
+
+    @property
+    def chances(self) -> Float:
+        """How likely chance makes any two so much alike: corrected for the number of pairs."""
+        n_pairs = int(np.sum(self.voices[:, None] != self.voices)) // 2
+        return np.minimum(self.pair_chances * max(n_pairs, 1), 1)
 
     @property
     def shares(self) -> np.ndarray:
@@ -297,7 +303,6 @@ def measure_agreement(stack: KernelStack) -> Agreement:
     scores = permutation_scores(alignments, products.n_samples)
     voices = _voices(alignments, stack.views)
     strangers = voices[:, None] != voices
-    n_pairs = int(np.sum(strangers)) // 2
     # A kernel of which nothing is left, off its diagonal, shares nothing.
     compared = strangers & (np.outer(norms, norms) > 0)
     likely = lowest = np.ones_like(scores)
@@ -305,8 +310,7 @@ def measure_agreement(stack: KernelStack) -> Agreement:
         shares = leading_shares(stack.some_entries(JUDGED_SAMPLES))
         copies = permutation_scores(np.ones_like(scores), products.n_samples)
         likely, lowest = (
-            np.where(compared, np.minimum(chances(each, shares) * n_pairs, 1), 1)
-            for each in (scores, copies)
+            np.where(compared, chances(each, shares), 1) for each in (scores, copies)
         )
     return Agreement(
         stack.names,
