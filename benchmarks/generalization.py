@@ -236,7 +236,8 @@ def main():
     options = parser.parse_args()
     if options.splits < 2:
         parser.error(f"--splits {options.splits}: standard errors need at least 2")
-    # They tell of weights that suppress structure; the error is the same matter with or without.
+    # They tell of weights that find other clusters than the views agree on; the error is the same
+    # matter with or without.
     warnings.simplefilter("ignore", WeightsWarning)
     started = time.perf_counter()
     names = ["digits", *(REAL if "MKCLUST_DATA" in os.environ else ())]

@@ -128,6 +128,8 @@ def quick_cases():
     sizes = {"n": 500, "m": 3, "dtype": "float64"}
     chosen = [
         ("simplemkkm", "precomputed", 50),
+        ("agreement-kkm", "views", 50),
+        ("anchored-mkkm", "precomputed", 50),
         ("simplemkkm", "views", 120),
         ("lkam", "views", 50),
         ("lmkkm", "precomputed", 50),

@@ -27,9 +27,9 @@ from mkclust.stack import as_stack
 SOLVERS = {
     "avg-kkm": methods.solve_average_kkm,
     "simplemkkm": methods.solve_simple_mkkm,
-    "anchored (1/4)": partial(methods.solve_simple_mkkm, anchor=0.25),
-    "anchored (1)": partial(methods.solve_simple_mkkm, anchor=1.0),
-    "anchored (4)": partial(methods.solve_simple_mkkm, anchor=4.0),
+    "agreement-kkm": methods.solve_agreement_kkm,
+    "anchored-mkkm": methods.solve_anchored_mkkm,
+    "anchored-mkkm (1)": partial(methods.solve_anchored_mkkm, anchor=1.0),
     "mkkm": methods.solve_mkkm,
     "mkkm-mir": methods.solve_mkkm_mir,
     "mkkm-mm": methods.solve_mkkm_mm,

@@ -17,12 +17,19 @@ from mkclust.methods import (
     MKKM,
     MKKMMM,
     ONKC,
+    RECOMMENDED,
+    Agreement,
+    AgreementKKM,
+    AnchoredMKKM,
     AverageKKM,
+    GroupsWarning,
     MKKMMiR,
+    NoAgreementWarning,
     SimpleMKKM,
     WeightsWarning,
 )
 from mkclust.plots import (
+    AgreementDisplay,
     ConvergenceDisplay,
     EmbeddingDisplay,
     KernelWeightsDisplay,
@@ -35,6 +42,7 @@ from mkclust.version import __version__
 
 if TYPE_CHECKING:
     from mkclust.explain import Diagnosis, LandmarkStability, diagnose, landmark_stability
+    from mkclust.explain.agreement import agreement
     from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
     from mkclust.explain.memory import estimate_memory
     from mkclust.explain.page import fit_report
@@ -49,21 +57,29 @@ __all__ = [
     "MKKM",
     "MKKMMM",
     "ONKC",
+    "RECOMMENDED",
+    "Agreement",
+    "AgreementDisplay",
+    "AgreementKKM",
+    "AnchoredMKKM",
     "AverageKKM",
     "ConvergenceDisplay",
     "Diagnosis",
     "EmbeddingDisplay",
     "FewerClustersWarning",
+    "GroupsWarning",
     "KernelBank",
     "KernelWeightsDisplay",
     "LandmarkStability",
     "MKKMMiR",
+    "NoAgreementWarning",
     "NumberOfClusters",
     "NumberOfClustersDisplay",
     "SimpleMKKM",
     "SortedKernelDisplay",
     "WeightsWarning",
     "__version__",
+    "agreement",
     "diagnose",
     "estimate_memory",
     "fit_report",
@@ -78,6 +94,7 @@ _IMPORTED_LATER = {
     "Diagnosis": "mkclust.explain",
     "LandmarkStability": "mkclust.explain",
     "NumberOfClusters": "mkclust.explain.choosing",
+    "agreement": "mkclust.explain.agreement",
     "diagnose": "mkclust.explain",
     "estimate_memory": "mkclust.explain.memory",
     "fit_report": "mkclust.explain.page",

@@ -1,6 +1,7 @@
 """Text from files, plans and users, made safe to print and to open in a spreadsheet."""
 
 import unicodedata
+from collections.abc import Iterable
 
 # Joiners belong to the spelling of words and of emoji; they can neither hide nor reorder anything.
 _JOINERS = "\u200c\u200d"
@@ -31,6 +32,27 @@ def printable(text: object) -> str:
     view\x1b[2J
     """
     return "".join(map(_shown, str(text)))
+
+
+def join_words(items: Iterable[object], most: int = 6) -> str:
+    """Return words as a list in a sentence.
+
+    Parameters
+    ----------
+    items : iterable of object
+        Strings, or anything with one.
+    most : int, default=6
+        How many to name; the others are counted.
+
+    Returns
+    -------
+    text : str
+        "a", "a and b", or "a, b, c and 4 more".
+    """
+    words = [str(item) for item in items]
+    if len(words) > most:
+        words = [*words[: most - 1], f"{len(words) - most + 1} more"]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def csv_cell(text: object) -> str:

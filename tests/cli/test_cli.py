@@ -30,6 +30,7 @@ from mkclust.kernels import Nystroem
 from mkclust.samples import dask
 
 PYTHON = [sys.executable, "-m", "mkclust.cli"]
+Recommended = mkclust.METHODS[mkclust.RECOMMENDED]
 
 
 @pytest.fixture(autouse=True)
@@ -115,14 +116,14 @@ def save_h5(path, data):
 def test_every_format_of_views_gives_the_labels_that_the_estimator_gives(name, save, data):
     save(name, data)
     result = succeed("cluster", name, "-k", 3)
-    model = mkclust.SimpleMKKM(3, random_state=0).fit(data["views"])
+    model = Recommended(3, random_state=0).fit(data["views"])
     np.testing.assert_array_equal(read_labels(), model.labels_)
     record = read_run()
     assert dict(zip(record["kernel_names"], record["weights"], strict=True)) == pytest.approx(
         dict(zip(data["views"], model.weights_, strict=True))
     )
     assert record["scores"] == metrics.scores(data["y"], model.labels_)
-    for word in ("left", "right", "weight", "alignment", "gap", "labels.csv", "run.json"):
+    for word in ("left", "right", "weight", "alignment", "voice", "labels.csv", "run.json"):
         assert word in result.stdout
     assert result.stderr == ""
 
@@ -130,7 +131,7 @@ def test_every_format_of_views_gives_the_labels_that_the_estimator_gives(name, s
 def test_a_stack_of_kernels_in_a_npy_file_is_taken_as_kernels(data):
     np.save("K.npy", data["kernels"])
     succeed("cluster", "K.npy", "-k", 3)
-    model = mkclust.SimpleMKKM(3, kernels="precomputed", random_state=0).fit(data["kernels"])
+    model = Recommended(3, kernels="precomputed", random_state=0).fit(data["kernels"])
     np.testing.assert_array_equal(read_labels(), model.labels_)
     np.testing.assert_allclose(read_run()["weights"], model.weights_, rtol=1e-12)
     assert read_run()["scores"] is None
@@ -223,7 +224,7 @@ def test_the_kernels_of_a_known_data_set_are_said_and_recorded(data, monkeypatch
     )
     monkeypatch.setattr(mkclust.datasets, "load", lambda *_, **__: small)
     result = succeed("cluster", "digits", "-k", 3)
-    model = mkclust.SimpleMKKM(3, kernels=mkclust.KernelBank(**bank), random_state=0)
+    model = Recommended(3, kernels=mkclust.KernelBank(**bank), random_state=0)
     np.testing.assert_array_equal(read_labels(), model.fit(data["views"]).labels_)
     assert read_run()["kernel_choice"] in result.stdout
     assert "Kernels: as the data set digits has them, KernelBank(" in result.stdout
@@ -273,7 +274,7 @@ def test_one_table_becomes_a_bank_of_kernels(data):
     X = np.hstack(list(data["views"].values()))
     np.save("X.npy", X)
     succeed("cluster", "X.npy", "-k", 3)
-    model = mkclust.SimpleMKKM(3, random_state=0).fit(X)
+    model = Recommended(3, random_state=0).fit(X)
     assert len(model.weights_) > 1
     np.testing.assert_array_equal(read_labels(), model.labels_)
     assert read_run()["kernel_names"] == list(model.kernel_names_)
@@ -282,7 +283,7 @@ def test_one_table_becomes_a_bank_of_kernels(data):
 def test_kernels_on_the_fly_give_the_labels_of_the_estimator(data):
     save_npz("d.npz", data)
     succeed("cluster", "d.npz", "-k", 3, "--kernels", "on-the-fly")
-    model = mkclust.SimpleMKKM(3, kernels="on-the-fly", random_state=0).fit(data["views"])
+    model = Recommended(3, kernels="on-the-fly", random_state=0).fit(data["views"])
     np.testing.assert_array_equal(read_labels(), model.labels_)
     assert read_run()["parameters"]["kernels"] == "on-the-fly"
     np.save("K.npy", data["kernels"])
@@ -310,12 +311,12 @@ def test_square_matrices_that_are_not_symmetric_are_views_where_the_user_says_so
     assert "square: holds square matrices only, all 60 x 60" in message
     assert "--kernels on-the-fly" in message
     succeed("cluster", "square.npz", "-k", 3, "--kernels", "on-the-fly")
-    model = mkclust.SimpleMKKM(3, kernels="on-the-fly", random_state=0).fit(views)
+    model = Recommended(3, kernels="on-the-fly", random_state=0).fit(views)
     np.testing.assert_array_equal(read_labels(), model.labels_)
     # A method whose kernels are those of a bank takes views only, and nothing is to be asked.
     read = inputs.read_inputs(["square.npz"], precomputed=False)
     options = approximation.LandmarkOptions("none", None, on_workers=False)
-    model = mkclust.SimpleMKKM(3, kernels=mkclust.KernelBank())
+    model = Recommended(3, kernels=mkclust.KernelBank())
     choice = approximation.choose_kernels(model, read, options, on_the_fly=False)
     assert choice.samples is read.samples
 
@@ -343,7 +344,7 @@ def test_several_files_are_joined_in_order_and_clashing_names_tell_their_file(da
     np.savez("two.npz", X=right)
     succeed("cluster", "one.npz", "two.npz", "-k", 3)
     assert read_run()["kernel_names"] == ["one/X", "only", "two/X"]
-    model = mkclust.SimpleMKKM(3, random_state=0).fit([left, right, right])
+    model = Recommended(3, random_state=0).fit([left, right, right])
     np.testing.assert_allclose(read_run()["weights"], model.weights_, rtol=1e-12)
 
 
@@ -363,7 +364,8 @@ def test_inputs_with_different_labels_are_clustered_with_a_warning(data):
 
 def test_the_record_of_a_run_is_complete(data):
     save_npz("d.npz", data)
-    succeed("cluster", "d.npz", "-k", 3, "--seed", 5, "--tol", "1e-5", "--no-normalize")
+    options = ("--method", "simplemkkm", "--seed", 5, "--tol", "1e-5", "--no-normalize")
+    succeed("cluster", "d.npz", "-k", 3, *options)
     record = read_run()
     assert sum(record["weights"]) == pytest.approx(1, abs=1e-12)
     assert all(0 <= share <= 1 + 1e-9 for share in record["alignments"])
@@ -478,7 +480,7 @@ def test_outputs_are_readable_as_any_other_new_file(data):
 
 
 def test_warnings_are_plain_lines_and_are_kept_in_the_record(data, monkeypatch):
-    fit = mkclust.SimpleMKKM.fit
+    fit = Recommended.fit
 
     def noisy(self, X, y=None):
         for _ in range(2):
@@ -486,7 +488,7 @@ def test_warnings_are_plain_lines_and_are_kept_in_the_record(data, monkeypatch):
         warnings.warn("old name", DeprecationWarning, stacklevel=2)
         return fit(self, X)
 
-    monkeypatch.setattr(mkclust.SimpleMKKM, "fit", noisy)
+    monkeypatch.setattr(Recommended, "fit", noisy)
     save_npz("d.npz", data)
     result = succeed("cluster", "d.npz", "-k", 3)
     assert result.stderr == "warning: the weights are odd\n"
@@ -496,11 +498,98 @@ def test_warnings_are_plain_lines_and_are_kept_in_the_record(data, monkeypatch):
 def test_a_run_stopped_early_says_so(data):
     save_npz("d.npz", data)
     options = ("--solver", "reduced-gradient", "--max-iter", 1, "--tol", "1e-12")
-    result = succeed("cluster", "d.npz", "-k", 3, *options)
+    result = succeed("cluster", "d.npz", "-k", 3, "--method", "simplemkkm", *options)
     assert read_run()["converged"] is False
     assert "stopped early" in result.stdout
     assert "global optimality" not in result.stdout
     assert result.stderr == f"warning: {read_run()['warnings'][0]}\n"
+
+
+# --- what the views agree on ---------------------------------------------------------------------
+
+
+def shared_views():
+    """Return two views of three clusters, and one of noise."""
+    rng, y = np.random.default_rng(0), np.arange(90) % 3
+    views = {name: 3 * rng.normal(size=(3, 5))[y] + rng.normal(size=(90, 5)) for name in "ab"}
+    return views | {"noise": rng.normal(size=(90, 5))}
+
+
+def test_a_view_that_shares_nothing_is_named_and_changes_nothing():
+    views = shared_views()
+    np.savez("three.npz", **views)
+    np.savez("two.npz", a=views["a"], b=views["b"])
+    succeed("cluster", "two.npz", "-k", 3)
+    labels, weights = read_labels(), read_run()["weights"]
+    result = succeed("cluster", "three.npz", "-k", 3)
+    assert "2 of 3 views agree beyond chance: a and b." in result.stdout
+    assert "Set aside, sharing nothing with any other view: noise." in result.stdout
+    np.testing.assert_array_equal(read_labels(), labels)
+    assert read_run()["weights"] == [*weights, 0]
+
+
+def test_what_the_views_share_is_recorded():
+    np.savez("d.npz", **shared_views())
+    succeed("cluster", "d.npz", "-k", 3)
+    record, model = read_run()["agreement"], Recommended(3, random_state=0).fit(shared_views())
+    assert record["alignments"] == model.agreement_.alignments.tolist()
+    assert record["chances"] == model.agreement_.chances.tolist()
+    assert (record["groups"], record["set_aside"]) == ([["a", "b"]], ["noise"])
+    assert record["verdict"] == model.agreement_.verdict()
+    succeed("cluster", "d.npz", "-k", 3, "--method", "avg-kkm")
+    assert read_run()["agreement"] == record | {"set_aside": []}
+    np.save("K.npy", gaussian(shared_views()["a"])[None])
+    for method in ("agreement-kkm", "simplemkkm"):
+        result = succeed("cluster", "K.npy", "-k", 3, "--method", method)
+        assert "One view alone: there is nothing to compare it with." in result.stdout
+    assert read_run()["agreement"] is None
+
+
+@pytest.mark.parametrize("method", ["simplemkkm", "anchored-mkkm"])
+def test_the_verdict_on_the_views_comes_before_all_figures_and_the_certificate_last(method):
+    np.savez("d.npz", **shared_views())
+    text = succeed("cluster", "d.npz", "-k", 3, "--method", method).stdout
+    words = ["2 of 3 views agree", "those that the views agree on", "kernel ", "A large weight"]
+    words += ["Cluster sizes", "Certificate: "]
+    places = [text.index(word) for word in words]
+    assert places == sorted(places)
+    assert "structure" not in text
+
+
+def test_a_method_that_uses_views_which_share_nothing_says_so():
+    np.savez("d.npz", **shared_views())
+    sentence = "sets nothing aside and uses noise, too; agreement-kkm does not."
+    for method in ("simplemkkm", "avg-kkm", "lkam"):
+        assert sentence in succeed("cluster", "d.npz", "-k", 3, "--method", method).stdout
+    for method in ("agreement-kkm", "anchored-mkkm"):
+        assert sentence not in succeed("cluster", "d.npz", "-k", 3, "--method", method).stdout
+
+
+def test_kernels_of_a_stack_on_disk_are_set_aside_by_the_names_they_are_shown_with(monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("K.h5", "w") as file:
+        file["K"] = np.array([gaussian(view) for view in shared_views().values()])
+    succeed("cluster", "K.h5", "-k", 3)
+    expected = read_run()
+    little = partial(inputs.read_inputs, free_bytes=lambda: 3000)
+    monkeypatch.setattr(cluster, "read_inputs", little)
+    result = succeed("cluster", "K.h5", "-k", 3)
+    name = expected["kernel_names"][2]
+    assert read_run()["agreement"]["set_aside"] == expected["agreement"]["set_aside"] == [name]
+    assert f"sharing nothing with any other view: {name}." in result.stdout
+
+
+def test_an_anchor_is_for_the_method_that_has_one():
+    np.savez("d.npz", **shared_views())
+    for options in (["--anchor", "1"], ["--anchor", "auto", "--method", "simplemkkm"]):
+        message = fail("cluster", "d.npz", "-k", 3, *options)
+        assert (
+            "has no such option: anchor; leave it out, or choose --method anchored-mkkm" in message
+        )
+    for anchor, used in (("auto", "the smallest that keeps"), ("0.5", "Anchor: 0.5;")):
+        options = ("--method", "anchored-mkkm", "--anchor", anchor)
+        assert used in succeed("cluster", "d.npz", "-k", 3, *options).stdout
+    assert (read_run()["anchor"], read_run()["parameters"]["anchor"]) == (0.5, 0.5)
 
 
 def test_labels_of_a_file_do_not_change_the_fit(data):
@@ -532,7 +621,7 @@ def test_landmarks_stand_for_the_kernels_where_they_are_asked_for(data):
     save_npz("d.npz", data)
     options = ("--approximation", "nystroem", "--landmarks", 20)
     result = succeed("cluster", "d.npz", "-k", 3, *options, "--plot", "fit.png")
-    model = mkclust.SimpleMKKM(3, approximation=mkclust.kernels.Nystroem(20), random_state=0)
+    model = Recommended(3, approximation=mkclust.kernels.Nystroem(20), random_state=0)
     model.fit(data["views"])
     np.testing.assert_array_equal(read_labels(), model.labels_)
     record = read_run()
@@ -543,7 +632,8 @@ def test_landmarks_stand_for_the_kernels_where_they_are_asked_for(data):
     assert "asked for by --approximation nystroem" in result.stdout
     assert "missed" in result.stdout
     assert f"{model.approximation_error_[1]:.4f}" in result.stdout
-    assert "the certificate of the approximated kernels" in result.stdout
+    certified = succeed("cluster", "d.npz", "-k", 3, "--method", "simplemkkm", *options)
+    assert "the certificate of the approximated kernels" in certified.stdout
 
 
 def test_small_data_have_exact_kernels_unless_told_otherwise(data):
@@ -608,7 +698,8 @@ def test_a_method_that_needs_entries_says_so_before_anything_is_read(method):
     options = ("-k", 3, "--method", method, "--approximation", "nystroem")
     message = fail("cluster", "missing.npz", *options)
     assert f"{method} needs the entries of the kernels" in message
-    able = "simplemkkm, avg-kkm, mkkm, mkkm-mir, lf-mvc, mkkm-mm, kamm-r, kamm-a"
+    able = "simplemkkm, avg-kkm, mkkm, mkkm-mir, lf-mvc, mkkm-mm, kamm-r, kamm-a, "
+    able += "agreement-kkm, anchored-mkkm"
     assert f"choose among {able}\n" in message
 
 
@@ -869,7 +960,7 @@ def test_an_indefinite_kernel_is_refused_unless_it_is_to_be_repaired(data):
         (["-k", "3"], "INPUT"),
         (["d.npz", "-k", "3", "--method", "simplemkm"], "'simplemkkm'"),
         (["d.npz", "-k", "3", "--kernels", "precomputd"], "'precomputed'"),
-        (["d.npz", "-k", "3", "--solver", "magic"], "magic"),
+        (["d.npz", "-k", "3", "--method", "simplemkkm", "--solver", "magic"], "magic"),
         (["d.npz", "-k", "3", "--psd", "maybe"], "maybe"),
         (["d.npz", "-k", "3", "--seed", "-1"], "--seed"),
         (["d.npz", "-k", "3", "--tol", "nan"], "tol"),
@@ -935,7 +1026,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_fit(
     def never(*_):
         raise AssertionError("the fit began")
 
-    monkeypatch.setattr(mkclust.SimpleMKKM, "fit", never)
+    monkeypatch.setattr(Recommended, "fit", never)
     save_npz("d.npz", data)
     (folder / "a_folder").mkdir()
     (folder / "a_file").touch()
@@ -965,7 +1056,7 @@ def test_expected_errors_of_a_fit_become_one_line_and_old_outputs_stay(error, da
     def broken(self, X, y=None):
         raise error
 
-    monkeypatch.setattr(mkclust.SimpleMKKM, "fit", broken)
+    monkeypatch.setattr(Recommended, "fit", broken)
     save_npz("d.npz", data)
     Path("labels.csv").write_text("precious")
     fail("cluster", "d.npz", "-k", 3)
@@ -1009,7 +1100,7 @@ def test_an_unexpected_error_is_not_hidden(data, monkeypatch):
     def broken(self, X, y=None):
         raise AssertionError("a bug")
 
-    monkeypatch.setattr(mkclust.SimpleMKKM, "fit", broken)
+    monkeypatch.setattr(Recommended, "fit", broken)
     save_npz("d.npz", data)
     assert isinstance(invoke("cluster", "d.npz", "-k", 3).exception, AssertionError)
 
@@ -1097,7 +1188,7 @@ def test_an_interrupted_run_is_one_line_and_leaves_nothing(data, monkeypatch):
     def interrupted(self, X, y=None):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mkclust.SimpleMKKM, "fit", interrupted)
+    monkeypatch.setattr(Recommended, "fit", interrupted)
     save_npz("d.npz", data)
     result = invoke("cluster", "d.npz", "-k", 3)
     assert result.exit_code == 130
@@ -1112,11 +1203,11 @@ def test_a_terminal_sees_progress_which_is_erased_in_the_end(data):
     save_npz("d.npz", data)
     slow = (
         "import time, mkclust.cli, mkclust\n"
-        "fit = mkclust.SimpleMKKM.fit\n"
+        "fit = mkclust.METHODS[mkclust.RECOMMENDED].fit\n"
         "def slow(self, X, y=None):\n"
         "    time.sleep(1.5)\n"
         "    return fit(self, X)\n"
-        "mkclust.SimpleMKKM.fit = slow\n"
+        "mkclust.METHODS[mkclust.RECOMMENDED].fit = slow\n"
         "mkclust.cli.main()\n"
     )
     leader, follower = pty.openpty()
@@ -1146,7 +1237,7 @@ def test_control_c_ends_a_running_program_with_one_line(data):
         "def slow(self, X, y=None):\n"
         "    open('begun', 'w').close()\n"
         "    time.sleep(60)\n"
-        "mkclust.SimpleMKKM.fit = slow\n"
+        "mkclust.METHODS[mkclust.RECOMMENDED].fit = slow\n"
         "mkclust.cli.main()\n"
     )
     command = [sys.executable, "-c", slow, "cluster", "d.npz", "-k", "3"]
@@ -1168,7 +1259,8 @@ def test_the_demo_explains_its_result_and_writes_two_files(data, folder, monkeyp
     )
     monkeypatch.setattr(mkclust.datasets, "load", lambda *_, **__: small)
     result = succeed("demo", "--out", "new/demo")
-    for word in ("ACC", "average kernel", "weight", "alignment", "global optimality", "Seconds"):
+    words = ("ACC", "views agree beyond chance", "weight", "alignment", "share of voice", "Seconds")
+    for word in words:
         assert word in result.stdout
     assert sorted(os.listdir("new/demo")) == ["digits.png", "labels.csv"]
     assert len(read_labels("new/demo/labels.csv")) == 60

@@ -82,7 +82,7 @@ def test_links_are_followed_where_asked_and_all_files_are_recorded():
     assert linked["input"] == os.path.abspath("target.h5")
     for record, name in ((entry, "own.h5"), (linked, "target.h5")):
         assert record["sha256"] == hashlib.sha256(Path(name).read_bytes()).hexdigest()
-    model = mkclust.SimpleMKKM(3, random_state=0)
+    model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0)
     model.fit(dict(zip("ab", views().values(), strict=True)))
     assert json.loads(Path("run.json").read_text())["weights"] == model.weights_.tolist()
 

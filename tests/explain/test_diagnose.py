@@ -1,31 +1,30 @@
 import pickle
 import warnings
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.stats import gamma
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 from conftest import blob_views, gaussian_kernels
-from mkclust import LFMVC, METHODS, MKKM, AverageKKM, KernelBank, SimpleMKKM
+from mkclust import (
+    LFMVC,
+    METHODS,
+    MKKM,
+    AgreementKKM,
+    AnchoredMKKM,
+    AverageKKM,
+    KernelBank,
+    SimpleMKKM,
+    agreement,
+)
 from mkclust.datasets import load
 from mkclust.explain import diagnose
-from mkclust.explain.diagnose import diagnose_examined
-from mkclust.explain.examined_features import ExaminedFeatures
-from mkclust.explain.noise import (
-    BEYOND_CHANCE,
-    Moments,
-    SummedDiagonals,
-    centered_products,
-    chance_of,
-    chances,
-)
 from mkclust.kernels import Linear, Nystroem
-from mkclust.methods.training import in_order_of_fit
+from mkclust.methods.agreement import Agreement
 from mkclust.stack import MatrixRows, as_stack
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -35,6 +34,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
+    pytest.mark.filterwarnings("ignore::mkclust.methods.agreement.NoAgreementWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.methods.agreement.GroupsWarning"),
 ]
 
 
@@ -62,7 +63,11 @@ def diagnosed(X, n_clusters=4, method=AverageKKM, **settings):
 def assert_same(first, second):
     """Compare two diagnoses field by field."""
     for field in fields(first):
-        np.testing.assert_array_equal(getattr(first, field.name), getattr(second, field.name))
+        one, other = getattr(first, field.name), getattr(second, field.name)
+        if isinstance(one, Agreement):
+            assert_same(one, other)
+        else:
+            np.testing.assert_array_equal(one, other)
 
 
 def assert_close(first, second, *, tolerance):
@@ -73,6 +78,8 @@ def assert_close(first, second, *, tolerance):
         loose = {"weights": 1e-3, "alignments": 1e-3}.get(field.name, tolerance)
         if isinstance(one, np.ndarray):
             np.testing.assert_allclose(one, other, rtol=loose, atol=loose, err_msg=field.name)
+        elif isinstance(one, Agreement):
+            assert_close(one, other, tolerance=tolerance)
         else:
             assert one == other
 
@@ -106,7 +113,6 @@ def test_every_method_can_be_diagnosed(method, kind):
         assert np.all((index >= -1) & (index <= 1))
     expected = {"kernels": ("kernel 2",), "views": ("view 2",), "table": ()}
     assert found.noise == expected[kind]
-    assert found.alone == ()
 
 
 @pytest.mark.parametrize("n", [70, 230])
@@ -123,14 +129,13 @@ def test_spectra_are_those_of_the_centered_kernels(n, centered, normalize):
 
 
 @pytest.mark.parametrize(("centered", "normalize"), STANDARDS)
-def test_redundancy_is_the_alignment_of_centered_kernels(centered, normalize):
+def test_what_kernels_share_is_what_agreement_measures(centered, normalize):
     X = np.stack([V @ V.T for V in views_of(2, n=50, strengths=(2, 1, 0))])
     found = diagnosed(X, center=centered, normalize=normalize)
-    entries = as_stack(X, center=centered, normalize=normalize).entries()
-    flat = np.stack([center(K).ravel() for K in entries])
-    flat /= np.linalg.norm(flat, axis=1, keepdims=True)
-    np.testing.assert_allclose(found.redundancy, flat @ flat.T, atol=1e-10)
-    np.testing.assert_array_equal(np.diag(found.redundancy), 1)
+    expected = agreement(X, center=centered, normalize=normalize)
+    assert_same(found.view_agreement, expected)
+    np.testing.assert_array_equal(found.redundancy, expected.alignments)
+    np.testing.assert_array_equal(found.chance, expected.chances.min(axis=1))
 
 
 @pytest.mark.parametrize(("centered", "normalize"), STANDARDS)
@@ -150,6 +155,15 @@ def test_leaving_one_out_is_fitting_without_it(method):
         assert value == pytest.approx(adjusted_rand_score(model.labels_, others.labels_))
 
 
+def test_kernels_of_one_view_stay_one_voice_where_a_kernel_is_left_out():
+    views = views_of(5, n=90, strengths=(2, 2, 0))
+    bank = KernelBank(widths=(0.5, 1.0, 2.0), polynomials=(), linear=None)
+    model = AgreementKKM(4, kernels=bank, random_state=0).fit(views)
+    assert model.set_aside_ == model.kernel_names_[6:]
+    # What was set aside has no part in the clusters, and its kernels do not vouch for each other.
+    np.testing.assert_allclose(diagnose(model, views).leave_one_out[6:], 1)
+
+
 def test_leaving_one_view_out_is_fitting_the_other_views():
     views = dict(zip("abc", views_of(5, n=90, strengths=(1, 0.7, 0.7)), strict=True))
     model = MKKM(4, random_state=0).fit(views)
@@ -166,10 +180,7 @@ def test_refits_can_be_left_out():
     assert np.isnan(quick.leave_one_out).all()
     assert "without it" in full.summary()
     assert "without it" not in quick.summary()
-    for field in fields(full):
-        if field.name != "leave_one_out":
-            first, second = getattr(quick, field.name), getattr(full, field.name)
-            np.testing.assert_array_equal(first, second)
+    assert_same(replace(full, leave_one_out=quick.leave_one_out), quick)
 
 
 def test_a_kernel_that_the_others_cannot_do_without_has_no_index():
@@ -179,31 +190,6 @@ def test_a_kernel_that_the_others_cannot_do_without_has_no_index():
     without = diagnose(model, X).leave_one_out
     assert np.isnan(without[0])
     assert without[1] > 0.9
-
-
-def test_chance_has_the_mean_and_variance_of_all_permutations():
-    rng = np.random.default_rng(0)
-    A, B = (center(V @ V.T) for V in (rng.normal(size=(12, 3)), rng.exponential(size=(12, 2)) ** 2))
-    orders = (rng.permutation(12) for _ in range(20000))
-    shuffled = np.array([np.sum(A[np.ix_(order, order)] * B) for order in orders])
-    first, second = (Moments(np.trace(K), np.sum(K**2), np.sum(np.diag(K) ** 2)) for K in (A, B))
-    mean, variance = shuffled.mean(), shuffled.var()
-    for level in (0.5, 0.1, 0.01):
-        value = gamma.isf(level, mean**2 / variance, scale=variance / mean)
-        assert chance_of(np.array(value), first, second, 12) == pytest.approx(level, rel=0.1)
-
-
-def test_chance_is_as_likely_as_it_says():
-    rng = np.random.default_rng(0)
-    found = []
-    for _ in range(500):
-        X = KernelBank(**ONE_GAUSSIAN).fit_transform([rng.normal(size=(40, 5)) for _ in range(2)])
-        gram, diagonals = centered_products(as_stack(X, validate=False))
-        found.append(chances(gram, diagonals, np.eye(2, dtype=bool))[0])
-    # Two tests, of the other kernel and of the average of the others, which is the same one.
-    for level in (0.05, 0.2):
-        assert np.mean(np.array(found) < 2 * level) == pytest.approx(level, abs=level / 2)
-    assert min(found) > BEYOND_CHANCE
 
 
 # Noise -----------------------------------------------------------------------------------------
@@ -233,7 +219,7 @@ def test_a_ruined_consensus_does_not_mislead():
     [
         ((2, 2, 2), ()),
         ((2, 0.7, 0), (2,)),
-        ((2, 0.5, 0, 0), (2, 3)),
+        ((2, 0.7, 0, 0), (2, 3)),
         ((1, 1, 0), (2,)),
         ((0, 0, 0, 0, 0), (0, 1, 2, 3, 4)),
     ],
@@ -278,17 +264,41 @@ def test_no_view_of_the_digits_is_noise_but_dice_are():
         assert found.noise == ("dice",)
 
 
-def test_strong_structure_that_no_other_kernel_shares_stands_alone():
+@pytest.mark.parametrize("n_levels", [2, 3, 5, 10])
+def test_a_random_category_is_noise_though_its_clusters_are_perfect(n_levels):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        views = dict(zip("ab", blob_views(rng, strengths=(2, 2))[0], strict=True))
+        views["coin"] = np.eye(n_levels)[rng.integers(n_levels, size=240)]
+        found = diagnosed(views)
+        assert found.noise == ("coin",)
+        assert "'coin' looks like noise" in found.summary()
+        assert "noise, or structure that no other kernel has" in found.summary()
+
+
+def test_strong_structure_that_no_other_kernel_shares_is_named_with_the_noise():
     for seed in range(4):
         rng = np.random.default_rng(seed)
         shared, own = (blob_views(rng, strengths=s)[0] for s in ((2, 2, 0), (2,)))
         found = diagnosed([*shared, own[0][rng.permutation(240)]])
-        assert found.alone == ("view 3",)
-        assert found.noise == ("view 2",)
-        assert "'view 3' stands alone" in found.summary()
+        assert found.noise == ("view 2", "view 3")
 
 
-def test_a_few_outliers_are_no_clusters():
+def test_two_camps_are_named_and_neither_is_noise():
+    rng = np.random.default_rng(0)
+    first, second = (blob_views(rng, strengths=(2, 2))[0] for _ in range(2))
+    order = rng.permutation(240)
+    views = dict(zip("abcd", [*first, *(view[order] for view in second)], strict=True))
+    for method in (AgreementKKM, AverageKKM):
+        found = diagnosed(views, method=method)
+        assert found.noise == ()
+        said = found.summary()
+        assert "2 groups that share nothing with each other" in said
+        assert "a and b" in said
+        assert "c and d" in said
+
+
+def test_a_few_outliers_share_nothing():
     rng = np.random.default_rng(0)
     far = rng.normal(size=(240, 8))
     far[:3, 0] = [40, 45, 50]
@@ -304,10 +314,13 @@ def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not(seed):
     found = diagnosed({"good": good, "other": other, "n": noise, "copy of n": 3 * noise})
     assert found.noise == ("n", "copy of n")
     assert found.duplicates == (("n", "copy of n"),)
-    found = diagnosed({"good": good, "copy": good - 1, "n": noise})
+    found = diagnosed({"good": good, "other": other, "copy": good - 1, "n": noise})
     assert found.noise == ("n",)
     assert found.duplicates == (("good", "copy"),)
     assert "'good' and 'copy' are nearly the same" in found.summary()
+    # A copy vouches for nothing: one voice and noise cannot be told apart.
+    found = diagnosed({"good": good, "copy": good - 1, "n": noise})
+    assert found.noise == ("good", "copy", "n")
 
 
 def test_copies_alone_cannot_be_called_noise():
@@ -315,20 +328,23 @@ def test_copies_alone_cannot_be_called_noise():
     found = diagnosed(np.concatenate([K, K, K]))
     assert found.noise == ()
     assert len(found.duplicates) == 3
+    assert "nothing can tell" in found.summary()
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_kernels_of_one_view_do_not_vouch_for_each_other(seed):
     views = views_of(seed, n=120, strengths=(2, 1, 0))
-    found = diagnosed(views, kernels=KernelBank())
-    assert found.noise == tuple(name for name in found.names if name.startswith("view 2"))
-    assert len(found.noise) == 12
-    copied = diagnosed([*views, views[2]], kernels=KernelBank())
-    assert len(copied.noise) == 24
+    for X, n_noise in ((views, 12), ([*views, views[2]], 24)):
+        found = diagnosed(X, kernels=KernelBank())
+        noise = [name for name in found.names if name.startswith(("view 2", "view 3"))]
+        assert len(noise) == n_noise
+        # The narrowest kernels of the other views, close to the identity, share nothing either.
+        others = set(found.noise) - set(noise)
+        assert set(noise) <= set(found.noise)
+        assert all(name.endswith("x0.125") for name in others)
 
 
 def test_with_few_samples_nothing_is_called_noise():
-    assert diagnosed(kernels_of(0, n=24, strengths=(2, 2, 0))).noise == ()
     for n in (3, 4, 6):
         found = diagnosed(kernels_of(0, n=n, k=2, strengths=(2, 0)), 2)
         assert found.noise == ()
@@ -470,20 +486,20 @@ def test_the_report_shows_every_kernel_and_weights_beside_alignments():
     assert text == found.summary()
     lines = text.splitlines()
     assert lines[0] == "AverageKKM, 4 clusters, 3 kernels"
-    assert lines[2].split()[:3] == ["kernel", "weight", "alignment"]
+    assert lines[4].split()[:3] == ["kernel", "weight", "alignment"]
     for p, name in enumerate(names):
-        row = lines[3 + p]
+        row = lines[5 + p]
         assert row.startswith(name)
         assert row.split()[-7:-5] == [f"{found.weights[p]:.2f}", f"{found.alignments[p]:.2f}"]
-    assert len({len(line) for line in lines[2:6]}) == 1
+    assert len({len(line) for line in lines[4:8]}) == 1
     assert "Kernel 'cnv' looks like noise: it shares nothing with the other kernels" in text
-    assert "its spectrum has no gap where 4 clusters would show" in text
+    assert lines[2].startswith("2 of 3 views agree beyond chance: rna and a name that is long.")
     assert "with 'rna' and 'a name that is long'" in text
     assert "-0.00" not in text
 
 
 def test_the_report_says_when_there_is_no_noise_and_when_there_is_nothing_else():
-    assert "No kernel looks like noise." in diagnosed(kernels_of(0, strengths=(2, 2))).summary()
+    assert "No kernel looks like noise" in diagnosed(kernels_of(0, strengths=(2, 2))).summary()
     assert "All kernels look like noise" in diagnosed(kernels_of(0, strengths=(0, 0))).summary()
 
 
@@ -547,7 +563,7 @@ def test_one_kernel_is_nothing_to_compare():
 def test_two_kernels_of_an_anchored_model_are_left_out_one_by_one():
     views, _ = blob_views(np.random.default_rng(0), n=120, strengths=(2, 2))
     for anchor in (1.0, "auto"):
-        model = SimpleMKKM(4, anchor=anchor, random_state=0).fit(views)
+        model = AnchoredMKKM(4, anchor=anchor, random_state=0).fit(views)
         assert np.all(diagnose(model, views).leave_one_out > 0.9)
 
 
@@ -681,13 +697,13 @@ def test_landmarks_of_a_generator_are_not_drawn_again():
     assert_same(diagnose(model, views), diagnose(model, views))
 
 
-def test_clusters_that_no_other_features_show_stand_alone():
+def test_clusters_that_no_other_features_show_are_named_with_the_noise():
     rng = np.random.default_rng(0)
     shared, own = (blob_views(rng, strengths=s)[0] for s in ((2, 2, 0), (2,)))
     views = [*shared, own[0][rng.permutation(240)]]
     for centered in (True, False):
         found = diagnosed(views, center=centered, approximation=Nystroem(60))
-        assert (found.alone, found.noise) == (("view 3",), ("view 2",))
+        assert found.noise == ("view 2", "view 3")
 
 
 def test_views_in_another_order_are_found_by_their_names():
@@ -708,18 +724,6 @@ def test_other_views_than_those_of_the_features_are_refused():
         diagnose(model, {name: view[::-1] for name, view in views.items()})
 
 
-def test_moments_of_diagonals_are_known_by_sums():
-    stack = as_stack(kernels_of(0, n=50, strengths=(0.6, 0.5, 0.3)))
-    gram, whole = centered_products(stack)
-    D = whole.entries
-    together = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
-    for judged in (together, np.eye(3, dtype=bool)):
-        expected = chances(gram, whole, judged)
-        found = chances(gram, SummedDiagonals(D.sum(axis=1), D @ D.T, 50), judged)
-        np.testing.assert_allclose(found, expected, rtol=1e-8)
-        assert np.any((expected > 1e-12) & (expected < 1))
-
-
 def test_dask_arrays_are_diagnosed_like_others():
     da = pytest.importorskip("dask.array")
     views = dict(zip("abc", views_of(0, n=150, strengths=(2, 0.5, 0)), strict=True))
@@ -734,13 +738,3 @@ def test_dask_arrays_are_diagnosed_like_others():
     np.testing.assert_allclose(found.agreement, expected.agreement)
     with pytest.raises(ValueError, match="X holds arrays, the model was fitted on dask arrays"):
         diagnose(fitted, views)
-
-
-def test_some_samples_stand_for_all_where_clusters_of_features_are_looked_for():
-    rng = np.random.default_rng(0)
-    shared, own = (blob_views(rng, strengths=s)[0] for s in ((2, 2, 0), (2,)))
-    views = [*shared, own[0][rng.permutation(240)]]
-    model = AverageKKM(4, approximation=Nystroem(60), n_init=1, random_state=0).fit(views)
-    examined = ExaminedFeatures(model, in_order_of_fit(model, views), seed=0, most_compared=120)
-    found = diagnose_examined(model, examined, leave_one_out=False)
-    assert (found.alone, found.noise) == (("view 3",), ("view 2",))

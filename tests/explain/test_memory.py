@@ -23,9 +23,9 @@ from mkclust.kernels import maps as features
 from mkclust.linalg import memory
 from mkclust.linalg import memory_terms as terms
 from mkclust.linalg.memory import available_bytes, require_memory
-from mkclust.methods import lkam, room
+from mkclust.methods import agreement, lkam, room
 from mkclust.samples import distances
-from mkclust.stack import DenseStack, as_stack, rows
+from mkclust.stack import DenseStack, as_stack, dense, rows
 
 INDUCTIVE = {name: m for name, m in METHODS.items() if hasattr(m, "predict")}
 TRANSDUCTIVE = {name: m for name, m in METHODS.items() if name not in INDUCTIVE}
@@ -141,6 +141,9 @@ def test_the_formulas_use_the_numbers_of_the_rooms_that_do_the_work():
     krylov = (terms.KRYLOV_BLOCKS, terms.MANY_KRYLOV_BLOCKS)
     assert krylov == (KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS)
     assert terms.LOCAL_ROWS == lkam.BLOCK_ROWS
+    compared = (terms.COMPARED_ROWS, terms.COMPARED_ROWS_ON_DEVICE)
+    assert compared == (dense.OFF_DIAGONAL_ROWS, dense.GRAM_ROWS_ON_DEVICE)
+    assert terms.JUDGED_SAMPLES == agreement.JUDGED_SAMPLES
     assert list(terms.PARTITIONS_HELD) == list(METHODS)
     assert {name: method.FOOTPRINT for name, method in METHODS.items()} == {
         name: name for name in METHODS
@@ -190,6 +193,41 @@ def test_a_fit_takes_about_as_much_as_was_estimated_and_not_more(road, n, option
     expected = estimate.n_bytes[road]
     assert peak <= expected
     assert expected - terms.OVERHEAD <= 1.7 * peak
+
+
+@pytest.mark.parametrize(
+    ("road", "n", "n_views", "options"),
+    [
+        ("dense", 1500, 2, {"kernels": KernelBank(**ONE_GAUSSIAN)}),
+        ("dense", 300, 30, {"kernels": KernelBank(**ONE_GAUSSIAN)}),
+        ("on-the-fly", 300, 30, {"kernels": KernelBank(**ONE_GAUSSIAN, on_the_fly=True)}),
+        ("features", 1500, 20, {"approximation": Nystroem(10)}),
+    ],
+)
+@pytest.mark.parametrize("method", ["agreement-kkm", "anchored-mkkm"])
+def test_telling_which_views_agree_takes_no_more_than_was_estimated(
+    method, road, n, n_views, options
+):
+    views = views_of(n, n_views)
+    model = METHODS[method](4, n_init=1, random_state=0, **options)
+    tracemalloc.start()
+    model.fit(views)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    count = getattr(options.get("approximation"), "n_components", 1)
+    sizes = {"n_clusters": 4, "n_features": 5 * n_views, "n_components": count}
+    expected = estimate_memory(n, n_views, method=method, **sizes).n_bytes[road]
+    assert peak <= expected
+    assert expected - terms.OVERHEAD <= 1.7 * peak
+
+
+def test_larger_parts_of_kernels_on_a_device_are_compared_at_a_time():
+    host, device = (
+        terms.exact_terms("precomputed", 2000, 40, 3, itemsize=4, on_device=on_device)
+        for on_device in (False, True)
+    )
+    assert "rows compared at a time" not in host
+    assert device["rows compared at a time"] == 40 * 2000 * 8 * (2 * 1024 + 2)
 
 
 @pytest.mark.skipif(
@@ -260,8 +298,10 @@ def test_a_larger_problem_never_takes_less():
     ]
     for other in larger:
         assert all(size <= other.n_bytes[road] for road, size in smaller.n_bytes.items())
-    single = estimate_memory(30_000, 3, dtype=np.float32)
-    assert all(size <= smaller.n_bytes[road] for road, size in single.n_bytes.items())
+    # Rows that are read are compared in double precision, and in single there are more at a time.
+    single = estimate_memory(30_000, 3, dtype=np.float32).n_bytes
+    for road in single.keys() - {"on-the-fly", "streamed"}:
+        assert single[road] <= smaller.n_bytes[road]
 
 
 def test_an_estimate_prints_every_road_and_the_one_to_take():

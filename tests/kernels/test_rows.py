@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from conftest import blob_views
 from mkclust import METHODS, KernelBank, SimpleMKKM
 from mkclust.explain.held_out import alignment_error
 from mkclust.kernels.rows import CrossRows, KernelRows
-from mkclust.methods.simple_mkkm import solve_simple_mkkm
+from mkclust.methods import solve_anchored_mkkm, solve_simple_mkkm
 from mkclust.stack import RowSource, StreamedStack, as_stack
 
 N, N_NEW = 230, 90
@@ -253,11 +254,13 @@ def test_labels_take_as_many_passes_however_many_kernels_there_are(monkeypatch):
 
     monkeypatch.setattr("mkclust.kernels.bank.KernelRows", counting)
     monkeypatch.setattr(SimpleMKKM, "_alignments", lambda self, stack, H: None)
+    monkeypatch.setattr(SimpleMKKM, "_compromise", lambda self, stack, solution: None)
     bank = KernelBank(widths=(1.0, 2.0), polynomials=(), on_the_fly=True)
     model = SimpleMKKM(4, kernels=bank, random_state=0).fit(views_of())
-    # One to check, one to count distinct samples, and one each for the embedding of the training
-    # samples and their alignment with the clusters.
-    assert made[0].passes() == {model.n_passes_ + 4}
+    # One to check, one to count distinct samples, one each for the embedding of the training
+    # samples and their alignment with the clusters, and two for what the views agree on: all
+    # entries, and once more those of the samples that stand for all, which here are all.
+    assert made[0].passes() == {model.n_passes_ + 6}
 
 
 @pytest.mark.parametrize(
@@ -267,12 +270,12 @@ def test_weights_are_those_of_the_dense_bank(settings, anchor):
     views, _ = blob_views(np.random.default_rng(0), n=300, k=4, strengths=(1, 1, 0.5))
     views = views if settings else views[0]
     _, _, K, rows = both(settings, views)
+    solve = partial(solve_anchored_mkkm, anchor=anchor) if anchor else solve_simple_mkkm
     # Streamed alike, so that only the kernels differ and not the road of the solver.
     one, other = (
-        solve_simple_mkkm(stack, 4, tol=1e-10, anchor=anchor)
-        for stack in (as_stack(rows), as_stack(K, streamed=True))
+        solve(stack, 4, tol=1e-10) for stack in (as_stack(rows), as_stack(K, streamed=True))
     )
-    dense = solve_simple_mkkm(as_stack(K), 4, tol=1e-10, anchor=anchor)
+    dense = solve(as_stack(K), 4, tol=1e-10)
     np.testing.assert_allclose(one.weights, other.weights, rtol=0, atol=1e-6)
     np.testing.assert_allclose(one.weights, dense.weights, rtol=0, atol=1e-4)
     assert one.objective == pytest.approx(dense.objective, rel=1e-6 if anchor else 1e-9)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from conftest import blob_views
-from mkclust import METHODS, KernelBank, SimpleMKKM
+from mkclust import METHODS, AnchoredMKKM, KernelBank, SimpleMKKM
 from mkclust.explain.held_out import (
     alignment_error,
     alignment_errors,
@@ -346,7 +346,7 @@ def test_every_method_that_mixes_and_predicts_knows_its_training_error(name):
 def test_an_anchored_model_has_the_errors_of_its_own_mix():
     features, _ = blob_views(np.random.default_rng(0), n=N + NEW)
     K, cross, own = linear_kernels(features)
-    model = SimpleMKKM(4, anchor=1.0, random_state=0).fit(K)
+    model = AnchoredMKKM(4, anchor=1.0, random_state=0).fit(K)
     expected = errors_in_feature_space(features, model)
     np.testing.assert_allclose(alignment_errors(model, cross, own), expected[N:], atol=1e-12)
     assert model.alignment_error_ == pytest.approx(expected[:N].mean(), abs=1e-12)

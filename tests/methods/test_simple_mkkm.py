@@ -197,9 +197,8 @@ def test_the_papers_scores_on_uci_digit_are_reproduced(uci_digit):
 @pytest.mark.parametrize("seed", range(6))
 def test_a_warning_tells_when_noise_views_drown_the_structure(seed):
     views, y = blob_views(np.random.default_rng(seed), strengths=(2, 2, 0, 0, 0))
-    with pytest.warns(WeightsWarning, match="suppress structure"):
+    with pytest.warns(WeightsWarning, match="view 2, view 3 and view 4 share nothing"):
         model = SimpleMKKM(4, random_state=0).fit(views)
-    assert model.cluster_gap_ < model.baseline_cluster_gap_ / 2
     assert adjusted_rand_index(y, model.baseline_labels_) > 0.95
     assert adjusted_rand_index(y, model.labels_) < 0.6
     assert model.baseline_agreement_ == pytest.approx(
@@ -252,8 +251,6 @@ def test_gaps_are_those_of_the_mixed_kernels_spectrum():
     values = np.linalg.eigvalsh(stack.combine(model.coefficients_).dense())[::-1]
     assert model.cluster_gap_ == pytest.approx(1 - values[3] / values[2], abs=1e-3)
     assert model.eigengap_ == pytest.approx(1 - values[4] / values[3], abs=1e-2)
-    uniform = np.linalg.eigvalsh(stack.combine(np.full(3, 1 / 9)).dense())[::-1]
-    assert model.baseline_cluster_gap_ == pytest.approx(1 - uniform[3] / uniform[2], abs=1e-2)
 
 
 def test_simplemkkm_is_registered_under_its_name():

@@ -8,7 +8,18 @@ import pytest
 import scipy.sparse
 
 from conftest import blob_views
-from mkclust import LFMVC, LKAM, LMKKM, METHODS, MKKM, ONKC, AverageKKM, KernelBank, SimpleMKKM
+from mkclust import (
+    LFMVC,
+    LKAM,
+    LMKKM,
+    METHODS,
+    MKKM,
+    ONKC,
+    AnchoredMKKM,
+    AverageKKM,
+    KernelBank,
+    SimpleMKKM,
+)
 from mkclust.kernels import Linear, Nystroem
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.onkc import solve_onkc
@@ -268,6 +279,6 @@ def test_every_method_says_what_its_similarities_are(name):
 
 
 def test_features_and_anchors_are_said(views):
-    model = SimpleMKKM(K, approximation=Nystroem(20), anchor=1.0, random_state=0).fit(views)
+    model = AnchoredMKKM(K, approximation=Nystroem(20), anchor=1.0, random_state=0).fit(views)
     said = model.describe_mixed_kernel()
     assert said.endswith("approximated by features; without the anchor)")

@@ -1,5 +1,6 @@
 """Displays in scikit-learn's manner: for every method, for few and for many of everything."""
 
+import re
 import subprocess
 import sys
 import warnings
@@ -22,6 +23,7 @@ from conftest import blob_views
 from mkclust import METHODS, AverageKKM, SimpleMKKM, plots
 from mkclust.kernels import Nystroem
 from mkclust.plots import (
+    AgreementDisplay,
     ConvergenceDisplay,
     EmbeddingDisplay,
     KernelWeightsDisplay,
@@ -378,3 +380,43 @@ def test_one_number_of_clusters_is_drawn(ax):
 def test_what_is_no_suggestion_is_refused():
     with pytest.raises(TypeError, match="int has no k_values: pass what suggest_n_clusters"):
         NumberOfClustersDisplay.from_suggestion(3)
+
+
+# What views share ---------------------------------------------------------------------------------
+
+
+def test_the_alignments_of_views_are_written_into_the_cells(model, ax):
+    shown = model.agreement_.plot(ax)
+    assert shown.ax_ is ax
+    m = len(model.kernel_names_)
+    written = np.array(texts(ax), dtype=float).reshape(m, m)
+    np.testing.assert_allclose(written, model.agreement_.alignments, atol=0.006)
+    np.testing.assert_array_equal(ax.images[0].get_array(), model.agreement_.alignments)
+    assert "-0.00" not in texts(ax)
+
+
+def test_views_that_were_set_aside_are_in_brackets(ax):
+    alignments = np.array([[1, 0.8, -0.001], [0.8, 1, 0], [-0.001, 0, 1]])
+    names = ["$\\left$", "right", "a coin that was tossed very many times"]
+    AgreementDisplay(kernel_names=names, alignments=alignments, weights=[0.5, 0.5, 0]).plot(ax)
+    assert ticks(ax.xaxis) == ticks(ax.yaxis)
+    assert ticks(ax.xaxis)[:2] == names[:2]
+    assert re.fullmatch(r"\(a coin .*….* times\)", ticks(ax.xaxis)[2])
+    assert "in brackets" in ax.get_xlabel()
+    assert on_the_page(ax.figure)  # where a name with dollars is no formula
+    ax.clear()
+    AgreementDisplay(kernel_names=names, alignments=alignments, weights=[0.5, 0.3, 0.2]).plot(ax)
+    assert not ax.get_xlabel()
+
+
+def test_the_alignments_of_many_views_are_shades_with_a_scale():
+    rng = np.random.default_rng(0)
+    shown = AgreementDisplay(
+        kernel_names=[f"kernel {p}" for p in range(48)],
+        alignments=rng.uniform(size=(48, 48)),
+        weights=np.full(48, 1 / 48),
+    ).plot()
+    assert not texts(shown.ax_)
+    assert len(shown.figure_.axes) == 2
+    assert on_the_page(shown.figure_)
+    plt.close(shown.figure_)

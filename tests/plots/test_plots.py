@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from mkclust import SimpleMKKM, plots
+from mkclust import AgreementKKM, SimpleMKKM, plots
 
 
 @pytest.fixture
@@ -230,3 +230,14 @@ def test_a_saved_picture_is_whole_and_the_same_each_time(model, tmp_path):
 def test_importing_the_library_does_not_import_matplotlib():
     code = "import sys, mkclust.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_fit_of_one_step_shows_what_its_views_share_instead_of_a_curve():
+    rng, y = np.random.default_rng(0), np.arange(60) % 3
+    views = {name: 3 * rng.normal(size=(3, 4))[y] + rng.normal(size=(60, 4)) for name in "ab"}
+    titles = {}
+    for method in (AgreementKKM, SimpleMKKM):
+        figure = plots.plot_fit(method(3, random_state=0).fit(views))
+        titles[method] = [ax.get_title(loc="left") for ax in figure.axes]
+    assert "What every two views share" in titles[AgreementKKM]
+    assert "What every two views share" not in titles[SimpleMKKM]

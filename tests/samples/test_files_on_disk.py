@@ -374,8 +374,8 @@ def test_a_memory_map_of_any_type_is_not_converted_at_the_door(tmp_path, X, dtyp
     view = load(tmp_path / "x.npy").views["x"]
     assert isinstance(view, np.memmap)
     assert view.dtype == dtype
-    model = SimpleMKKM(3, approximation=Nystroem(n_components=40), random_state=0, anchor=0)
-    expected = SimpleMKKM(3, approximation=Nystroem(n_components=40), random_state=0, anchor=0)
+    model = SimpleMKKM(3, approximation=Nystroem(n_components=40), random_state=0)
+    expected = SimpleMKKM(3, approximation=Nystroem(n_components=40), random_state=0)
     same_fit(model.fit([view, view]), expected.fit([table, table]))
 
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from conftest import blob_views
-from mkclust import METHODS, AverageKKM, KernelBank, SimpleMKKM
+from mkclust import METHODS, AnchoredMKKM, AverageKKM, KernelBank, SimpleMKKM
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
@@ -23,6 +23,7 @@ from mkclust.stack.low_rank import compress
 from mkclust.stack.mapped import Features, cut, n_fit_samples
 
 MIXING = ("simplemkkm", "avg-kkm", "mkkm", "mkkm-mir", "lf-mvc", "mkkm-mm", "kamm-r", "kamm-a")
+MIXING += ("agreement-kkm", "anchored-mkkm")
 OTHERS = tuple(name for name in METHODS if name not in MIXING)
 
 
@@ -217,8 +218,9 @@ def test_single_precision_stays_single_in_features_and_agrees(views):
 
 def test_an_automatic_anchor_works_on_features():
     views, y = blob_views(np.random.default_rng(0), n=300, k=4, strengths=(2.0, 2.0, 0.0, 0.0, 0.0))
-    model = SimpleMKKM(4, approximation=Nystroem(100), anchor="auto", random_state=0).fit(views)
-    assert model.anchor_ > 0
+    model = AnchoredMKKM(4, approximation=Nystroem(100), random_state=0).fit(views)
+    assert model.set_aside_ == ("view 2", "view 3", "view 4")
+    assert model.duality_gap_ <= 1e-6
     assert adjusted_rand_index(y, model.labels_) > 0.95
 
 
@@ -456,3 +458,9 @@ def test_rounding_does_not_choose_among_coordinates(views, copies):
         assert stack.n_samples <= 20 * len(several)
         weights.append(solve_simple_mkkm(stack, 3).weights)
     assert np.ptp(weights, axis=0).max() < 1e-6
+
+
+def test_entries_of_some_samples_are_those_of_samples_from_everywhere(views):
+    stack = compress(LocalBlocks(views), Linear(), center=True, normalize=True)
+    kernels = as_stack([view @ view.T for view in views.values()])
+    np.testing.assert_allclose(stack.some_entries(20), kernels.some_entries(20), atol=1e-10)

@@ -17,14 +17,30 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from mkclust import SimpleMKKM
+from mkclust import AnchoredMKKM
 from mkclust.datasets import load
 from mkclust.explain.page import fit_report
 
 PATIENCE = 60  # seconds; on a busy machine a browser takes its time
-PLOTS = ("weights", "convergence", "embedding", "similarities", "silhouettes", "stability")
+PLOTS = (
+    "agreement",
+    "weights",
+    "convergence",
+    "embedding",
+    "similarities",
+    "silhouettes",
+    "stability",
+)
 PLOTS += ("classes",)
-SECTIONS = ("kernels", "convergence", "embedding", "similarities", "clusters", "stability")
+SECTIONS = (
+    "agreement",
+    "kernels",
+    "convergence",
+    "embedding",
+    "similarities",
+    "clusters",
+    "stability",
+)
 SECTIONS += ("classes", "run")
 
 
@@ -34,7 +50,7 @@ def digits(tmp_path_factory):
     data = load("digits")
     views = {name: view[:300] for name, view in data.views.items()}
     views["<b>static</b>"] = np.random.default_rng(0).normal(size=(300, 20))
-    model = SimpleMKKM(10, anchor="auto", random_state=0).fit(views)
+    model = AnchoredMKKM(10, random_state=0).fit(views)
     path = tmp_path_factory.mktemp("page") / "digits.html"
     ids = [f"image <{i}>" for i in range(300)]
     options = {"n_resamples": 3, "leave_one_out": False}

@@ -8,7 +8,7 @@ kernels, landmarks stand for kernels of many samples), it prints so and records 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,7 @@ from mkclust.cli.outputs import (
 )
 from mkclust.cli.printing import Progress, count, fit_summary, score_table
 from mkclust.explain.page import fit_page
+from mkclust.methods import RECOMMENDED
 from mkclust.samples import as_dask, connect
 from mkclust.samples.checks import is_dask
 from mkclust.text import printable
@@ -150,7 +151,7 @@ class Request:
 def run(
     inputs: Inputs,
     n_clusters: NClusters,
-    method: Method = "simplemkkm",
+    method: Method = RECOMMENDED,
     kernels: Kernels = "auto",
     approximation: ApproximationChoice = "auto",
     landmarks: Landmarks = None,
@@ -248,8 +249,18 @@ def _fit(request: Request, model: Any, progress: Progress) -> tuple[Data, Kernel
     else:
         model.fit(kernel_choice.samples)
     if data.samples.whole is not None:
-        model.kernel_names_ = data.names
+        _rename_kernels(model, data.names)
     return data, kernel_choice
+
+
+def _rename_kernels(model: Any, names: tuple[str, ...]) -> None:
+    """Give kernels of a stack that stays on disk, and has no names, those of the inputs."""
+    given = dict(zip(model.kernel_names_, names, strict=True))
+    model.kernel_names_ = names
+    if hasattr(model, "agreement_"):
+        model.agreement_ = replace(model.agreement_, names=names)
+    if hasattr(model, "set_aside_"):
+        model.set_aside_ = tuple(given[name] for name in model.set_aside_)
 
 
 def _fit_on_workers(model: Any, views: Mapping[str, Any]) -> None:

@@ -13,8 +13,8 @@ from mkclust.cli.failures import (
 )
 from mkclust.cli.options import Folder, Seed
 from mkclust.cli.outputs import all_scores, check_outputs, check_plot, labels_csv, write_files
-from mkclust.cli.printing import Progress, certificate, kernel_table, score_table
-from mkclust.methods import SimpleMKKM
+from mkclust.cli.printing import Progress, fit_summary, score_table
+from mkclust.methods import METHODS, RECOMMENDED
 
 
 def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
@@ -24,13 +24,14 @@ def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
     check_plot(picture)
     check_outputs([picture, labels], new_folder=True)
     data = datasets.load("digits")
+    method = METHODS[RECOMMENDED]
     say(
-        f"SimpleMKKM clusters {data.n_samples} handwritten digits from {len(data.X)} views "
+        f"{method.__name__} clusters {data.n_samples} handwritten digits from {len(data.X)} views "
         "of each image into 10 clusters."
     )
     with Progress() as progress, recorded_warnings() as log, expected_failures():
         progress.phase(f"clustering {data.n_samples} samples, {len(data.X)} kernels")
-        model = SimpleMKKM(10, random_state=seed).fit(data.X)
+        model = method(10, random_state=seed).fit(data.X)
         progress.phase("drawing")
         write_files(
             {
@@ -44,6 +45,6 @@ def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
         f"kernels, {time.perf_counter() - start:.2f} in all."
     )
     scores = score_table(all_scores(model, data.y))
-    lines = ["", scores, "", kernel_table(model), "", certificate(model), seconds]
+    lines = ["", fit_summary(model), seconds, "", scores]
     lines += ["", f"Picture: {picture}", f"Labels: {labels}"]
     say_last("\n".join(lines), files=(picture, labels))

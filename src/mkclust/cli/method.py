@@ -1,7 +1,7 @@
 """The method that a command line names, and its parameters, as an estimator."""
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from mkclust.bench.entries import import_class
@@ -23,9 +23,24 @@ def build_model(method: str, options: Mapping[str, Any], settings: Sequence[str]
     parameters = {name: value for name, value in options.items() if value is not None}
     parameters |= parse_settings(settings, parameters)
     if unknown := sorted(parameters.keys() - model.get_params().keys()):
-        names, choices = ", ".join(unknown), ", ".join(model.get_params())
-        raise CommandError(f"--method {method} has no such option: {names}; it has {choices}")
+        raise CommandError(_explain_unknown(method, unknown, model.get_params()))
     return model.set_params(**parameters)
+
+
+def _explain_unknown(method: str, unknown: Sequence[str], choices: Iterable[str]) -> str:
+    """Say which parameters a method lacks, which it has, and which methods have them all."""
+    names, others = ", ".join(unknown), _methods_with(unknown)
+    advice = f"leave it out, or choose --method {' or '.join(others)}" if others else "leave it out"
+    return (
+        f"--method {method} has no such option: {names}; {advice} ({method} has "
+        f"{', '.join(choices)})"
+    )
+
+
+def _methods_with(parameters: Sequence[str]) -> list[str]:
+    """Return the names of the methods that have all of these parameters."""
+    wanted = set(parameters)
+    return [name for name, method in METHODS.items() if wanted <= method().get_params().keys()]
 
 
 def check_choice(option: str, value: str, choices: Sequence[str]) -> None:

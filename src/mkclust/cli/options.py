@@ -77,8 +77,8 @@ Anchor = Annotated[
     typer.Option(
         parser=parse_value,
         metavar="auto|NUMBER",
-        help="How strongly SimpleMKKM is drawn to the average kernel, against noise views; by "
-        "default 0, the paper's method.",
+        help="Of anchored-mkkm only: how strongly the partition is drawn to what the views agree "
+        "on; 0 is SimpleMKKM over the views that agree.",
     ),
 ]
 FollowLinks = Annotated[

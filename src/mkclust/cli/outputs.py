@@ -26,14 +26,16 @@ from mkclust.cli.inputs import Data, input_path
 from mkclust.version import __version__
 from mkclust.web import plotting_script
 
+# What the baseline of a model is, in a table of scores: its clusters are those of AgreementKKM.
+COMPROMISE = "what the views agree on"
 # Attributes of a fitted model in the record of a run, by their names there.
 ATTRIBUTES = {
     "gap": "duality_gap_",
     "certificate": "certificate_",
     "objective": "objective_",
     "cluster_gap": "cluster_gap_",
-    "baseline_cluster_gap": "baseline_cluster_gap_",
     "eigengap": "eigengap_",
+    "anchor": "anchor_",
     "baseline_agreement": "baseline_agreement_",
     "converged": "converged_",
     "n_iter": "n_iter_",
@@ -221,6 +223,7 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
         "kernel_names": list(model.kernel_names_),
         "weights": model.weights_,
         "alignments": model.alignments_,
+        "agreement": _agreement_record(model),
         "kernel_choice": choice.sentence or None,
         "approximation": None if choice.landmarks is None else "nystroem",
         "landmarks": choice.landmarks,
@@ -244,6 +247,21 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
             "python": platform.python_version(),
         },
         "inputs": data.files,
+    }
+
+
+def _agreement_record(model: Any) -> dict[str, Any] | None:
+    """Return what the kernels share, None where there is one only."""
+    agreement = getattr(model, "agreement_", None)
+    if agreement is None:
+        return None
+    return {
+        "verdict": agreement.verdict(),
+        "alignments": agreement.alignments,
+        "chances": agreement.chances,
+        "groups": [[agreement.names[p] for p in group] for group in agreement.groups],
+        # Of the method: one that hears every kernel has set none aside, whatever they share.
+        "set_aside": list(getattr(model, "set_aside_", ())),
     }
 
 
@@ -275,7 +293,7 @@ def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:
     try:
         scores = {type(model).__name__: metrics.scores(y, model.labels_)}
         if hasattr(model, "baseline_labels_"):
-            scores["average kernel"] = metrics.scores(y, model.baseline_labels_)
+            scores[COMPROMISE] = metrics.scores(y, model.baseline_labels_)
     except (ValueError, TypeError) as error:
         # Labels never decide whether a fit succeeds.
         warnings.warn(f"no scores: {error}", stacklevel=2)

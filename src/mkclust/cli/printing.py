@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.text import printable
+from mkclust.text import join_words, printable
 
 MAX_ROWS = 60  # kernels in a printed table; all of them are in the record of the run
 MAX_SIZES = 30  # clusters whose sizes are printed
@@ -98,14 +98,29 @@ def kernel_table(model: Any) -> str:
 
 
 def fit_summary(model: Any) -> str:
-    """Return what a fit has learned: the kernels, the clusters, and how good the answer is."""
-    lines = [kernel_table(model), "", cluster_sizes(model.labels_)]
+    """Return what a fit has learned: the verdict, the kernels, the clusters, the certificate."""
+    lines = [verdict(model), "", kernel_table(model), "", cluster_sizes(model.labels_)]
     if hasattr(model, "anchor_"):
         lines.append(anchor_used(model))
-    if hasattr(model, "baseline_agreement_"):
-        agreement = f"{model.baseline_agreement_:.3f}"
-        lines.append(f"Agreement with the average kernel's clusters (adjusted Rand): {agreement}")
     return "\n".join([*lines, certificate(model)])
+
+
+def verdict(model: Any) -> str:
+    """Return which views agree, what became of the others, and whether the clusters are theirs."""
+    agreement, name = getattr(model, "agreement_", None), type(model).__name__
+    if agreement is None:
+        return "One view alone: there is nothing to compare it with."
+    lines = [printable(agreement.verdict())]
+    if agreement.set_aside and not hasattr(model, "set_aside_"):
+        names = printable(join_words(agreement.set_aside))
+        lines.append(f"{name} sets nothing aside and uses {names}, too; agreement-kkm does not.")
+    if hasattr(model, "baseline_agreement_") and agreement.any_share:
+        index = model.baseline_agreement_
+        lines.append(
+            f"Adjusted Rand index of {name}'s clusters and of those that the views agree on "
+            f"(agreement-kkm): {index:.3f}."
+        )
+    return "\n".join(lines)
 
 
 def cluster_sizes(labels: Any) -> str:
@@ -118,15 +133,9 @@ def cluster_sizes(labels: Any) -> str:
 
 
 def anchor_used(model: Any) -> str:
-    """Return in a sentence how strongly the partition was drawn to the average kernel's."""
-    if model.anchor == "auto":
-        return (
-            f"Anchor: {model.anchor_:g}, chosen to keep what the average kernel shows (kept: "
-            f"{model.structure_kept_:.0%} of its structure); --anchor 0 is the paper's method."
-        )
-    if model.anchor_ == 0:
-        return "Anchor: 0, the paper's method."
-    return f"Anchor: {model.anchor_:g}; a large one tends to the average kernel's answer."
+    """Return in a sentence how strongly the partition was drawn to what the views agree on."""
+    chosen = ", the smallest that keeps what the views agree on" * (model.anchor == "auto")
+    return f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM over the views that agree."
 
 
 def certificate(model: Any) -> str:

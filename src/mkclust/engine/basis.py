@@ -23,7 +23,7 @@ from mkclust.types import Array, Float
 class Basis:
     """An orthonormal basis V, every kernel's products W_p = K_p V, and G_p = V^T W_p."""
 
-    def __init__(self, stack: Any, n_clusters: int):
+    def __init__(self, stack: Any, n_clusters: int, anchor: Anchor | None = None):
         n, m = stack.n_samples, stack.n_kernels
         self.n_clusters, width = n_clusters, block_width(n, n_clusters)
         # The products are kept within a small share of the kernels' own size.
@@ -35,14 +35,9 @@ class Basis:
         self._rows = empty((self.capacity, n), self.like)
         self._images = empty((m, self.capacity, n), self.like)
         self._G = np.empty((m, self.capacity, self.capacity))
-        self._anchor: Anchor | None = None
-
-    def draw_to(self, anchor: Anchor | None) -> None:
-        """Add an anchor to every combination, where there is one."""
+        # What is added to every combination, and H_0^T V.
         self._anchor = anchor
-        if anchor is not None:
-            self._overlap = np.empty((anchor.vectors.shape[1], self.capacity))  # H_0^T V
-            self._overlap[:, : self.size] = to_host(anchor.overlap(self.vectors))
+        self._overlap = np.empty((0 if anchor is None else anchor.vectors.shape[1], self.capacity))
 
     @property
     def vectors(self) -> Array:

@@ -11,9 +11,6 @@ from mkclust.types import Float
 
 # How accurately (relative to the value) the uniform mix is solved: enough for its clusters.
 BASELINE_TOLERANCE = 1e-3
-# The same where it is an anchor and becomes part of the problem, which vectors do to first order,
-# while eigenvalues tell of their error to second.
-ANCHOR_TOLERANCE = 1e-12
 # The same for the first, provisional weights.
 FIRST_TOLERANCE = 1e-2
 
@@ -27,19 +24,8 @@ class Problem:
     surfaces: CuttingSurfaces
     tol: float
     max_iter: int
-    anchor: float
+    anchor: Anchor | None
     prove: bool | Literal["auto"]
-
-    @property
-    def baseline_tolerance(self) -> float:
-        """How accurately the uniform combination has to be solved."""
-        return ANCHOR_TOLERANCE if self.anchor else BASELINE_TOLERANCE
-
-    def anchor_to(self, baseline: Relaxation) -> Anchor | None:
-        """Return what a baseline adds to every combination, None where nothing is to be added."""
-        k = baseline.n_clusters
-        strength = float(self.anchor * baseline.value / k)
-        return Anchor(baseline.vectors[:, :k], strength) if self.anchor else None
 
 
 @dataclass(frozen=True)
@@ -51,9 +37,9 @@ class Search:
     weights : ndarray of shape (n_kernels,)
         The weights; the combination's coefficients are their squares.
     relaxation : Relaxation
-        The partition of that combination.
+        The partition of that combination, with the anchor added where there is one.
     baseline : Relaxation
-        The partition of the uniform combination.
+        The partition that it began with: that of the uniform combination unless another was given.
     history : ndarray of shape (n_iter, 2)
         Best objective and certified lower bound after each iteration.
     converged : bool
@@ -62,8 +48,6 @@ class Search:
         How often every kernel was read.
     certificate : Certificate
         How it is known that no eigenvector was missed.
-    anchor : Anchor or None
-        What was added to the combination; the relaxation is that of the sum.
     """
 
     weights: Float
@@ -73,4 +57,3 @@ class Search:
     converged: bool
     n_passes: int
     certificate: Certificate
-    anchor: Anchor | None = None

@@ -11,16 +11,17 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
-from mkclust.engine.problem import ANCHOR_TOLERANCE, Problem, Search
+from mkclust.engine.problem import Problem, Search
 from mkclust.engine.proof import DOUBLE, Certificate, entries_of_combination
 from mkclust.engine.relaxation import Relaxation, block_width, relax_whole
 from mkclust.engine.subspace import SubspaceSearch
 from mkclust.engine.subspace_in_memory import InMemorySearch
 from mkclust.engine.subspace_streamed import StreamedSearch
 from mkclust.linalg import inner_products
+from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
 
-__all__ = ["ANCHOR_TOLERANCE", "Search", "search"]
+__all__ = ["Search", "search"]
 
 
 def search(
@@ -30,7 +31,7 @@ def search(
     *,
     tol: float,
     max_iter: int,
-    anchor: float = 0.0,
+    anchor: Anchor | None = None,
     baseline: Relaxation | None = None,
     prove: bool | Literal["auto"] = "auto",
 ) -> Search:
@@ -60,11 +61,10 @@ def search(
         Relative gap at which to stop.
     max_iter : int
         Number of iterations at which to give up.
-    anchor : float, default=0.0
-        How strongly the partition is drawn to that of the uniform combination, :math:`H_0`:
-        c is so many times the mean of its k largest eigenvalues.
+    anchor : Anchor, default=None
+        A partition that every combination is drawn to, :math:`H_0`, and how strongly, c.
     baseline : Relaxation, default=None
-        The partition of the uniform combination, where it is known.
+        A partition to begin with; None begins with that of the uniform combination.
     prove : bool or "auto", default="auto"
         Whether to prove by a factorization that no eigenvector was missed, "auto" where that takes
         a fraction of the solve, or where a search does not tell.
@@ -94,7 +94,7 @@ def _search_whole_space(problem: Problem, baseline: Relaxation | None) -> Search
     if baseline is None:
         uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
         baseline = relax_whole(stack.combine(uniform**2).dense(), k)
-    anchor = problem.anchor_to(baseline)
+    anchor = problem.anchor
 
     def evaluate(gamma: Float) -> Evaluation:
         """Solve the eigenproblem of some weights at full size."""
@@ -116,7 +116,6 @@ def _search_whole_space(problem: Problem, baseline: Relaxation | None) -> Search
         converged=best.value - surfaces.lower_bound <= problem.tol * best.value,
         n_passes=2 * len(history) + 1,
         certificate=Certificate("proved", relaxation.error),
-        anchor=anchor,
     )
 
 

@@ -10,7 +10,7 @@ from mkclust.engine.problem import FIRST_TOLERANCE, Problem, Search
 from mkclust.engine.proof import Certificate
 from mkclust.engine.relaxation import Progress, Relaxation
 from mkclust.linalg import orthonormalize
-from mkclust.linalg.operators import Anchor, AnchoredOperator, Operator
+from mkclust.linalg.operators import AnchoredOperator, Operator
 from mkclust.types import Array, Float
 
 # A share of the accuracy asked for goes to the weights, another one to the eigenvectors.
@@ -38,12 +38,12 @@ class SubspaceSearch(ABC):
     weights: Float
     relaxation: Relaxation
     baseline: Relaxation
-    anchor: Anchor | None = None
 
     def __init__(self, problem: Problem):
         stack = problem.stack
         self.problem, self.stack, self.surfaces = problem, stack, problem.surfaces
-        self.basis = Basis(stack, problem.n_clusters)
+        self.anchor = problem.anchor
+        self.basis = Basis(stack, problem.n_clusters, self.anchor)
         self.combined_weights = np.full(stack.n_kernels, 1 / stack.n_kernels)
         self.operator: Operator = stack.combine(self.combined_weights**2)
         self.n_passes = self.n_searches = 0
@@ -89,7 +89,6 @@ class SubspaceSearch(ABC):
             converged,
             self.n_passes,
             certificate,
-            self.anchor,
         )
 
     @property
@@ -104,11 +103,6 @@ class SubspaceSearch(ABC):
         """By how much the eigenvalue sum may be too small if the gap is to stay within tol."""
         value = self.relaxation.value
         return self.problem.tol * value - max(value - self.surfaces.lower_bound, 0.0)
-
-    def anchor_to(self, baseline: Relaxation) -> None:
-        """Keep the partition of the uniform combination, and add its anchor to every other."""
-        self.baseline, self.anchor = baseline, self.problem.anchor_to(baseline)
-        self.basis.draw_to(self.anchor)
 
     def solve_small(self) -> None:
         """Solve the problem restricted to the basis, to about the accuracy the basis deserves."""

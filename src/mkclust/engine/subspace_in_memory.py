@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from mkclust.engine.first_weights import first_weights
-from mkclust.engine.problem import FIRST_TOLERANCE
+from mkclust.engine.problem import BASELINE_TOLERANCE, FIRST_TOLERANCE
 from mkclust.engine.proof import (
     HIGHEST_PROBABILITY,
     Certificate,
@@ -65,8 +65,8 @@ class InMemorySearch(SubspaceSearch):
         k = self.problem.n_clusters
         self.n_passes = 1
         if baseline is None:
-            baseline = relax(self.operator, k, tol=self.problem.baseline_tolerance)
-        self.anchor_to(baseline)
+            baseline = relax(self.operator, k, tol=BASELINE_TOLERANCE)
+        self.baseline = baseline
         self.weights = self.surfaces.weights = first_weights(self.stack, k, self.anchor)
         if np.max(np.abs(self.weights / self.combined_weights - 1)) > NEAR_UNIFORM:
             self.combine()

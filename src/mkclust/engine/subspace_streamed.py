@@ -1,6 +1,7 @@
 """The search in a subspace where a combination is no matrix: its products read all kernels."""
 
 from mkclust.engine.first_weights import first_weights
+from mkclust.engine.problem import BASELINE_TOLERANCE
 from mkclust.engine.proof import (
     PASSING_PROBABILITY,
     Certificate,
@@ -29,7 +30,7 @@ class StreamedSearch(SubspaceSearch):
         else:
             self.basis.expand(baseline.vectors, self.combined_weights)
         self.n_passes = self.basis.n_passes
-        self.anchor_to(baseline)
+        self.baseline = baseline
         self.weights = self.surfaces.weights = first_weights(
             self.stack, self.problem.n_clusters, self.anchor
         )
@@ -38,13 +39,12 @@ class StreamedSearch(SubspaceSearch):
     def relax_uniform(self) -> Relaxation:
         """Fill an empty basis until it holds the partition of uniform weights, and return that."""
         basis, uniform, progress = self.basis, self.combined_weights, Progress()
-        tol = self.problem.baseline_tolerance
         vectors = noise((self.stack.n_samples, basis.width), 0, self.stack.like)
         while True:
             basis.expand(vectors, uniform)
             relaxation = basis.relaxation(uniform, basis.evaluate(uniform))
             progress.note(relaxation.error)
-            if relaxation.error <= tol * relaxation.value or progress.stalled:
+            if relaxation.error <= BASELINE_TOLERANCE * relaxation.value or progress.stalled:
                 return relaxation
             vectors = basis.residuals(relaxation)
             if not vectors.shape[1]:

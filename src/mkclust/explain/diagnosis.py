@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
-from mkclust.explain.noise import BEYOND_CHANCE, CLEAR_GAP, SAME, connected
+from mkclust.methods.agreement import BEYOND_CHANCE, SAME, Agreement
 from mkclust.types import Float
 from mkclust.web.words import count_noun, format_number, join_words
 
@@ -39,17 +40,8 @@ class Diagnosis:
         Adjusted Rand index between the model's clusters and those of the same model fitted
         without that kernel; NaN where that was not asked for, or the other kernels cannot be
         clustered.
-    redundancy : ndarray of shape (n_kernels, n_kernels)
-        Alignment of every two centered kernels, ``<K_p, K_q> / (|K_p| |K_q|)``.
-    chance : ndarray of shape (n_kernels,)
-        How likely it is, by chance alone, that a kernel has as much in common with one of the
-        others, or with their average, as it has: near zero for a kernel that shares something.
-    noise : tuple of str
-        Kernels that look like noise, by the rule that `diagnose` states.
-    alone : tuple of str
-        Kernels that share nothing with the others, but have clear clusters of their own.
-    duplicates : tuple of (str, str)
-        Pairs of kernels that are nearly the same: of a redundancy above 0.99.
+    view_agreement : Agreement
+        What the kernels share beyond chance, and with whom: the model's ``agreement_``.
     """
 
     method: str
@@ -61,14 +53,37 @@ class Diagnosis:
     cluster_gap: Float
     agreement: Float
     leave_one_out: Float
-    redundancy: Float
-    chance: Float
-    noise: tuple[str, ...]
-    alone: tuple[str, ...]
-    duplicates: tuple[tuple[str, str], ...]
+    view_agreement: Agreement
+
+    @property
+    def redundancy(self) -> Float:
+        """Debiased alignment of every two centered kernels, (m, m): one for copies."""
+        return self.view_agreement.alignments.copy()
+
+    @property
+    def chance(self) -> Float:
+        """How likely chance makes each kernel as much like its likeliest partner as it is, (m,).
+
+        Corrected for the number of pairs, and near zero for a kernel that shares something.
+        """
+        return np.asarray(self.view_agreement.chances.min(axis=1))
+
+    @property
+    def noise(self) -> tuple[str, ...]:
+        """Kernels that share nothing, by the rule of `diagnose`; none where nothing can tell."""
+        if not self.view_agreement.is_testable:
+            return ()
+        shares = zip(self.names, self.view_agreement.shares, strict=True)
+        return tuple(name for name, some in shares if not some)
+
+    @property
+    def duplicates(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of kernels that are nearly the same: of a redundancy above 0.99."""
+        pairs = np.argwhere(np.triu(self.redundancy > SAME, 1))
+        return tuple((self.names[p], self.names[q]) for p, q in pairs)
 
     def summary(self) -> str:
-        """Return the reading in words: a table of all kernels, and what stands out.
+        """Return the reading in words: which views agree, all kernels, and what stands out.
 
         Returns
         -------
@@ -76,7 +91,8 @@ class Diagnosis:
         """
         count = count_noun(self.n_clusters, "cluster")
         title = f"{self.method}, {count}, {len(self.names)} kernels"
-        return "\n".join([title, "", *self._table(), "", *self._sentences()])
+        verdict = self.view_agreement.verdict()
+        return "\n".join([title, "", verdict, "", *self._table(), "", *self._sentences()])
 
     def __str__(self) -> str:
         """Return the summary."""
@@ -103,67 +119,70 @@ class Diagnosis:
 
     def _sentences(self) -> list[str]:
         """Return what stands out, a sentence each."""
-        sentences = [self._say_noise(self.names.index(name)) for name in self.noise]
+        return [*self._about_noise(), *self._about_copies(), *self._about_dependence()]
+
+    def _about_noise(self) -> list[str]:
+        """Say which kernels share nothing, and what that may mean."""
+        if not self.view_agreement.is_testable:
+            return ["Which kernels are noise, nothing can tell here."]
+        if not self.noise:
+            return ["No kernel looks like noise: each shares something with another one."]
         if len(self.noise) == len(self.names):
-            sentences.append("All kernels look like noise: there may be no clusters to be found.")
-        elif self.noise:
-            largest = self.names[int(np.argmax(self.weights))]
-            if largest in self.noise and np.ptp(self.weights) > 0:
-                sentences.append(
-                    "Weights are not importance: the largest of all, "
-                    f"{_number(self.weights.max())}, is that of {largest!r}."
-                )
-            others = [name for name in self.names if name not in self.noise]
+            return [
+                "All kernels look like noise: no two share anything beyond chance. Either there "
+                "are no clusters to be found, or each kernel has structure that no other has. Are "
+                "the samples in the same order in all of them?"
+            ]
+        sentences = [self._say_noise(self.names.index(name)) for name in self.noise]
+        largest = self.names[int(np.argmax(self.weights))]
+        if largest in self.noise and np.ptp(self.weights) > 0:
             sentences.append(
-                f"Fit again without what looks like noise, with {_listed(others)}; but look first: "
-                "overlapping clusters that no other kernel shares would look the same."
+                "Weights are not importance: the largest of all, "
+                f"{_number(self.weights.max())}, is that of {largest!r}."
             )
-        else:
-            sentences.append("No kernel looks like noise.")
-        sentences += [
-            f"Kernel {name!r} stands alone: it has clear clusters of its own, but shares nothing "
-            f"with the other kernels beyond chance{self._likely(self.names.index(name))}. It is no "
-            "noise; whether its clusters are wanted, it cannot say."
-            for name in self.alone
-        ]
-        sentences += [
+        others = [name for name in self.names if name not in self.noise]
+        sentences.append(
+            "A kernel that shares nothing is noise, or structure that no other kernel has: look "
+            f"before you fit again with {_listed(others)}. AgreementKKM sets aside what shares "
+            "nothing."
+        )
+        return sentences
+
+    def _about_copies(self) -> list[str]:
+        """Say which kernels are nearly the same."""
+        number = connected_components(self.redundancy > SAME, directed=False)[1]
+        groups = [np.flatnonzero(number == each) for each in np.unique(number)]
+        return [
             f"Kernels {_listed([self.names[p] for p in group])} are nearly the same (redundancy "
             f"above {SAME}): they say one thing {len(group)} times."
-            for p, group in enumerate(map(np.flatnonzero, connected(self.redundancy > SAME)))
-            if len(group) > 1 and group[0] == p
+            for group in groups
+            if len(group) > 1
         ]
-        if not np.isnan(self.leave_one_out).all() and self.n_clusters > 1:
-            p = int(np.nanargmin(self.leave_one_out))
-            if self.leave_one_out[p] >= 0.995:
-                sentences.append("No single kernel changes the clusters.")
-            else:
-                sentences.append(
-                    f"The clusters depend most on kernel {self.names[p]!r}: without it they stay "
-                    f"the same to {_number(self.leave_one_out[p])} (adjusted Rand index)."
-                )
-        return sentences
+
+    def _about_dependence(self) -> list[str]:
+        """Say on which kernel the clusters depend most."""
+        if np.isnan(self.leave_one_out).all() or self.n_clusters == 1:
+            return []
+        p = int(np.nanargmin(self.leave_one_out))
+        if self.leave_one_out[p] >= 0.995:
+            return ["No single kernel changes the clusters."]
+        return [
+            f"The clusters depend most on kernel {self.names[p]!r}: without it they stay the same "
+            f"to {_number(self.leave_one_out[p])} (adjusted Rand index)."
+        ]
 
     def _say_noise(self, p: int) -> str:
         """Say why a kernel looks like noise."""
-        gap, reasons = self.cluster_gap[p], []
-        shares = f"it shares nothing with the other kernels beyond chance{self._likely(p)}"
-        if gap > CLEAR_GAP:
-            reasons.append(f"its samples form no clusters that are apart (cluster gap {gap:.2f})")
-        elif not np.isnan(gap):
-            reasons.append(
-                f"its spectrum has no gap where {self.n_clusters} clusters would show ({gap:.2f})"
-            )
+        likely = likelihood_text(self.chance[p])
+        sentence = (
+            f"Kernel {self.names[p]!r} looks like noise: it shares nothing with the other kernels "
+            f"beyond chance (p = {likely})"
+        )
         if self.n_clusters > 1:
             value = self.agreement[p]
             only = " only" if value < 0.2 else ""
-            reasons.append(f"its own clusters agree with the consensus to {_number(value)}{only}")
-        listed = ", ".join([shares, *reasons[:-1]])
-        last = f", and {reasons[-1]}" if reasons else ""
-        return f"Kernel {self.names[p]!r} looks like noise: {listed}{last}."
-
-    def _likely(self, p: int) -> str:
-        """Return how likely chance would do as well, in brackets."""
-        return f" (p = {likelihood_text(self.chance[p])})"
+            sentence += f", and its own clusters agree with the consensus to {_number(value)}{only}"
+        return f"{sentence}."
 
 
 def _listed(names: Sequence[str]) -> str:

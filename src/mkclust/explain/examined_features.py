@@ -1,13 +1,11 @@
 """The kernels of a model with an approximation, known by the features that stand for them.
 
 With features F of a kernel, their column means and the small matrix F^T F, summed over blocks of
-samples, tell its spectrum, its products with the other kernels, and all that shuffling the samples
-would do to these. So nothing as long as the samples is made but labels, and these stay where the
-samples are.
+samples, tell its spectrum and what partitions capture of it. So nothing as long as the samples is
+made but labels, and these stay where the samples are.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,15 +14,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from mkclust.engine.relaxation import Relaxation
 from mkclust.explain.examined import Examined
-from mkclust.explain.noise import SummedDiagonals, has_clusters, most_clusters
 from mkclust.linalg import astype, namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import is_dask
 from mkclust.samples.samples import Samples, as_blocks
-from mkclust.stack.low_rank import COMPARED_SAMPLES
-from mkclust.stack.mapped import Features, draw
+from mkclust.stack.mapped import Features
 from mkclust.types import Array, Float
 
 
@@ -32,19 +28,11 @@ class ExaminedFeatures(Examined):
     """Approximated kernels, by the feature maps that the model learned.
 
     Vectors of its relaxations are columns of coefficients of the features. Samples are the views of
-    the fit in the order of its labels: arrays, files read by rows, or dask arrays. Clusters of its
-    own are looked for in a kernel on ``most_compared`` samples at most.
+    the fit in the order of its labels: arrays, files read by rows, or dask arrays.
     """
 
-    def __init__(
-        self,
-        model: MultipleKernelClusterer,
-        samples: Samples,
-        seed: int,
-        most_compared: int = COMPARED_SAMPLES,
-    ):
+    def __init__(self, model: MultipleKernelClusterer, samples: Samples, seed: int):
         super().__init__(model, seed)
-        self._most_compared = most_compared
         self._samples = _views_of_fit(model, samples)
         self._features: Features = model._source.features
         self.n_samples = n = len(model.labels_)
@@ -52,12 +40,9 @@ class ExaminedFeatures(Examined):
         means = _sums(blocks, self._features) / n
         ends = np.cumsum([0, *_widths(self._features, blocks)]).tolist()
         self._columns = [slice(*both) for both in pairwise(ends)]
-        centered, self._toward_partition, totals, squares = self._products_with_partition(means)
-        self.diagonals = SummedDiagonals(totals, squares, n)
-        self._centered = C = (centered + centered.T) / 2
-        self._products = C + n * np.outer(means, means)
-        columns = self._columns
-        self.gram = np.array([[np.sum(C[a, b] ** 2) for b in columns] for a in columns])
+        centered, self._toward_partition = self._products_with_partition(means)
+        self._centered = (centered + centered.T) / 2
+        self._products = self._centered + n * np.outer(means, means)
         self.relaxations = self._relax_each(self._products)
 
     def captured(self) -> Float:
@@ -66,32 +51,13 @@ class ExaminedFeatures(Examined):
 
     def structure(self) -> tuple[Sequence[Relaxation], Float]:
         """Return what each kernel shows, centered in any case, and the traces."""
-        if self._model.center:
-            traces = [np.trace(self._products[a, a]) for a in self._columns]
-            return self.relaxations, np.array(traces)
-        return self._relax_each(self._centered), self.diagonals.totals()
+        products = self._products if self._model.center else self._centered
+        traces = np.array([np.trace(products[a, a]) for a in self._columns])
+        return self.relaxations if self._model.center else self._relax_each(products), traces
 
-    def has_clusters(self, p: int) -> bool:
-        """Return whether one kernel has clear clusters, judged by samples that stand for all."""
-        most = most_clusters(self._model.n_clusters, self.n_samples)
-        # Scaling to unit length would push the samples of few dimensions apart.
-        features = replace(self._features_of(p), floors=None)
-        blocks = as_blocks(self._views([p]))
-        mean = _sums(blocks, features) / self.n_samples
-
-        def products(block: dict[str, np.ndarray], _: int) -> Float:
-            F = features.of(block)[0]
-            Z = astype(F, "float64") - to_device(mean, F)
-            return Z.T @ Z
-
-        relaxation = _relax_features(to_host(blocks.total(products)), most)
-        some = blocks.take(draw(self.n_samples, self._most_compared))
-        points = to_host(features.project(some, _orthonormal(relaxation, most)), None)
-        return has_clusters(relaxation.eigenvalues[:most], points)
-
-    def _products_with_partition(self, means: Float) -> tuple[Float, Float, Float, Float]:
-        """Sum up products of centered features, those with the partition, and the diagonals."""
-        features, columns = self._features, self._columns
+    def _products_with_partition(self, means: Float) -> tuple[Float, Float]:
+        """Sum up products of centered features with each other, and of all with the partition."""
+        features = self._features
         # Longer than the name of any view, and so another one.
         partition = f"partition of {list(self._samples.names)}"
 
@@ -100,16 +66,14 @@ class ExaminedFeatures(Examined):
             H, xp = astype(block[partition], "float64"), namespace(block[partition])
             F = xp.concat([astype(part, "float64") for part in features.of(views)], axis=1)
             Z = F - to_device(means, F)
-            squared = Z * Z
-            diagonals = xp.stack([xp.sum(squared[:, a], axis=1) for a in columns], axis=1)
-            return Z.T @ Z, F.T @ H, xp.sum(diagonals, axis=0), diagonals.T @ diagonals
+            return Z.T @ Z, F.T @ H
 
         H = self._model.embedding_
         if not is_dask(H):
             H = to_device(H, self._samples.parts[0])  # it may be of another place
         blocks = as_blocks(self._samples.by_name | {partition: H})
-        centered, toward_partition, totals, squares = map(to_host, blocks.total(products))
-        return centered, toward_partition, totals, squares
+        centered, toward_partition = map(to_host, blocks.total(products))
+        return centered, toward_partition
 
     def _relax_each(self, products: Float) -> list[Relaxation]:
         """Return what each kernel shows by the products of its features."""
@@ -121,13 +85,20 @@ class ExaminedFeatures(Examined):
         matrix = _orthonormal(self.relaxations[p], self._model.n_clusters)
         return as_blocks(self._views([p])).map(lambda block, _: features.project(block, matrix))
 
-    def _fit(
-        self, model: MultipleKernelClusterer, indices: Sequence[int]
-    ) -> MultipleKernelClusterer:
-        """Fit a model on some of the views, by the features that they have already."""
+    def _mixed_rows(self, coefficients: Float) -> Array:
+        """Return the rows by which the samples of a sum of the kernels are clustered, (n, k)."""
+        k, scale = self._model.n_clusters, np.zeros(len(self._products))
+        for columns, coefficient in zip(self._columns, coefficients, strict=True):
+            scale[columns] = np.sqrt(coefficient)
+        relaxation = _relax_features(scale[:, None] * self._products * scale, k)
+        features, matrix = self._features, scale[:, None] * _orthonormal(relaxation, k)
+        return as_blocks(self._samples).map(lambda block, _: features.project(block, matrix))
+
+    def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
+        """Return the clusters of a model of some of the views, by the features they have."""
         maps = _LearnedMaps([self._features.maps[p] for p in indices])
         model.set_params(approximation=maps, random_state=self._seed)
-        return model.fit(self._views(indices))
+        return model.fit(self._views(indices)).labels_
 
     def _views(self, indices: Sequence[int]) -> Samples:
         """Return some of the views."""

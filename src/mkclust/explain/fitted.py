@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods import AgreementKKM, AverageKKM, MultipleKernelClusterer
 
 
 def check_fitted(model: Any) -> None:
@@ -38,6 +38,11 @@ def may_be_repaired(model: Any) -> bool:
 def certified_gap(model: Any) -> float | None:
     """Return the certified relative gap, None for a method without a certificate."""
     return getattr(model, "duality_gap_", None)
+
+
+def is_one_eigenproblem(model: Any) -> bool:
+    """Return whether the mix is known beforehand, so that eigenvectors are the global optimum."""
+    return isinstance(model, AverageKKM | AgreementKKM)
 
 
 def has_centroids(model: Any) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.linalg.memory_terms import (
     FEATURE_MEDIAN_ROWS,
+    JUDGED_SAMPLES,
     MEDIAN_ROWS,
     OF_ENTRIES,
     OVERHEAD,
@@ -277,10 +278,16 @@ class _FeatureMemory:
         rows_clustered = self.n if self.n <= ALL_ROWS else SAMPLE_ROWS
         return {
             **self.compared(),
-            **inside.worst(),
+            **max(inside.worst(), self.judged(), key=total),
             "from features to coordinates": 8 * self.columns**2,
             "k-means": 4 * self.itemsize * self.k * rows_clustered,
         }
+
+    def judged(self) -> Terms:
+        """Return what the kernels take by which it is told which of them agree."""
+        n_judged = min(self.n, JUDGED_SAMPLES)
+        # One after another, then side by side.
+        return {"kernels among some samples": 2 * 8 * self.views * n_judged**2}
 
     def drawn(self) -> Terms:
         """Return what the samples take that feature maps learn from."""

@@ -69,6 +69,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Median distance between two training rows, for each view; empty without Gaussian kernels.
     scales_ : dict of str to float
         Mean squared norm of a training row, for each view.
+    kernel_views_ : tuple of int
+        The number of the view that each kernel is of.
     kernel_names_ : tuple of str
         One name a kernel, in their order: view by view, Gaussian, then polynomial, then linear.
     n_features_in_ : int
@@ -168,6 +170,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self._columns, self._fingerprints = samples.columns, fingerprints
         self._formulas = formulas
         self.kernel_names_ = tuple(self._names())
+        n_views = len(self.views_)
+        self.kernel_views_ = tuple(np.repeat(range(n_views), len(self.kernel_names_) // n_views))
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
         return self
 

@@ -22,7 +22,12 @@ PARTITIONS_HELD = {
     "mkkm-mm": 2,
     "kamm-r": 2,
     "kamm-a": 2,
+    "agreement-kkm": 0,
+    "anchored-mkkm": 4,  # that of a weaker anchor is held while the next one is tried
 }
+# Methods that search weights and eigenvectors together in one basis, and compare their clusters
+# with those of the compromise.
+CERTIFIED = ("simplemkkm", "anchored-mkkm")
 # What is read or drawn at a time; the tests keep these at what the rooms that do it say.
 MEDIAN_ROWS, FEATURE_MEDIAN_ROWS, MEDIAN_BLOCK = 5_000, 1_000, 256
 STREAM_BYTES, STREAM_ROWS, STREAM_SHARE, STREAM_LEAST = 64 * 2**20, 32, 1 / 32, 4 * 2**20
@@ -40,6 +45,9 @@ KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
 # Up to about so many samples a certificate is proved unasked; above, where there is room only.
 PROVED_SAMPLES = 3000
 LOCAL_ROWS = 256
+# Rows of all kernels that are compared at a time, on the host and on a device, and samples by whose
+# entries the directions of each kernel are judged.
+COMPARED_ROWS, COMPARED_ROWS_ON_DEVICE, JUDGED_SAMPLES = 32, 1024, 256
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,8 @@ class Fit:
         Whether the fit itself makes the kernels and holds them, rather than its user.
     has_mix : bool
         Whether a mix of the kernels is a matrix, rather than computed when asked for.
+    compared_rows : int
+        How many rows of all kernels are compared at a time.
     """
 
     n: int
@@ -67,6 +77,7 @@ class Fit:
     method: str = "simplemkkm"
     makes_kernels: bool = True
     has_mix: bool = True
+    compared_rows: int = COMPARED_ROWS
 
     @property
     def width(self) -> int:
@@ -129,7 +140,7 @@ def _eigenvector_terms(fit: Fit, *, written_out: bool = False) -> list[Terms]:
     # Eigenvectors that were missed at first make the block wider.
     w = fit.width + N_PROBES
     blocks = KRYLOV_BLOCKS * w
-    if fit.method == "simplemkkm":
+    if fit.method in CERTIFIED:
         blocks = max(blocks, min(MANY_KRYLOV_BLOCKS * w, fit.n // 4))
     return [
         {
@@ -156,7 +167,7 @@ def _mixing_terms(fit: Fit) -> list[Terms]:
     """Return what methods take that look at one mix of the kernels after another."""
     mix, partitions = _mix_terms(fit), PARTITIONS_HELD[fit.method] * fit.partition
     basis: Terms = {}
-    if fit.method == "simplemkkm" and not fit.whole:
+    if fit.method in CERTIFIED and not fit.whole:
         w, c = fit.width, fit.capacity
         basis = {
             "basis": fit.vectors(c),
@@ -253,18 +264,34 @@ SOLVER_TERMS = {
 def _embedding_terms(fit: Fit) -> list[Terms]:
     """Return what it takes to embed the samples, cluster them, and compare with each kernel."""
     vectors, centers = fit.vectors(fit.k), 8 * fit.k**2
-    # SimpleMKKM keeps the partition of the average kernel, LF-MVC has only that and a consensus.
-    solution = {"solution": fit.partition * (2 if fit.method == "simplemkkm" else 1)}
+    # A certified method keeps the partition of its baseline, LF-MVC has only that and a consensus.
+    solution = {"solution": fit.partition * (2 if fit.method in CERTIFIED else 1)}
     if fit.method == "onkc":
         solution = {"learned kernel": fit.square, "its partition": 3 * vectors}
     embedded = {**solution, "embeddings": 3 * vectors}
     clustering = {"k-means": 5 * vectors + 2 * centers}
     if fit.method not in OF_ENTRIES:
         embedded["projections"] = fit.m * vectors
-    steps = [*_eigenvector_terms(fit), _product_terms(fit), clustering]
+    searches = _eigenvector_terms(fit)
+    if fit.method in CERTIFIED:  # of the compromise, which is a mix of the kernels
+        searches = [{**_mix_terms(fit), **search} for search in searches]
+    steps = [*searches, _product_terms(fit), clustering]
     if fit.method not in OF_ENTRIES:
         steps.append({"alignments with centroids": (fit.m + 5) * vectors, "centers": centers})
-    return [{**embedded, **step} for step in steps]
+    return [{**solution, **_agreement_terms(fit)}, *({**embedded, **step} for step in steps)]
+
+
+def _agreement_terms(fit: Fit) -> Terms:
+    """Return what it takes to tell which kernels agree; of a single one there is nothing to."""
+    if fit.m == 1:
+        return {}
+    n_judged = min(JUDGED_SAMPLES, fit.n)
+    return {
+        # As they are, and side by side; their sums over the rows.
+        "rows compared at a time": fit.m * fit.vectors(2 * min(fit.compared_rows, fit.n) + 2),
+        "kernels among some samples": 8 * fit.m * n_judged**2,
+        "one of them, rows and entries": fit.vectors(n_judged) + 3 * 8 * n_judged**2,
+    }
 
 
 def exact_terms(
@@ -277,6 +304,7 @@ def exact_terms(
     method: str = "simplemkkm",
     n_features: int = 0,
     n_views: int = 1,
+    on_device: bool = False,
 ) -> Terms:
     """Return what a fit with exact kernels takes beside the data, at its worst moment.
 
@@ -292,6 +320,8 @@ def exact_terms(
         Name of the method.
     n_features, n_views : int
         Of kernels computed from views: columns over all views, and the number of these.
+    on_device : bool, default=False
+        Whether the kernels are on a device, where larger parts of them are worked on at a time.
 
     Returns
     -------
@@ -303,7 +333,10 @@ def exact_terms(
         storage = "dense"  # they are written out
     is_dense, from_views = storage == "dense", storage in ("dense", "on-the-fly")
     has_mix = storage in ("dense", "precomputed")
-    fit = Fit(n, n_kernels, n_clusters, itemsize, method, is_dense, has_mix)
+    compared_rows = COMPARED_ROWS_ON_DEVICE if on_device else COMPARED_ROWS
+    if storage in ("on-the-fly", "streamed"):
+        compared_rows = -(-_block_bytes(n, n_kernels, itemsize) // (n_kernels * n * itemsize))
+    fit = Fit(n, n_kernels, n_clusters, itemsize, method, is_dense, has_mix, compared_rows)
     moments = [fit.worst()]
     if storage in ("on-the-fly", "streamed"):
         moments[0] |= {

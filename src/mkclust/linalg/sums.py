@@ -112,7 +112,7 @@ def _sum_on_host(
     # NumPy lets go of the interpreter lock inside these loops, and every block is computed
     # alike on whichever thread, so the result does not depend on their number.
     starts = range(0, n, height)
-    with ThreadPoolExecutor(_n_threads() if len(starts) > 1 else 1) as pool:
+    with ThreadPoolExecutor(n_threads() if len(starts) > 1 else 1) as pool:
         list(pool.map(fill, starts))
 
 
@@ -133,7 +133,7 @@ def _thread_pools() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-def _n_threads() -> int:
+def n_threads() -> int:
     """Return how many threads the user lets the linear algebra have."""
     limits = [pool["num_threads"] for pool in _thread_pools().info()]
     return min(limits, default=1)

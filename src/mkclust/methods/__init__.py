@@ -1,5 +1,8 @@
 """The methods: one page each, and the registry that everything else reads."""
 
+from mkclust.methods.agreement import Agreement, GroupsWarning, NoAgreementWarning
+from mkclust.methods.agreement_kkm import AgreementKKM, solve_agreement_kkm
+from mkclust.methods.anchored_mkkm import AnchoredMKKM, solve_anchored_mkkm
 from mkclust.methods.average import AverageKKM, solve_average_kkm
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.inductive import InductiveClusterer
@@ -25,13 +28,21 @@ __all__ = [
     "MKKM",
     "MKKMMM",
     "ONKC",
+    "RECOMMENDED",
+    "Agreement",
+    "AgreementKKM",
+    "AnchoredMKKM",
     "AverageKKM",
+    "GroupsWarning",
     "InductiveClusterer",
     "MKKMMiR",
     "MultipleKernelClusterer",
+    "NoAgreementWarning",
     "SimpleMKKM",
     "Solution",
     "WeightsWarning",
+    "solve_agreement_kkm",
+    "solve_anchored_mkkm",
     "solve_average_kkm",
     "solve_kamm_a",
     "solve_kamm_r",
@@ -59,4 +70,9 @@ METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "mkkm-mm": MKKMMM,
     "kamm-r": KAMMR,
     "kamm-a": KAMMA,
+    "agreement-kkm": AgreementKKM,
+    "anchored-mkkm": AnchoredMKKM,
 }
+
+# What the command line takes unless it is told otherwise, and what to begin with.
+RECOMMENDED = "agreement-kkm"

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
 from mkclust.linalg import arrays_to_host, copy_array, inner_products, to_host
+from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.mixture import leading_sums
 from mkclust.methods.out_of_sample import Extension
@@ -124,8 +125,14 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self._check_n_clusters(stack)
         checked = time.perf_counter()
         solution = self._timed_solution(stack)
+        if solution.agreement is None and stack.n_kernels > 1:
+            solution = replace(solution, agreement=measure_agreement(stack))
         learned, further = self._common_attributes(source, stack, solution)
         learned |= self._learned(stack, solution, learned["labels_"], *further)
+        if (agreement := solution.agreement) is not None:
+            learned["agreement_"] = agreement
+            if agreement.is_testable and not agreement.any_share:
+                warnings.warn(agreement.verdict(), NoAgreementWarning, 2)
         n_found = count_clusters(learned["labels_"])
         if n_found < self.n_clusters:
             warnings.warn(self._explain_fewer_clusters(n_found), FewerClustersWarning, 2)

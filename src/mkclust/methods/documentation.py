@@ -52,6 +52,8 @@ n_iter_ : int
     Number of iterations.
 kernel_names_ : tuple of str
     Names of the kernels.
+agreement_ : Agreement
+    What the kernels share beyond chance (`mkclust.agreement`); not there for one kernel alone.
 alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for

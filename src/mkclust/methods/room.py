@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.kernels import KernelBank, Linear
-from mkclust.linalg import free_bytes
+from mkclust.linalg import free_bytes, is_foreign
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import exact_terms, total
 from mkclust.samples.blocks import Blocks
@@ -46,6 +46,7 @@ def require_room_for_views(
         method=model.FOOTPRINT,
         n_features=sum(map(_width, parts)),
         n_views=len(parts),
+        on_device=is_foreign(parts[0]),
     )
     purpose = f"holding {m} kernels of {n} samples and finding {k} clusters"
     advice = (
@@ -85,7 +86,15 @@ def require_room_beside_kernels(
     """
     n, m, k = stack.n_samples, stack.n_kernels, model.n_clusters
     storage = "precomputed" if stack.storage == "dense" else stack.storage
-    needed = exact_terms(storage, n, m, min(k, n), itemsize=stack.itemsize, method=model.FOOTPRINT)
+    needed = exact_terms(
+        storage,
+        n,
+        m,
+        min(k, n),
+        itemsize=stack.itemsize,
+        method=model.FOOTPRINT,
+        on_device=is_foreign(stack.like),
+    )
     require_memory(
         total(needed),
         f"finding {k} clusters by {m} kernels of {n} samples, beside the kernels themselves,",

@@ -1,51 +1,41 @@
 """SimpleMKKM: minimize over the weights what the partition maximizes."""
 
 import warnings
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.relaxation import Relaxation, relax
-from mkclust.engine.search import ANCHOR_TOLERANCE, Search, search
-from mkclust.linalg import sum_of_squares, to_device
-from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.out_of_sample import inverse
+from mkclust.engine.search import Search, search
+from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
-from mkclust.metrics import adjusted_rand_of_table
-from mkclust.parameters import Allowed, Choice, Either, Number
+from mkclust.parameters import Allowed, Choice
 from mkclust.plots import LARGE_WEIGHT
-from mkclust.samples.dask import contingency, is_dask
 from mkclust.stack import KernelStack
-from mkclust.stack.discretize import discretize
+from mkclust.text import join_words
 from mkclust.types import Array
 
-# The learned weights suppress structure where the partition keeps less than this share of the
-# average kernel's leading directions, and agrees with its clusters to less than this.
-SUPPRESSED, OTHER_CLUSTERS = 0.9, 0.8
-# An anchor chosen automatically is the first of these at which the partition keeps this share of
-# the leading directions, and agrees to this with the clusters: closer than what is warned of.
-ANCHORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-KEPT, SAME_CLUSTERS = 0.98, 0.95
+# The learned weights are warned of where they find other clusters than the compromise of the views
+# does: where the adjusted Rand index of both is below this.
+OTHER_CLUSTERS = 0.8
+# Relative error of the compromise's eigenvalue sum: its clusters are compared, not computed on.
+COMPARED_TOLERANCE = 1e-6
 # By so many roundings of the kernels' entries, at most, alignments are rounded up.
 ROUNDINGS = 2
 
 
 class WeightsWarning(UserWarning):
-    """The learned weights suppress structure that the average kernel has."""
+    """The learned weights find other clusters than the views agree on."""
 
 
 def solve_simple_mkkm(
     stack: KernelStack,
     n_clusters: int,
     *,
-    anchor: float = 0.0,
     tol: float = 1e-6,
     max_iter: int = 200,
-    baseline: Relaxation | None = None,
     prove: bool | Literal["auto"] = "auto",
 ) -> Solution:
     r"""Solve SimpleMKKM to a certified relative gap.
@@ -58,28 +48,16 @@ def solve_simple_mkkm(
     is. Weights and eigenvectors are found together in a small subspace (``mkclust.engine.search``),
     ties of the k-th and the next eigenvalue included (``mkclust.engine.cutting``).
 
-    Anchored, the partition is drawn to that of the average kernel, :math:`H_0`. The problem stays
-    convex and is certified alike:
-
-    .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}
-              \mathrm{Tr}((K_\gamma + c H_0 H_0^\top) H H^\top)
-
     Parameters
     ----------
     stack : KernelStack
         The kernels.
     n_clusters : int
         Number of clusters, k.
-    anchor : float, default=0.0
-        c is so many times the mean of the k largest eigenvalues of the average kernel, divided by
-        the number of kernels. Zero is the paper's problem; a large one tends to the partition of
-        the average kernel.
     tol : float, default=1e-6
         Relative gap at which to stop.
     max_iter : int, default=200
         Number of iterations at which to give up.
-    baseline : Relaxation, default=None
-        The partition of the uniform weights, where it is known from another solve.
     prove : bool or "auto", default="auto"
         Whether to prove, by a Cholesky factorization of one more n x n matrix, that no eigenvector
         was missed. "auto" does so where it takes a fraction of the solve, or where a random search
@@ -95,19 +73,15 @@ def solve_simple_mkkm(
        Kernel K-means. ICML 2020. Eqs. 4-5.
     """
     surfaces = CuttingSurfaces(stack.n_kernels, ROUNDINGS * stack.precision)
-    result = search(
-        stack,
-        n_clusters,
-        surfaces,
-        tol=tol,
-        max_iter=max_iter,
-        anchor=anchor,
-        baseline=baseline,
-        prove=prove,
-    )
+    result = search(stack, n_clusters, surfaces, tol=tol, max_iter=max_iter, prove=prove)
+    return solution_of(result)
+
+
+def solution_of(result: Search) -> Solution:
+    """Return what a search found as the solution of a method."""
     upper, lower = result.history.T
     return Solution(
-        partition=result.relaxation.vectors[:, :n_clusters],
+        partition=result.relaxation.vectors[:, : result.relaxation.n_clusters],
         weights=result.weights,
         objective=result.relaxation.value,
         # An early estimate may turn out to have been too low; what is known last is known best.
@@ -115,8 +89,6 @@ def solve_simple_mkkm(
         converged=result.converged,
         coefficients=result.weights**2,
         relaxation=result.relaxation,
-        projections=_projections(stack, result),
-        anchor=anchor,
         baseline=result.baseline,
         lower_bounds=lower,
         certificate=result.certificate,
@@ -125,39 +97,7 @@ def solve_simple_mkkm(
     )
 
 
-def _projections(stack: KernelStack, result: Search) -> list[Array] | None:
-    """Return an anchored partition as a function of similarities; others follow from their mix."""
-    if result.anchor is None:
-        return None
-    k, m, baseline = result.relaxation.n_clusters, stack.n_kernels, result.baseline
-    H = result.relaxation.vectors[:, :k]
-    values = result.relaxation.eigenvalues[:k]
-    H = H * to_device(inverse(values, stack.n_samples, stack.precision), H)
-    # H_0 is a function of the average kernel, which the anchor adds to the mix: H_0 = K H_0 / L_0.
-    H_0 = result.anchor.vectors
-    scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
-    shared = (H_0 * to_device(scale, H_0)) @ (result.anchor.strength * (H_0.T @ H)) / m**2
-    return [float(c) * H + shared for c in result.weights**2]
-
-
-def _agreement(first: Array, second: Array, n_clusters: int) -> float:
-    """Return the adjusted Rand index of two clusterings; only counts of a dask array travel."""
-    if is_dask(first):
-        return adjusted_rand_of_table(contingency(first, second, n_clusters))
-    return float(adjusted_rand_score(first, second))
-
-
-def structure_kept(partition: Array, baseline: Relaxation) -> float:
-    """Return the share of a baseline's leading k - 1 directions that a partition keeps, 0 to 1.
-
-    The structure of k centered clusters has k - 1 dimensions: the k-th direction is noise, and
-    need not be kept.
-    """
-    leading = max(baseline.n_clusters - 1, 1)
-    return sum_of_squares(baseline.vectors[:, :leading].T @ partition) / leading
-
-
-class SimpleMKKM(InductiveClusterer):
+class SimpleMKKM(CertifiedClusterer):
     r"""Simple multiple kernel k-means [1]_, solved to certified global optimality.
 
     Mixes the kernels as ``K = sum_p gamma_p^2 K_p`` with weights on the simplex, and clusters the
@@ -173,16 +113,10 @@ class SimpleMKKM(InductiveClusterer):
 
     **What a weight means.** ``weights_`` are mixing weights, not importance: at the optimum a
     weight is inversely proportional to the kernel's agreement with the consensus, so a kernel
-    without structure gets the largest. Read ``alignments_`` beside them. Where several kernels
-    are noise, the minimum can flatten the structure that the others share; a `WeightsWarning`
-    says so, and ``baseline_labels_`` holds what uniform weights find.
-
-    **What an anchor does.** It draws the partition towards that of the average kernel, which noise
-    views disturb much less. The problem stays convex and certified. A large anchor tends to the
-    average kernel's answer, so it cannot be much better than that either. ``anchor="auto"`` takes
-    the smallest anchor, or 16, at which the partition keeps what the average kernel shows:
-    98 % of its leading k - 1 directions, and its clusters to an adjusted Rand index of 0.95. It
-    uses no labels, and trusts the average kernel: where that is wrong, so is what it protects.
+    without structure gets the largest. Read ``alignments_`` beside them. Where some views share
+    nothing with the others, the minimum can flatten what the others share: a `WeightsWarning` says
+    so where the clusters are not those that the views agree on. `AgreementKKM` and `AnchoredMKKM`
+    set such views aside.
 
     Parameters
     ----------
@@ -191,10 +125,6 @@ class SimpleMKKM(InductiveClusterer):
     solver : {"subspace", "reduced-gradient"}, default="subspace"
         The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer,
         but where eigenvalues k and k + 1 tie there, the reduced gradient can stall before it.
-    anchor : float or "auto", default=0.0
-        How strongly the partition is drawn to that of the average kernel, in units of its mean
-        leading eigenvalue, up to 1000. Zero is the paper's method. "auto" tries 0, 1/4, 1/2, 1,
-        ..., 16, and takes up to eight solves.
     stopping : {"gap", "step"}, default="gap"
         Stop at the certified relative gap ``tol`` or, for the reduced gradient only, as the paper
         does: when no weight changes by more than 1e-4.
@@ -216,10 +146,8 @@ class SimpleMKKM(InductiveClusterer):
         the consensus.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
-    anchor_ : float
-        The anchor used.
     objective_ : float
-        ``Tr(K H H^T)``, the minimum over the weights, with what the anchor adds.
+        ``Tr(K H H^T)``, the minimum over the weights.
     duality_gap_ : float
         Relative distance of the objective to its global minimum at most. The lower side is exact,
         and so is the upper one where ``certificate_`` is "proved"; otherwise it holds but for the
@@ -235,19 +163,15 @@ class SimpleMKKM(InductiveClusterer):
     lower_bounds_ : ndarray of the shape of history_
         Certified lower bound after each iteration, rising.
     cluster_gap_ : float
-        Relative gap between eigenvalues k - 1 and k of the mixed kernel, anchor included, where the
-        structure of k centered clusters shows; NaN for k = 1.
+        Relative gap between eigenvalues k - 1 and k of the mixed kernel, where the structure of k
+        centered clusters shows; NaN for k = 1.
     eigengap_ : float
         Relative gap between eigenvalues k and k + 1: zero at a tie, where the objective has a
         kink. It says nothing about clusters.
     baseline_labels_ : ndarray of shape (n_samples,)
-        What uniform weights find: the average kernel's clusters.
+        What the compromise of the views finds: the clusters of `AgreementKKM`.
     baseline_agreement_ : float
         Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
-    baseline_cluster_gap_ : float
-        ``cluster_gap_`` under uniform weights.
-    structure_kept_ : float
-        The share of the average kernel's leading k - 1 directions that the partition keeps.
     n_passes_ : int
         How often every kernel was read while solving.
     {notes}
@@ -279,12 +203,9 @@ class SimpleMKKM(InductiveClusterer):
         "Kernel K-means. ICML, 2020.",
     )
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
-    ALLOWED: ClassVar[dict[str, Allowed]] = {
+    ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         "solver": Choice(("subspace", "reduced-gradient")),
-        # A larger one leaves the weights no share in the objective that could be told.
-        "anchor": Either(Number(0, 1000), Choice(("auto",))),
         "stopping": Choice(("gap", "step")),
-        "prove": Choice((True, False, "auto")),
     }
 
     def __init__(
@@ -298,7 +219,6 @@ class SimpleMKKM(InductiveClusterer):
         validate: bool = True,
         approximation: Any = None,
         solver: Literal["subspace", "reduced-gradient"] = "subspace",
-        anchor: float | Literal["auto"] = 0.0,
         stopping: Literal["gap", "step"] = "gap",
         prove: bool | Literal["auto"] = "auto",
         tol: float = 1e-6,
@@ -318,7 +238,6 @@ class SimpleMKKM(InductiveClusterer):
             random_state=random_state,
         )
         self.solver = solver
-        self.anchor = anchor
         self.stopping = stopping
         self.prove = prove
         self.tol = tol
@@ -332,26 +251,13 @@ class SimpleMKKM(InductiveClusterer):
                 "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
                 "or stopping='gap' for the subspace solver"
             )
-        if self.anchor != 0 and self.solver != "subspace":
-            raise ValueError(
-                f"anchor={self.anchor!r}: the reduced gradient is the paper's and has no anchor; "
-                "pass solver='subspace', or anchor=0"
-            )
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve with the chosen solver."""
-        if self.anchor != 0 and stack.n_kernels < 2:
-            raise ValueError(
-                f"anchor={self.anchor!r} with one kernel: there are no weights to protect; pass at "
-                "least two kernels, or anchor=0"
-            )
-        if self.anchor == "auto":
-            return self._solve_anchored(stack)
         if self.solver == "subspace":
             return solve_simple_mkkm(
                 stack,
                 self.n_clusters,
-                anchor=self.anchor,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 prove=self.prove,
@@ -365,97 +271,51 @@ class SimpleMKKM(InductiveClusterer):
             prove=self.prove,
         )
 
-    def _solve_anchored(self, stack: KernelStack) -> Solution:
-        """Solve with the smallest anchor that keeps the average kernel's structure."""
-        k, baseline = self.n_clusters, None
-        n_passes = 0
-        for anchor in ANCHORS:
-            solution = solve_simple_mkkm(
-                stack,
-                k,
-                anchor=anchor,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                baseline=baseline,
-                prove=self.prove,
-            )
-            n_passes += solution.n_passes
-            if baseline is None:
-                assert solution.baseline is not None
-                # What anchors is part of the problem, and must be known as well as it is solved.
-                uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
-                start = solution.baseline.vectors
-                baseline = relax(stack.combine(uniform**2), k, tol=ANCHOR_TOLERANCE, start=start)
-                clusters = self._clusters(stack, baseline.vectors[:, :k])
-            share_kept = structure_kept(solution.partition, baseline)
-            labels = self._clusters(stack, solution.partition)
-            if k == 1 or (
-                share_kept >= KEPT and adjusted_rand_score(clusters, labels) >= SAME_CLUSTERS
-            ):
-                break
-        return replace(solution, n_passes=n_passes)
-
-    def _clusters(self, stack: KernelStack, partition: Array) -> np.ndarray:
-        """Return clusters to compare; always of one seed, so that the anchor hangs on none."""
-        rows = stack.lift_some(partition)
-        return discretize(rows, self.n_clusters, n_init=self.n_init, random_state=0)[0]
-
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
-        if solution.n_iter >= self.max_iter:
-            advice = "raise max_iter or tol"
-        elif self.solver == "subspace":
-            advice = (
-                "no further progress: eigenvalues around the last one that counts lie too close "
-                "together, or rounding sets a limit; raise tol, or pass float64 where kernels are "
-                "float32"
-            )
-        else:
-            advice = "no gradient leads further down (a tie); pass solver='subspace'"
+        if self.solver == "subspace" or solution.n_iter >= self.max_iter:
+            return super()._explain_stop(solution)
         return (
             f"stopped after {solution.n_iter} iterations at a certified relative gap of "
-            f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
+            f"{solution.gap:.2g} (tol={self.tol:g}): no gradient leads further down (a tie); pass "
+            "solver='subspace'"
         )
 
-    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
-        """Return the rows of the average kernel's partition."""
-        baseline, k = solution.baseline, self.n_clusters
-        assert baseline is not None
-        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
-        products = baseline.products[:, :k]
-        return [products * to_device(scale, products)]
+    def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:
+        """Return the partition of the views' compromise, None where there is one kernel only."""
+        agreement, start = solution.agreement, solution.baseline
+        if agreement is None or start is None:
+            return None
+        mixed = stack.combine(agreement.coefficients())
+        return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
-        """Return the certificate and what uniform weights find; warn where they find more."""
-        baseline, relaxation = solution.baseline, solution.relaxation
-        assert baseline is not None
-        assert relaxation is not None
-        k = self.n_clusters
-        baseline_labels, _ = self._discretize(further[0])
-        learned: dict[str, Any] = {
-            "duality_gap_": solution.gap,
-            "certificate_": str(solution.certificate),
-            "lower_bounds_": solution.lower_bounds,
-            "eigengap_": relaxation.eigengap,
-            "cluster_gap_": relaxation.cluster_gap,
-            "n_passes_": solution.n_passes,
-            "baseline_labels_": baseline_labels,
-            "baseline_agreement_": _agreement(baseline_labels, labels, k),
-            "baseline_cluster_gap_": baseline.cluster_gap,
-            "structure_kept_": structure_kept(solution.partition, baseline),
-            "anchor_": solution.anchor,
-        }
-        share_kept, agreement = learned["structure_kept_"], learned["baseline_agreement_"]
-        if share_kept < SUPPRESSED and agreement < OTHER_CLUSTERS:
+        """Return the certificate and what the compromise finds; warn where that is different."""
+        learned = super()._learned(stack, solution, labels, *further)
+        agreement, rand_index = solution.agreement, learned["baseline_agreement_"]
+        if agreement is not None and agreement.any_share and rand_index < OTHER_CLUSTERS:
+            strangers = agreement.set_aside
+            weight = sum(
+                w
+                for name, w in zip(stack.names, solution.weights, strict=True)
+                if name in strangers
+            )
+            share, have, them = (
+                ("share", "have", "them") if len(strangers) > 1 else ("shares", "has", "it")
+            )
+            reason = (
+                f"{join_words(strangers)} {share} nothing with the other views beyond chance, and "
+                f"{have} {weight:.0%} of the weight; AgreementKKM sets {them} aside"
+                if strangers
+                else "the views agree to different degrees, or n_clusters may not fit; compare "
+                "with AgreementKKM"
+            )
             warnings.warn(
-                "the learned weights suppress structure that the average kernel has: the "
-                f"partition keeps {share_kept:.0%} of the directions in which the average kernel "
-                f"shows its {k} clusters, and agrees with them to {agreement:.2f} only (adjusted "
-                "Rand index). Some kernels may be noise, or n_clusters may not fit; pass "
-                "anchor='auto', compare with baseline_labels_, the average kernel's clusters, or "
-                "ask mkclust.diagnose which kernels share nothing with the others",
+                "the learned weights find other clusters than the views agree on: the adjusted "
+                f"Rand index of labels_ and of baseline_labels_, the clusters of the views' "
+                f"compromise, is {rand_index:.2f}. {reason}, and AnchoredMKKM stays near them",
                 WeightsWarning,
                 stacklevel=3,
             )

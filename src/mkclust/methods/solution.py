@@ -7,6 +7,7 @@ import numpy as np
 
 from mkclust.engine.proof import Certificate
 from mkclust.engine.relaxation import Relaxation
+from mkclust.methods.agreement import Agreement
 from mkclust.types import Array, Float
 
 
@@ -53,7 +54,11 @@ class Solution:
     n_passes : int
         How often every kernel was read.
     anchor : float
-        How strongly the partition was drawn to that of uniform weights.
+        How strongly the partition was drawn to that of the compromise.
+    agreement : Agreement or None
+        What the kernels share, where that was asked.
+    heard : sequence of int or None
+        Which kernels are mixed, where others may be set aside.
     cycle : int
         Length of the cycle that the iterates were seen to repeat, zero where there is none.
     seconds : float
@@ -78,6 +83,8 @@ class Solution:
     n_iter: int = 0
     n_passes: int = 0
     anchor: float = 0.0
+    agreement: Agreement | None = None
+    heard: Sequence[int] | None = None
     cycle: int = 0
     seconds: float = 0.0
 

@@ -209,7 +209,8 @@ class FromViews(_FromSimilarities):
 
     def stack(self, model: Any, kernels: Any) -> KernelStack:
         """Return the kernels to fit on, positive semidefinite by construction."""
-        return _as_stack(model, kernels, validate=False, names=self.bank.kernel_names_)
+        names, views = self.bank.kernel_names_, self.bank.kernel_views_
+        return _as_stack(model, kernels, validate=False, names=names, views=views)
 
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
@@ -369,7 +370,12 @@ Source = FromKernels | FromViews | FromFeatures
 
 
 def _as_stack(
-    model: Any, kernels: Any, *, validate: bool, names: Sequence[str] | None = None
+    model: Any,
+    kernels: Any,
+    *,
+    validate: bool,
+    names: Sequence[str] | None = None,
+    views: Sequence[int] | None = None,
 ) -> KernelStack:
     """Return kernels centered, scaled and repaired as a model asks for."""
     return as_stack(
@@ -379,6 +385,7 @@ def _as_stack(
         psd=model.psd,
         validate=validate,
         names=names,
+        views=views,
     )
 
 

@@ -6,6 +6,7 @@ do the same in scikit-learn's manner: ``from_estimator(model, ax=None)`` takes t
 them, on a new figure of pyplot's where no axes are given.
 """
 
+from mkclust.plots.agreement import AgreementDisplay
 from mkclust.plots.convergence import ConvergenceDisplay, draw_convergence
 from mkclust.plots.embedding import (
     MAX_NUMBERED,
@@ -22,6 +23,7 @@ from mkclust.plots.weights import (
     LARGE_WEIGHT,
     MAX_NAMED,
     MIXING_WEIGHT,
+    SHARE_OF_VOICE,
     KernelWeightsDisplay,
     draw_weights,
 )
@@ -39,6 +41,8 @@ __all__ = [
     "MIXING_WEIGHT",
     "ORANGE",
     "PALETTE",
+    "SHARE_OF_VOICE",
+    "AgreementDisplay",
     "ConvergenceDisplay",
     "EmbeddingDisplay",
     "KernelWeightsDisplay",

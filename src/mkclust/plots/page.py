@@ -54,12 +54,21 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03)  # type: ignore[union-attr, call-arg]
     names, note = list(model.kernel_names_), how_to_read(model)
     draw_weights(axes["weights"], names, model.weights_, model.alignments_, note=note)
-    bounds, gap = (getattr(model, name, None) for name in ("lower_bounds_", "duality_gap_"))
-    draw_convergence(axes["convergence"], model.history_, bounds, gap=gap)
+    _draw_solve(axes["convergence"], model)
     draw_embedding(axes["embedding"], model.embedding_, model.labels_)
     if y is not None:
         draw_classes(axes["classes"], model.labels_, y)
     return figure
+
+
+def _draw_solve(ax: Axes, model: Any) -> None:
+    """Draw how a model was solved or, where that took one step, what its views share."""
+    agreement = getattr(model, "agreement_", None)
+    if agreement is not None and len(model.history_) == 1:
+        agreement.plot(ax)
+        return
+    bounds, gap = (getattr(model, name, None) for name in ("lower_bounds_", "duality_gap_"))
+    draw_convergence(ax, model.history_, bounds, gap=gap)
 
 
 def save(figure: Figure, path: str | Path) -> None:

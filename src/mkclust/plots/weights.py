@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
+SHARE_OF_VOICE = (
+    "A weight is a share of voice: large where a view agrees with the others, zero where it was "
+    "set aside."
+)
 MAX_NAMED = 60  # beyond this many kernels only every second, third ... one is named
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import scipy.sparse
 
+from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     arrays_to_host,
     astype,
@@ -56,6 +57,10 @@ class KernelStack(Protocol):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the kernels."""
+
+    @property
+    def views(self) -> Sequence[int]:
+        """The number of the view that each kernel is of, (m,)."""
 
     @property
     def standardizations(self) -> Sequence["Standardization"]:
@@ -117,6 +122,9 @@ class KernelStack(Protocol):
     def kernel(self, index: int) -> KernelOperator:
         """Return one kernel, as something that supports ``@``."""
 
+    def subset(self, indices: Sequence[int]) -> "KernelStack":
+        """Return some of the kernels, each computed with alone, whatever stands beside it."""
+
     def raw_subset(self, indices: Sequence[int]) -> Any:
         """Return some of the kernels as they came, as something that ``as_stack`` takes."""
 
@@ -134,6 +142,12 @@ class KernelStack(Protocol):
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
+
+    def off_diagonal_products(self) -> OffDiagonalProducts:
+        """Return what pairs of kernels share off their diagonals, in one pass over the data."""
+
+    def some_entries(self, count: int) -> Float:
+        """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""

@@ -1,12 +1,15 @@
 """Kernels held as matrices: arrays of any library, memory maps and SciPy sparse matrices."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 
+from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     astype,
     empty,
@@ -24,14 +27,17 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sums import weighted_sum
+from mkclust.linalg.sums import n_threads, weighted_sum
 from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
+from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums, representatives
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
 NARROW = 32
 # Rows of all kernels that are written out at a time, on a host and on a device.
 GRAM_ROWS, GRAM_ROWS_ON_DEVICE = 64, 1024
+# The same where only the entries above the diagonal are: as many as stay in a core's cache.
+OFF_DIAGONAL_ROWS = 32
 # Rows of a combination that are centered at a time when it is written out.
 DENSE_ROWS = 512
 
@@ -201,6 +207,8 @@ class DenseStack(UncompressedStack):
     whole : ndarray of shape (m, n, n) or None
         The one contiguous array that the matrices are slices of, where there is one: combined
         by a single BLAS call.
+    view_numbers : tuple of int or None
+        The number of the view that each kernel is of; None where each is of its own.
     """
 
     kernels: Sequence[StandardizedKernel]
@@ -208,6 +216,7 @@ class DenseStack(UncompressedStack):
     standardizations: Sequence[Standardization] = field(repr=False)
     raw_kernels: Sequence[Any] = field(repr=False)
     whole: Any = field(default=None, repr=False)
+    view_numbers: tuple[int, ...] | None = None
     combining_pays: ClassVar[bool] = True
 
     @property
@@ -225,6 +234,11 @@ class DenseStack(UncompressedStack):
     def like(self) -> Array:
         """An array that says where vectors over the samples live."""
         return self.kernels[0].like
+
+    @property
+    def views(self) -> Sequence[int]:
+        """The number of the view that each kernel is of, (m,)."""
+        return range(self.n_kernels) if self.view_numbers is None else self.view_numbers
 
     @property
     def n_kernels(self) -> int:
@@ -245,6 +259,18 @@ class DenseStack(UncompressedStack):
     def itemsize(self) -> int:
         """Bytes of an entry of the kernels as they came."""
         return np.dtype(precision_of(self.raw_kernels[0])).itemsize
+
+    def subset(self, indices: Sequence[int]) -> "DenseStack":
+        """Return some of the kernels, each computed with alone, whatever stands beside it."""
+        return replace(
+            self,
+            kernels=[self.kernels[p] for p in indices],
+            names=tuple(self.names[p] for p in indices),
+            standardizations=[self.standardizations[p] for p in indices],
+            raw_kernels=[self.raw_kernels[p] for p in indices],
+            whole=None,
+            view_numbers=tuple(self.views[p] for p in indices),
+        )
 
     def raw_subset(self, indices: Sequence[int]) -> list[Any]:
         """Return some of the kernels as they came, as something that ``as_stack`` takes."""
@@ -312,6 +338,30 @@ class DenseStack(UncompressedStack):
             blocks = xp.stack([xp.reshape(part, (-1,)) for part in parts])
             total += blocks @ blocks.T
         return to_host(total)
+
+    def off_diagonal_products(self) -> OffDiagonalProducts:
+        """Return what pairs of kernels share off their diagonals, in one pass over the data."""
+        samples = representatives(self.n_samples, MOST_COMPARED)
+        n, is_everyone = len(samples), len(samples) == self.n_samples
+        height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else OFF_DIAGONAL_ROWS
+
+        def sum_up(chunk: slice) -> OffDiagonalSums:
+            """Sum up over some rows, a few of them at a time."""
+            sums = OffDiagonalSums(self.n_kernels, n, self.like)
+            for start in range(chunk.start, chunk.stop, height):
+                part: Any = (slice(start, min(start + height, chunk.stop)), slice(start, n))
+                rows, columns = part if is_everyone else (samples[each] for each in part)
+                sums.add(start, [kernel.block(rows, columns) for kernel in self.kernels])
+            return sums
+
+        # NumPy lets go of the interpreter lock inside its loops, and chunks are added up in order,
+        # so the result does not depend on the number of threads.
+        with ThreadPoolExecutor(1 if is_foreign(self.like) else n_threads()) as pool:
+            return reduce(OffDiagonalSums.merge, pool.map(sum_up, ranges(n, 8 * height))).result()
+
+    def some_entries(self, count: int) -> Float:
+        """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
+        return to_host(self.entries(representatives(self.n_samples, count)))
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""

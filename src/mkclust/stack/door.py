@@ -51,6 +51,7 @@ def as_stack(
     psd: Literal["error", "clip", "shift"] = "error",
     validate: bool = True,
     names: Sequence[str] | None = None,
+    views: Sequence[int] | None = None,
     streamed: bool | None = None,
 ) -> KernelStack:
     """Check kernels and stack them, to be centered and scaled on the fly.
@@ -84,6 +85,9 @@ def as_stack(
         Lanczos steps would take a pass over all kernels each.
     names : sequence of str, default=None
         Names of the kernels; "kernel 0", "kernel 1", ... where not given.
+    views : sequence of int, default=None
+        The number of the view that each kernel is made of; each is of its own where not given.
+        Kernels of one view prove nothing about each other (`mkclust.agreement`).
     streamed : bool, default=None
         Whether to read the kernels some rows at a time rather than hold them, or a combination of
         them, in memory. None streams sources of rows, and what is in files and large: memory maps
@@ -119,9 +123,11 @@ def as_stack(
                 f"{asked} needs the kernels in memory, and these are read some rows at a time: "
                 "pass arrays, such as K[:], if they fit"
             )
-        return _stream(samples, names, **options)
-    require_memory_to_load(samples, psd)
-    return _hold(samples, names, psd=psd, **options)
+        stack: StreamedStack | DenseStack = _stream(samples, names, **options)
+    else:
+        require_memory_to_load(samples, psd)
+        stack = _hold(samples, names, psd=psd, **options)
+    return stack if views is None else replace(stack, view_numbers=tuple(views))
 
 
 def _check_options(flags: dict[str, Any], streamed: Any, psd: Any) -> None:

@@ -17,7 +17,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf as pstrf
 from sklearn.preprocessing import FunctionTransformer
 
-from mkclust.linalg import astype, free_bytes, namespace, ranges, side_by_side, to_host
+from mkclust.engine.agreement import OffDiagonalProducts
+from mkclust.linalg import astype, free_bytes, namespace, ranges, side_by_side, to_host, zeros
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import compressed_bytes
 from mkclust.samples.blocks import Blocks, add, check_finite
@@ -67,6 +68,8 @@ class LowRankStack(DenseStack):
     trace_errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that its features miss, on a sample; NaN where the
         feature map does not tell what it approximates.
+    sums : _SampleSums
+        What the diagonals of the kernels are, summed over the samples.
     """
 
     features: Features = field(repr=False)
@@ -74,6 +77,7 @@ class LowRankStack(DenseStack):
     blocks: Blocks = field(repr=False)
     coordinate_map: Float = field(repr=False)
     trace_errors: Float
+    sums: "_SampleSums" = field(repr=False)
 
     @cached_property
     def sample(self) -> dict[str, Array]:
@@ -89,6 +93,31 @@ class LowRankStack(DenseStack):
     def approximation_error(self) -> Float:
         """The share of each kernel's trace that its features miss, (m,)."""
         return self.trace_errors
+
+    def subset(self, indices: Sequence[int]) -> "LowRankStack":
+        """Return some of the kernels, in the coordinates of all."""
+        some = super().subset(indices)
+        assert isinstance(some, LowRankStack)
+        errors, sums = self.trace_errors[list(indices)], self.sums.subset(indices)
+        return replace(some, trace_errors=errors, sums=sums)
+
+    def off_diagonal_products(self) -> OffDiagonalProducts:
+        """Return what pairs of kernels share off their diagonals: all of it is known."""
+        sums, images = self.sums, self.apply(self.sums.ones[:, None])[:, :, 0]  # K_p 1
+        mixed = sums.diagonals.T @ images.T  # of a diagonal with the row sums of a kernel
+        return OffDiagonalProducts(
+            self.blocks.n_samples,
+            self.gram() - sums.products,
+            images @ images.T - mixed - mixed.T + sums.products,
+            images @ sums.ones - sums.totals,
+        )
+
+    def some_entries(self, count: int) -> Float:
+        """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
+        some = self.blocks.take(draw(self.blocks.n_samples, count))
+        features = dict(zip(self.blocks.names, self.training.of(some), strict=True))
+        parts = [to_host(features[name]) for name in self.names]
+        return np.stack([F @ F.T for F in parts])
 
     def embedding_map(self, rows: Float) -> tuple[Features, Float]:
         """Return features, and what takes them to rows: the same for old and new samples."""
@@ -158,7 +187,8 @@ def compress(
     features = Features(maps, means if center else None, floors if normalize else None)
     training = features if raw.array is None else _standardize_in_place(raw, features)
     multiply = partial(_multiply_block, features=training, n_columns=ends[-1])
-    T, coordinate_map = _factor(to_host(raw.blocks.total(multiply)), ends)
+    products = to_host(raw.blocks.total(multiply))
+    T, coordinate_map = _factor(products[: ends[-1], : ends[-1]], ends)
     if len(T) == n_clusters - 1:
         # As many as centered clusters span; the last direction is one that no kernel has.
         T = np.pad(T, ((0, 1), (0, 0)))
@@ -175,7 +205,44 @@ def compress(
         blocks=raw.blocks,
         coordinate_map=coordinate_map,
         trace_errors=preview.trace_errors,
+        sums=_SampleSums.of(products, coordinate_map),
     )
+
+
+@dataclass(frozen=True)
+class _SampleSums:
+    """Products of the diagonals of kernels with vectors over the samples.
+
+    Attributes
+    ----------
+    ones : ndarray of shape (n_coordinates,)
+        The vector of ones, in coordinates.
+    diagonals : ndarray of shape (n_coordinates, m)
+        The diagonals, in coordinates.
+    products : ndarray of shape (m, m)
+        Their products with each other.
+    totals : ndarray of shape (m,)
+        Their sums.
+    """
+
+    ones: Float
+    diagonals: Float
+    products: Float
+    totals: Float
+
+    @classmethod
+    def of(cls, products: Float, coordinate_map: Float) -> "_SampleSums":
+        """Return the sums that stand beside the products of features."""
+        c = len(coordinate_map)
+        beside = coordinate_map.T @ products[:c, c:]
+        return cls(beside[:, -1], beside[:, :-1], products[c:-1, c:-1], products[c:-1, -1])
+
+    def subset(self, indices: Sequence[int]) -> "_SampleSums":
+        """Return the sums of some kernels."""
+        some = list(indices)
+        return _SampleSums(
+            self.ones, self.diagonals[:, some], self.products[np.ix_(some, some)], self.totals[some]
+        )
 
 
 def require_products(n_columns: int, n_views: int, advice: str) -> None:
@@ -324,11 +391,14 @@ def _standardize_in_place(raw: _RawFeatures, features: Features) -> Features:
 
 
 def _multiply_block(block: dict[str, Array], _: int, *, features: Features, n_columns: int) -> Any:
-    """Multiply the features of a block, side by side, with each other."""
+    """Multiply the features of a block, the diagonals of their kernels and ones with each other."""
     total = None
     for part, _ in cut(block, 0, n_columns):
-        F = astype(side_by_side(*features.of(part)), "float64")
-        total = add(total, F.T @ F)
+        parts = [astype(F, "float64") for F in features.of(part)]
+        xp = namespace(*parts)
+        diagonals = [xp.sum(F * F, axis=1)[:, None] for F in parts]
+        beside = side_by_side(*parts, *diagonals, zeros((parts[0].shape[0], 1), parts[0]) + 1.0)
+        total = add(total, beside.T @ beside)
     return total
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     astype,
     empty,
@@ -13,6 +14,7 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
+    ranges,
     rounding_of,
     select,
     to_device,
@@ -23,9 +25,13 @@ from mkclust.linalg.memory import require_memory
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
 from mkclust.stack.dense import StandardizedKernel
+from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums, representatives
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import for_each_block, for_rows_of, like_of, only
 from mkclust.types import Array, Float
+
+# Rows of kernels written out that are compared at a time.
+COMPARED_ROWS = 256
 
 
 def _products(blocks: Sequence[Array], columns: list[Array]) -> Iterator[tuple[int, Array]]:
@@ -111,11 +117,14 @@ class StreamedStack(UncompressedStack):
         Names of the kernels.
     standardizations : sequence of Standardization
         How the kernels, and those of new samples, are centered and scaled.
+    view_numbers : tuple of int or None
+        The number of the view that each kernel is of; None where each is of its own.
     """
 
     source: RowSource
     names: tuple[str, ...]
     standardizations: Sequence[Standardization] = field(repr=False)
+    view_numbers: tuple[int, ...] | None = None
     # A combination is no matrix: its products cost as much as those of all kernels.
     combining_pays: ClassVar[bool] = False
     repaired: ClassVar[bool] = False
@@ -156,6 +165,11 @@ class StreamedStack(UncompressedStack):
         return np.dtype(precision_of(self.source)).itemsize
 
     @property
+    def views(self) -> Sequence[int]:
+        """The number of the view that each kernel is of, (m,)."""
+        return range(self.n_kernels) if self.view_numbers is None else self.view_numbers
+
+    @property
     def n_kernels(self) -> int:
         """Number of kernels, m."""
         return self.source.n_kernels
@@ -164,6 +178,15 @@ class StreamedStack(UncompressedStack):
     def n_samples(self) -> int:
         """Number of samples, n."""
         return self.source.n_samples
+
+    def subset(self, indices: Sequence[int]) -> "StreamedStack":
+        """Return some of the kernels, each computed with alone, whatever stands beside it."""
+        return StreamedStack(
+            self.raw_subset(indices),
+            tuple(self.names[p] for p in indices),
+            [self.standardizations[p] for p in indices],
+            tuple(self.views[p] for p in indices),
+        )
 
     def raw_subset(self, indices: Sequence[int]) -> RowSource:
         """Return some of the kernels as they came, as something that ``as_stack`` takes."""
@@ -225,6 +248,31 @@ class StreamedStack(UncompressedStack):
 
         for_each_block(self.source, add)
         return total
+
+    def off_diagonal_products(self) -> OffDiagonalProducts:
+        """Return what pairs of kernels share off their diagonals, in one pass over the data."""
+        samples = representatives(self.n_samples, MOST_COMPARED)
+        sums = OffDiagonalSums(self.n_kernels, len(samples), self.like)
+
+        def add(rows: slice, blocks: Sequence[Array]) -> None:
+            """Take in some rows of every kernel, from their diagonals on."""
+            columns = slice(rows.start, None)
+            pairs = zip(blocks, self.standardizations, strict=True)
+            sums.add(
+                rows.start, [s.entries(block[:, columns], rows, columns) for block, s in pairs]
+            )
+
+        if len(samples) == self.n_samples:
+            self.for_each_block(add)
+            return sums.result()
+        entries = self.entries(samples)
+        for rows in ranges(len(samples), COMPARED_ROWS):
+            sums.add(rows.start, [K[rows, rows.start :] for K in entries])
+        return sums.result()
+
+    def some_entries(self, count: int) -> Float:
+        """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
+        return to_host(self.entries(representatives(self.n_samples, count)))
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""

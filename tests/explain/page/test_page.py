@@ -18,7 +18,16 @@ pytest.importorskip("plotly")
 
 from plotly.offline import get_plotlyjs
 
-from mkclust import METHODS, MKKM, AverageKKM, KernelBank, SimpleMKKM, diagnose
+from mkclust import (
+    METHODS,
+    MKKM,
+    AgreementKKM,
+    AnchoredMKKM,
+    AverageKKM,
+    KernelBank,
+    SimpleMKKM,
+    diagnose,
+)
 from mkclust.explain.page import findings, fit_page, fit_report, page
 from mkclust.explain.page.budget import Budget, sample_by_cluster
 from mkclust.explain.page.clusters import matched_counts
@@ -133,7 +142,7 @@ def test_a_page_is_sound_markup_with_its_headings_in_order(whole):
 
 def test_every_plot_has_a_label_and_a_summary(whole):
     figures = re.findall(r"<figure.*?</figure>", whole, re.S)
-    assert len(figures) == 7
+    assert len(figures) == 8
     for figure in figures:
         assert len(re.search(r'role="img" aria-label="([^"]+)"', figure)[1]) > 10
         assert len(re.search(r"<figcaption>(.*?)<button", figure, re.S)[1]) > 30
@@ -163,7 +172,7 @@ def test_names_of_kernels_samples_and_classes_cannot_become_markup(problem):
     assert len(outline.all("script")) == len(Outline(harmless).all("script"))
     assert "alert('1')</script>" not in text
     assert "</script><script>alert('1')</script> &amp;\"'left" in outline.text
-    embedding = json.loads(outline.scripts[2])
+    embedding = json.loads(outline.scripts[3])
     # Plotly reads markup of its own; escaped once, it shows what was given.
     shown = html.unescape(embedding["data"][0]["customdata"][0][0])
     assert shown.startswith("</script><script>alert('1')")
@@ -212,21 +221,94 @@ def test_what_single_kernels_find_is_found_by_two_roads(problem):
     model = METHODS["mkkm"](3, random_state=0).fit(views)
     found = findings.find(model, views, n_resamples=0, leave_one_out=False).kernels
     assert found.with_consensus == pytest.approx(diagnose(model, views).agreement)
-    average = AverageKKM(3, random_state=0).fit(views).labels_
+    compromise = AgreementKKM(3, random_state=0).fit(views).labels_
     for p, view in enumerate(views.values()):
         alone = AverageKKM(3, random_state=0).fit([view]).labels_
-        assert found.with_average[p] == pytest.approx(adjusted_rand_score(average, alone))
-    assert found.average_with_consensus == pytest.approx(
-        adjusted_rand_score(average, model.labels_)
+        assert found.with_compromise[p] == pytest.approx(adjusted_rand_score(compromise, alone))
+    assert found.compromise_with_consensus == pytest.approx(
+        adjusted_rand_score(compromise, model.labels_)
     )
 
 
-def test_noise_is_named_before_all_else(problem):
-    views = problem[0] | {"dice": np.random.default_rng(1).normal(size=(60, 8))}
+def opening_of(model, X, **options):
+    """Return the words of a page before its sections."""
+    text = fit_page(model, X, **(QUICK | options)).partition("<nav")[0]
+    return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", " ", text.partition("<h1")[2])))
+
+
+def test_a_page_leads_with_which_views_agree_and_comes_to_the_certificate_last(problem):
+    views = problem[0] | {"coin": np.eye(3)[np.random.default_rng(1).integers(3, size=60)]}
+    model = quiet_fit(SimpleMKKM(3, random_state=0), views)
+    said = opening_of(model, views)
+    order = ["3 of 4 views agree", "with any other view: coin", "The clusters are", "silhouette is"]
+    places = [said.index(words) for words in (*order, "certified relative gap of")]
+    assert places == sorted(places)
+    share = 100 * model.weights_[3] / model.weights_.sum()
+    assert f"SimpleMKKM itself sets no view aside: 'coin' has {share:.0f} % of the weight" in said
+    # Nothing to warn of where it was set aside.
+    model = AgreementKKM(3, random_state=0).fit(views)
+    said = opening_of(model, views)
+    assert "with any other view: coin" in said
+    assert "Before you read on" not in said
+
+
+def test_what_one_eigenproblem_solves_needs_no_certificate(problem):
+    for method in (AverageKKM, AgreementKKM):
+        text = Outline(
+            fit_page(method(3, random_state=0).fit(problem[0]), problem[0], **QUICK)
+        ).text
+        assert "are the global optimum of its relaxed problem" in text
+        assert "stationary point" not in text
+        assert "no certificate" not in text
+
+
+def test_a_page_says_what_every_two_views_share(problem, fitted, whole):
+    shared = fitted.agreement_
+    spec = json.loads(Outline(whole).scripts[0])
+    np.testing.assert_allclose(spec["data"][0]["z"], shared.alignments, atol=0.006)
+    table = rows_of(whole, "The views")
+    assert [row[0] for row in table] == list(problem[0])
+    assert [float(row[5]) for row in table] == pytest.approx(shared.weights(), abs=6e-3)
+
+
+def test_two_camps_of_views_are_named(problem):
+    rng = np.random.default_rng(1)
+    order, (first, second) = rng.permutation(60), blob_views(rng, n=60, k=3)[0][:2]
+    views = problem[0] | {"up": first[order], "down": second[order]}
+    model = quiet_fit(AgreementKKM(3, random_state=0), views)
+    assert model.set_aside_ == ("up", "down")
+    for warned in (None, [model.agreement_.verdict()]):
+        said = opening_of(model, views, warned=warned)
+        assert "left, right and top; up and down" in said
+        assert "these clusters are those of left, right and top" in said
+        assert said.count("The views fall into 2 groups") == 1
+    text = Outline(fit_page(model, views, **QUICK)).text
+    assert "Group 1 (heard): left, right and top." in text
+    assert "Group 2: up and down." in text
+    average = quiet_fit(AverageKKM(3, random_state=0), views)
+    assert "belong to one of them at best" in opening_of(average, views)
+
+
+def test_a_page_says_what_it_means_that_no_two_views_agree():
+    rng = np.random.default_rng(0)
+    views = {name: rng.normal(size=(60, 5)) for name in ("left", "right")}
+    model = quiet_fit(AverageKKM(3, random_state=0), views)
+    said = opening_of(model, views)
+    assert "No two of the 2 views share anything beyond chance" in said
+    assert "No two views agree: nothing can tell which of them is right" in said
+    text = Outline(fit_page(model, views, **QUICK)).text
+    assert "What it means that no two views agree" in text
+    assert "what the views agree on, at most 1" not in text
+
+
+def test_other_clusters_than_the_views_agree_on_are_a_caution_for_every_method(problem):
+    views = problem[0] | {"coin": np.eye(3)[np.random.default_rng(1).integers(3, size=60)]}
     model = AverageKKM(3, random_state=0).fit(views)
-    text = fit_page(model, views, **QUICK)
-    caution = text.index('class="caution"')
-    assert caution < text.index("&#x27;dice&#x27; looks like noise") < text.index("<nav")
+    agreed = AgreementKKM(3, random_state=0).fit(views).labels_
+    assert adjusted_rand_score(agreed, model.labels_) > 0.8
+    assert "other clusters than the views agree on" not in opening_of(model, views)
+    model.labels_ = np.sort(model.labels_)
+    assert "other clusters than the views agree on" in opening_of(model, views, n_resamples=0)
 
 
 def test_a_fit_that_stopped_early_says_so_at_the_top(problem):
@@ -264,8 +346,17 @@ def test_a_hundred_clusters_have_a_page():
 
 def test_one_kernel_has_a_page_without_diagnosis(problem):
     views = {"left": problem[0]["left"]}
-    outline = Outline(fit_page(AverageKKM(3, random_state=0).fit(views), views, **QUICK))
-    assert "A single kernel has none to be compared with" in outline.text
+    for method in (AverageKKM, AgreementKKM, AnchoredMKKM):
+        outline = Outline(fit_page(method(3, random_state=0).fit(views), views, **QUICK))
+        assert "A single kernel has none to be compared with" in outline.text
+        assert "One kernel alone" in outline.text
+
+
+def test_kernels_of_one_table_have_a_page_that_compares_no_views(problem):
+    table = problem[0]["left"]
+    text = Outline(fit_page(AgreementKKM(3, random_state=0).fit(table), table, **QUICK)).text
+    assert "One view alone: there is nothing to compare it with." in text
+    assert "what the views agree on, at most 1" not in text
 
 
 def test_many_kernels_have_a_page():
@@ -286,9 +377,9 @@ def test_compressed_models_say_what_their_features_miss(problem):
 
 
 @pytest.mark.parametrize("form", ["views", "kernels", "compressed"])
-def test_the_average_kernel_is_that_of_the_very_kernels_of_the_fit(form):
-    views, _ = blob_views(np.random.default_rng(0), n=90, strengths=(0.5, 0.4))
-    options = {"approximation": Nystroem(4)} if form == "compressed" else {}
+def test_the_compromise_is_that_of_the_very_kernels_of_the_fit(form):
+    views, _ = blob_views(np.random.default_rng(0), n=90, strengths=(0.8, 0.8))
+    options = {"approximation": Nystroem(8)} if form == "compressed" else {}
     X = KernelBank().fit_transform(views) if form == "kernels" else views
     # Landmarks that a seed of zero would not draw again.
     model = MKKM(3, random_state=np.random.RandomState(1), **options).fit(X)
@@ -297,10 +388,11 @@ def test_the_average_kernel_is_that_of_the_very_kernels_of_the_fit(form):
         kernels, standard = [F @ F.T for F in features], {"center": False, "normalize": False}
     else:
         kernels, standard = X if form == "kernels" else model.bank_.transform(views), {}
-    average = AverageKKM(3, kernels="precomputed", random_state=0, **standard).fit(kernels)
-    expected = adjusted_rand_index(average.labels_, model.labels_)
+    compromise = AgreementKKM(3, kernels="precomputed", random_state=0, **standard).fit(kernels)
+    expected = adjusted_rand_index(compromise.labels_, model.labels_)
     kernels_found = findings.find(model, X, n_resamples=0, leave_one_out=False).kernels
-    assert kernels_found.average_with_consensus == pytest.approx(expected, abs=1e-12)
+    assert model.agreement_.any_share
+    assert kernels_found.compromise_with_consensus == pytest.approx(expected, abs=1e-12)
     assert expected < 1
 
 

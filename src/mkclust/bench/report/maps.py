@@ -19,7 +19,8 @@ WIDE = 6  # methods from which on maps are one below the other, not side by side
 FEW_KERNELS = 15
 READING = (
     "A weight says how the kernels are mixed; it is not importance. For SimpleMKKM a large weight "
-    "means little agreement with the consensus. The shade of a weight is relative to the method's "
+    "means little agreement with the consensus, for AgreementKKM much agreement with the other "
+    "views. The shade of a weight is relative to the method's "
     "largest. An alignment is the share of the kernel's own leading structure that the consensus "
     "captures; its shade runs from 0 to 1."
 )

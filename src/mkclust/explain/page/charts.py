@@ -9,6 +9,7 @@ import numpy as np
 from mkclust.explain.fitted import certified_gap
 from mkclust.explain.page.budget import sample_by_cluster
 from mkclust.explain.page.findings import Findings
+from mkclust.methods.agreement import Agreement
 from mkclust.plots import BLUE, ORANGE, PALETTE
 from mkclust.plots.convergence import relative_gaps
 from mkclust.web import plot
@@ -64,6 +65,46 @@ def weights(findings: Findings) -> str:
     return plot(
         "weights-plot", data, layout, label="Weights and alignments of the kernels, as bars",
         summary=summary, height=int(np.clip(26 * m + 70, 170, 1400)),
+    )  # fmt: skip
+
+
+def agreement(shared: Agreement) -> str:
+    """Draw how much every two views share."""
+    m, names = len(shared.names), shared.names
+    heard = shared.weights() > 0
+    full = [plot_text(name) for name in names]
+    values = np.round(shared.alignments, 2) + 0.0
+    small = m <= MOST_COUNTS_WRITTEN
+    trace: dict[str, Any] = {
+        "type": "heatmap", "z": values, "zmin": 0, "zmax": 1,
+        "colorscale": PALE if small else SHADES,
+        "customdata": [[f"{a} and {b}" for b in full] for a in full],
+        "colorbar": {"title": {"text": "alignment"}, "thickness": 12, "len": 0.8},
+        "showscale": not small,  # the numbers are written into the cells
+        "hovertemplate": "%{customdata}<br>alignment %{z:.2f}<extra></extra>",
+    }  # fmt: skip
+    if small:
+        trace |= {"texttemplate": "%{z:.2f}", "textfont": {"color": "#222222"}}
+        trace |= {"xgap": 1, "ygap": 1}
+    labels = [
+        short(name, 16) if voice else f"({short(name, 16)})"
+        for name, voice in zip(names, heard.tolist(), strict=True)
+    ]
+    places = list(range(m))[:: -(-m // MOST_TICKS)]
+    ticks = {"tickvals": places, "ticktext": [labels[p] for p in places], "showgrid": False}
+    layout = {
+        "margin": margins(),
+        "xaxis": axis("", constrain="domain", **ticks),
+        "yaxis": axis("", autorange="reversed", scaleanchor="x", constrain="domain", **ticks),
+    }
+    others = values[~np.eye(m, dtype=bool)]
+    brackets = "" if heard.all() else " In brackets: no voice among the views that agree."
+    summary = (
+        f"Alignments of two views run from {others.min():.2f} to {others.max():.2f}.{brackets}"
+    )
+    return plot(
+        "agreement-plot", [trace], layout, label="How much every two views share, as a matrix",
+        summary=summary, height=int(np.clip(48 * m + 110, 220, 600)), widest=620,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget, sample_by_cluste
 from mkclust.explain.page.kernels import KernelFindings, examine_kernels
 from mkclust.explain.stability import Stability, part_size, resample
 from mkclust.linalg import select, to_host
+from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit
 from mkclust.plots.embedding import principal_plane
 from mkclust.samples import Samples
@@ -115,6 +116,17 @@ class Findings:
     def n_clusters(self) -> int:
         """Number of clusters, k."""
         return int(self.model.n_clusters)
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """What the views share, on all samples; None for a single kernel."""
+        return self.model.agreement_ if len(self.model.kernel_names_) > 1 else None
+
+    @property
+    def compromise_name(self) -> str:
+        """What the clusters are called that the model's are compared with."""
+        agreed = self.agreement is not None and self.agreement.any_share
+        return "what the views agree on" if agreed else "all kernels mixed alike"
 
     @property
     def sizes(self) -> np.ndarray:

@@ -1,7 +1,7 @@
 """What the kernels of a fit are: their diagnosis, and what each of them finds alone."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import clone
@@ -12,7 +12,7 @@ from mkclust.explain.examined import Examined
 from mkclust.explain.fitted import integer_seed, is_approximated
 from mkclust.explain.page.budget import Budget, sample_by_cluster
 from mkclust.explain.stability import Resampler
-from mkclust.methods import AverageKKM, MultipleKernelClusterer
+from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_index
 from mkclust.samples import Samples
@@ -32,14 +32,15 @@ class KernelFindings:
         Where not on all: the adjusted Rand index between the model's clusters and those of the
         same method fitted on these samples alone, which is what was examined.
     diagnosis : Diagnosis or None
-        None for a single kernel, which cannot be compared.
+        None for a single kernel, which cannot be compared. What kernels share is in any case that
+        of all samples.
     left_out : bool
         Whether the model was refitted without each kernel in turn.
-    with_consensus, with_average : ndarray of shape (m,)
+    with_consensus, with_compromise : ndarray of shape (m,)
         Adjusted Rand index between the clusters of each kernel alone and those of the model, and
-        those of the average kernel.
-    average_with_consensus : float
-        The same between the average kernel and the model.
+        those of the compromise of the views.
+    compromise_with_consensus : float
+        The same between the compromise and the model.
     """
 
     n_samples: int
@@ -47,8 +48,8 @@ class KernelFindings:
     diagnosis: Diagnosis | None
     left_out: bool
     with_consensus: Float
-    with_average: Float
-    average_with_consensus: float
+    with_compromise: Float
+    compromise_with_consensus: float
 
 
 def examine_kernels(
@@ -63,7 +64,7 @@ def examine_kernels(
     Samples and labels are those of the fit, in one order; without word on leaving kernels out in
     turn, the budget decides.
     """
-    n, refit_agreement = budget.n_examined(model), None
+    n, refit_agreement, whole = budget.n_examined(model), None, model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
         if n < len(labels) or is_dask(model.embedding_):
@@ -77,15 +78,16 @@ def examine_kernels(
         examined, diagnosis = examine(model, samples), None
         if several:
             diagnosis = diagnose_examined(model, examined, leave_one_out=left_out)
-        average = _average_labels(model, examined)
+            diagnosis = replace(diagnosis, view_agreement=whole.agreement_)
+        compromise = _compromise_labels(model, examined)
     return KernelFindings(
         n_samples=n,
         refit_agreement=refit_agreement,
         diagnosis=diagnosis,
         left_out=left_out,
         with_consensus=_agreements(model.labels_, examined),
-        with_average=_agreements(average, examined),
-        average_with_consensus=adjusted_rand_index(average, model.labels_),
+        with_compromise=_agreements(compromise, examined),
+        compromise_with_consensus=adjusted_rand_index(compromise, model.labels_),
     )
 
 
@@ -106,8 +108,10 @@ def _agreements(labels: np.ndarray, examined: Examined) -> Float:
     return np.array([adjusted_rand_index(labels, alone) for alone in examined.labels])
 
 
-def _average_labels(model: MultipleKernelClusterer, examined: Examined) -> np.ndarray:
-    """Return the clusters of the average kernel, which the fit may have found already."""
-    labels = model.labels_ if isinstance(model, AverageKKM) else None
-    labels = getattr(model, "baseline_labels_", labels)
-    return examined.labels_of_average() if labels is None else labels
+def _compromise_labels(model: MultipleKernelClusterer, examined: Examined) -> np.ndarray:
+    """Return the clusters of the views' compromise, which the fit may have found already."""
+    if hasattr(model, "baseline_labels_"):
+        return model.baseline_labels_
+    if not hasattr(model, "agreement_"):
+        return examined.labels[0]  # of a single kernel
+    return examined.labels_of_mix(model.agreement_.coefficients())

@@ -4,8 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.fitted import certified_gap, is_approximated, kernel_source
-from mkclust.methods import AverageKKM, InductiveClusterer
+from mkclust.explain.fitted import (
+    certified_gap,
+    is_approximated,
+    is_one_eigenproblem,
+    kernel_source,
+)
+from mkclust.methods import InductiveClusterer
 from mkclust.methods.base import COMMON
 from mkclust.version import __version__
 from mkclust.web.words import count_noun, join_words
@@ -120,7 +125,7 @@ def _solved(model: Any) -> str:
             f"The {kind} problem was solved to a certified relative gap of {gap:.1e} "
             f"({model.certificate_}) in {steps}."
         )
-    if type(model) is AverageKKM:
+    if is_one_eigenproblem(model):
         return ""
     end = "converged after" if model.converged_ else "was stopped, not converged, after"
     return f"The method {end} {steps}."

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mkclust.explain.page import clusters, sections, summary
+from mkclust.explain.page import agreement, clusters, sections, summary
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget
 from mkclust.explain.page.findings import find
-from mkclust.web import cautions, document, paragraph, plotting_script
+from mkclust.web import bullets, cautions, document, paragraph, plotting_script
 from mkclust.web.files import write_whole
 
 
@@ -27,10 +27,11 @@ def fit_page(
 ) -> str:
     """Return a page about a fitted model: one HTML file that needs nothing but a browser.
 
-    It shows the weights with the alignments and the diagnosis of each kernel, the convergence with
-    its certificate, the embedding, the mixed kernel, sizes, silhouettes and stability of the
-    clusters, what was run, and a methods paragraph. What would take long or much room is done on
-    some of the samples, and the page says so.
+    It begins with which views agree, which share nothing, and how stable and how clear the clusters
+    are. It shows what every two views share, the weights with the alignments and the diagnosis of
+    each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
+    silhouettes and stability of the clusters, what was run, and a methods paragraph.
+    What would take long or much room is done on some of the samples, and the page says so.
 
     Parameters
     ----------
@@ -86,10 +87,12 @@ def fit_page(
     heading = summary.title_of(findings) if title is None else title
     introduction = [
         paragraph(summary.title_of(findings)) if title is not None else "",
+        bullets(summary.verdict_of(findings)),
         cautions(summary.cautions_of(findings, warned)),
         summary.glance(findings),
     ]
     parts = [
+        *([] if findings.agreement is None else [agreement.views(findings, findings.agreement)]),
         sections.kernels(findings),
         sections.convergence(findings),
         sections.embedding(findings),
@@ -108,9 +111,11 @@ def fit_report(
 ) -> Path:
     """Write a page about a fitted model: one HTML file that needs nothing but a browser.
 
-    It shows the weights with the alignments and the diagnosis of each kernel, the convergence with
-    its certificate, the embedding, the mixed kernel, sizes, silhouettes and stability of the
-    clusters, what was run, and a methods paragraph. The file is written completely or not at all.
+    It begins with which views agree, which share nothing, and how stable and how clear the clusters
+    are. It shows what every two views share, the weights with the alignments and the diagnosis of
+    each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
+    silhouettes and stability of the clusters, what was run, and a methods paragraph.
+    The file is written completely or not at all.
 
     Parameters
     ----------

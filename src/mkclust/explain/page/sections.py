@@ -8,11 +8,10 @@ import scipy
 import sklearn
 
 from mkclust.explain.diagnosis import likelihood_text
-from mkclust.explain.fitted import certified_gap, is_approximated
+from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
 from mkclust.explain.page import charts
 from mkclust.explain.page.findings import Findings
 from mkclust.explain.page.methods_paragraph import methods_paragraph, parameter_text
-from mkclust.methods import AverageKKM
 from mkclust.version import __version__
 from mkclust.web import (
     Column,
@@ -55,10 +54,10 @@ def _what_was_examined(findings: Findings) -> list[str]:
     examination, sentences = findings.kernels, []
     if examination.refit_agreement is not None:
         sentences.append(
-            f"To save time, all but weight and alignment comes from {examination.n_samples:,} of "
-            f"the {findings.n_samples:,} samples: of the same method fitted on these alone, whose "
-            f"clusters agree with those of the whole fit to {examination.refit_agreement:.2f} "
-            "(adjusted Rand index)."
+            "To save time, all but weight, alignment and chance comes from "
+            f"{examination.n_samples:,} of the {findings.n_samples:,} samples: of the same method "
+            "fitted on these alone, whose clusters agree with those of the whole fit to "
+            f"{examination.refit_agreement:.2f} (adjusted Rand index)."
         )
     if examination.diagnosis is not None and not examination.left_out:
         sentences.append(
@@ -83,9 +82,9 @@ def _kernel_table(findings: Findings) -> str:
         values.append((model.approximation_error_, ".3f"))
     columns += [
         Column("With consensus", "agreement of the kernel's own clusters with the model's"),
-        Column("With average", "their agreement with the clusters of the average kernel"),
+        Column("With compromise", f"their agreement with {findings.compromise_name}"),
     ]
-    values += [(examination.with_consensus, ".2f"), (examination.with_average, ".2f")]
+    values += [(examination.with_consensus, ".2f"), (examination.with_compromise, ".2f")]
     if diagnosis is not None:
         if examination.left_out:
             columns.append(Column("Without it", "agreement of a fit without the kernel"))
@@ -112,15 +111,14 @@ def _reading(diagnosis: Any, name: str) -> str:
     """Return in a word or two what a kernel is."""
     remarks = []
     if name in diagnosis.noise:
-        remarks.append("looks like noise")
-    if name in diagnosis.alone:
-        remarks.append("stands alone")
+        remarks.append("shares nothing")
     copies = [other for pair in diagnosis.duplicates if name in pair for other in pair]
     if others := sorted({copy for copy in copies if copy != name}):
         remarks.append(
             f"nearly the same as {others[0]}" + (" and others" if len(others) > 1 else "")
         )
-    return "; ".join(remarks) or "shares structure"
+    can_tell = diagnosis.view_agreement.is_testable
+    return "; ".join(remarks) or ("shares structure" if can_tell else "cannot be told")
 
 
 def convergence(findings: Findings) -> Section:
@@ -137,9 +135,9 @@ def convergence(findings: Findings) -> Section:
 def certificate(model: Any) -> str:
     """Return in a sentence what is certified, or that nothing is."""
     name, gap = type(model).__name__, certified_gap(model)
-    if gap is None and type(model) is AverageKKM:
+    if is_one_eigenproblem(model):
         return (
-            "AverageKKM has no weights to learn: the leading eigenvectors of the average kernel "
+            f"{name} has no weights to search for: the leading eigenvectors of its mixed kernel "
             "are the global optimum of its relaxed problem, and there is nothing to certify."
         )
     if gap is None:

@@ -1,19 +1,22 @@
-"""The top of a fit's page: cautions, and the fit at a glance."""
+"""The top of a fit's page: the verdict, cautions, and the fit at a glance."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from mkclust.explain.fitted import certified_gap, is_approximated
+from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
 from mkclust.explain.page.findings import Findings
-from mkclust.methods.simple_mkkm import OTHER_CLUSTERS, SUPPRESSED
+from mkclust.methods.agreement import Agreement
+from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.metrics import scores
 from mkclust.web import definitions
 from mkclust.web.words import count_noun, format_number, format_percent, join_words
 
 # Less than this is little: of silhouettes as their authors read them, and of stability.
 NO_STRUCTURE, UNSTABLE = 0.25, 0.6
+# From here on it is much.
+CLEAR, STABLE = 0.5, 0.8
 # The share of a kernel that landmarks may miss before it is worth a caution.
 MUCH_MISSED = 0.2
 
@@ -27,32 +30,79 @@ def title_of(findings: Findings) -> str:
     )
 
 
+def verdict_of(findings: Findings) -> list[str]:
+    """Return which views agree, how stable and how clear the clusters are, then what is proven."""
+    agreement = findings.agreement
+    sentences = [
+        "One kernel alone: there is nothing to compare it with."
+        if agreement is None
+        else agreement.verdict(),
+        _stability_sentence(findings),
+        _clarity_sentence(findings),
+        _certificate_sentence(findings),
+    ]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _stability_sentence(findings: Findings) -> str:
+    """Say how stable the clusters are."""
+    stability = findings.resampling.stability
+    if stability is None:
+        return findings.resampling.reason
+    word = "not stable" if stability.mean < UNSTABLE else "fairly stable"
+    word = "stable" if stability.mean >= STABLE else word
+    return (
+        f"The clusters are {word}: refits on {stability.size:,} of the samples agree with them to "
+        f"{stability.mean:.2f} (adjusted Rand index)."
+    )
+
+
+def _clarity_sentence(findings: Findings) -> str:
+    """Say how far apart the clusters are, nothing where there are no two."""
+    silhouettes = findings.silhouettes[np.isfinite(findings.silhouettes)]
+    if not len(silhouettes):
+        return ""
+    mean = silhouettes.mean()
+    if mean < NO_STRUCTURE:
+        return (
+            f"They are not well apart: the mean silhouette is {format_number(mean)}, and another "
+            "number of clusters may fit better."
+        )
+    if mean < CLEAR:
+        return (
+            f"They are weakly apart: the mean silhouette is {mean:.2f}, as it may be without any "
+            "clusters."
+        )
+    return f"They are well apart: the mean silhouette is {mean:.2f}."
+
+
+def _certificate_sentence(findings: Findings) -> str:
+    """Say what is certified, which is the solver's work and not the clusters."""
+    gap, model = certified_gap(findings.model), findings.model
+    if gap is not None:
+        return (
+            f"The relaxed problem is solved to a certified relative gap of {gap:.0e}, which says "
+            "nothing about the views or the clusters."
+        )
+    return "" if model.converged_ else f"{type(model).__name__} stopped before it converged."
+
+
 def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
     """Return what the reader should know before all else.
 
     What the fit warned of is told from the fitted model where it was not recorded.
     """
-    sentences = _warned(findings.model) if warned is None else [_sentence(text) for text in warned]
-    diagnosis = findings.kernels.diagnosis
-    if diagnosis is not None and diagnosis.noise:
-        many = len(diagnosis.noise) > 1
-        sentences.append(
-            f"{join_words([repr(name) for name in diagnosis.noise])} "
-            f"{'look' if many else 'looks'} like noise: nothing is shared with the other kernels "
-            "beyond chance. See the kernels below before you trust the clusters."
-        )
-    silhouettes = findings.silhouettes[np.isfinite(findings.silhouettes)]
-    if len(silhouettes) and silhouettes.mean() < NO_STRUCTURE:
-        sentences.append(
-            f"The mean silhouette is {silhouettes.mean():.2f}: the clusters are not well apart, "
-            "and another number of clusters may fit better."
-        )
-    stability = findings.resampling.stability
-    if stability is not None and stability.mean < UNSTABLE:
-        sentences.append(
-            f"The clusters are not stable: refits on {stability.size:,} of the samples agree with "
-            f"them to {stability.mean:.2f} only (adjusted Rand index)."
-        )
+    model, agreement = findings.model, findings.agreement
+    if warned is None:
+        sentences = _about_convergence(model) + _about_other_clusters(findings)
+    else:
+        sentences = [_sentence(text) for text in warned]
+        if not hasattr(model, "baseline_agreement_"):  # without one it has not warned
+            sentences += _about_other_clusters(findings)
+    if agreement is not None:
+        # The page leads with the verdict.
+        sentences = [sentence for sentence in sentences if sentence != agreement.verdict()]
+        sentences += _about_agreement(model, agreement)
     missed = findings.model.approximation_error_ if is_approximated(findings.model) else ()
     if np.nanmax(np.append(missed, 0)) > MUCH_MISSED:
         worst = int(np.nanargmax(missed))
@@ -63,24 +113,60 @@ def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
     return sentences
 
 
-def _warned(model: Any) -> list[str]:
-    """Return what a fit has warned of, told from what it learned."""
+def _about_convergence(model: Any) -> list[str]:
+    """Say that the solver stopped early, where it did."""
+    if model.converged_:
+        return []
+    return [
+        f"{type(model).__name__} did not converge within {count_noun(int(model.n_iter_), 'step')}: "
+        "weights and clusters are those at which it stopped."
+    ]
+
+
+def _about_other_clusters(findings: Findings) -> list[str]:
+    """Say that the views agree on other clusters, where they do."""
+    agreement, model = findings.agreement, findings.model
+    examined = findings.kernels.compromise_with_consensus
+    rand_index = getattr(model, "baseline_agreement_", examined)
+    if agreement is None or not agreement.any_share or rand_index >= OTHER_CLUSTERS:
+        return []
+    return [
+        f"{type(model).__name__} finds other clusters than the views agree on: the adjusted Rand "
+        f"index with those of their compromise is {rand_index:.2f}. AgreementKKM finds the latter."
+    ]
+
+
+def _about_agreement(model: Any, agreement: Agreement) -> list[str]:
+    """Say that views do not agree, or fall into groups, or share nothing and are mixed in."""
+    if agreement.is_testable and not agreement.any_share:
+        return [
+            "No two views agree: nothing can tell which of them is right, and the clusters may be "
+            "those of none. See the views below before you use them."
+        ]
     sentences = []
-    if not model.converged_:
-        sentences.append(
-            f"{type(model).__name__} did not converge within "
-            f"{count_noun(int(model.n_iter_), 'step')}: weights and clusters are those at which it "
-            "stopped."
+    if len(agreement.groups) > 1:
+        groups = "; ".join(
+            join_words([agreement.names[p] for p in group]) for group in agreement.groups
         )
-    structure_kept = getattr(model, "structure_kept_", 1.0)
-    agreement = getattr(model, "baseline_agreement_", 1.0)
-    if structure_kept < SUPPRESSED and agreement < OTHER_CLUSTERS:
+        whose = (
+            f"are those of {join_words([agreement.names[p] for p in agreement.groups[0]])}"
+            if hasattr(model, "set_aside_")
+            else "belong to one of them at best"
+        )
         sentences.append(
-            "The learned weights suppress structure that the average kernel has: the partition "
-            f"keeps {format_percent(structure_kept)} of the directions in which the average kernel "
-            f"shows its clusters, and agrees with them to {agreement:.2f} only (adjusted Rand "
-            "index). Some kernels may be noise, or the number of clusters may not fit; "
-            "anchor='auto' draws the partition back to the average kernel's."
+            f"There are {len(agreement.groups)} groups of views that share nothing with each other "
+            f"({groups}), and so as many answers: these clusters {whose}."
+        )
+    if agreement.set_aside and not hasattr(model, "set_aside_"):
+        names, many = agreement.set_aside, len(agreement.set_aside) > 1
+        listed = join_words([repr(name) for name in names])
+        aside = np.array([name in names for name in agreement.names])
+        share = model.weights_[aside].sum() / model.weights_.sum()
+        has, shares, them = ("have", "share", "them") if many else ("has", "shares", "it")
+        sentences.append(
+            f"{type(model).__name__} itself sets no view aside: {listed} {has} "
+            f"{format_percent(share)} of the weight, and {shares} nothing with the views that "
+            f"agree. AgreementKKM sets {them} aside."
         )
     return sentences
 
@@ -95,23 +181,29 @@ def glance(findings: Findings) -> str:
     """Return the few numbers that sum the fit up."""
     model, sizes = findings.model, findings.sizes
     silhouettes = findings.silhouettes[np.isfinite(findings.silhouettes)]
-    facts = {"sizes of the clusters": f"{sizes.min():,} to {sizes.max():,}"}
+    facts, agreement = {}, findings.agreement
+    if agreement is not None and agreement.is_testable:
+        agreeing = len(agreement.chosen) if agreement.any_share else 0
+        facts["views that agree"] = f"{agreeing} of {len(agreement.names)}"
     if findings.n_clusters == 1:
-        facts = {"samples in the cluster": f"{sizes[0]:,}"}
+        facts["samples in the cluster"] = f"{sizes[0]:,}"
+    else:
+        facts["sizes of the clusters"] = f"{sizes.min():,} to {sizes.max():,}"
     if len(silhouettes):
         facts["mean silhouette, -1 to 1"] = format_number(silhouettes.mean())
     if findings.resampling.stability is not None:
         facts["stability under resampling, at most 1"] = format_number(
             findings.resampling.stability.mean
         )
-    facts["agreement with the average kernel, at most 1"] = format_number(
-        findings.kernels.average_with_consensus
-    )
+    if agreement is not None:
+        facts[f"likeness to {findings.compromise_name}, at most 1"] = format_number(
+            findings.kernels.compromise_with_consensus
+        )
     gap = certified_gap(model)
     if gap is not None:
         word = model.certificate_.split(" ")[0]
         facts[f"certified relative gap ({word})"] = f"{gap:.0e}"
-    else:
+    elif not is_one_eigenproblem(model):
         facts["converged (no certificate)"] = "yes" if model.converged_ else "no"
     if findings.y is not None:
         facts["accuracy against given classes"] = format_percent(

@@ -1,0 +1,97 @@
+"""The section of a fit's page on what the views share, before any clusters."""
+
+import numpy as np
+
+from mkclust.explain.diagnosis import likelihood_text
+from mkclust.explain.page import charts
+from mkclust.explain.page.findings import Findings
+from mkclust.methods.agreement import Agreement
+from mkclust.web import Column, Section, bullets, number, paragraph, subheading, table, text
+from mkclust.web.table import Cell
+from mkclust.web.words import join_words
+
+
+def views(findings: Findings, agreement: Agreement) -> Section:
+    """Say which views agree, with whom, and what it means where none do."""
+    parts = [
+        paragraph(
+            "What tells a useful view from a useless one, without labels, is whether it shares "
+            "anything with another view. Every two are compared by a debiased alignment of their "
+            "kernels: 1 for copies, about 0 for views that share nothing. Chance is how likely so "
+            "much is shared if the samples of one view change places, corrected for the number of "
+            "pairs; below 0.0001 two views agree."
+        ),
+        *_groups(agreement),
+        *_without_agreement(agreement),
+        charts.agreement(agreement),
+        *([_partners(agreement)] if agreement.n_voices > 1 else []),
+    ]
+    return Section("agreement", "Views: what they agree on", parts)
+
+
+def _groups(agreement: Agreement) -> list[str]:
+    """Name the groups of views where there are several, and the copies."""
+    parts = []
+    if len(agreement.groups) > 1:
+        items = [
+            f"Group {number}{' (heard)' if number == 1 else ''}: "
+            f"{join_words([agreement.names[p] for p in group], most=len(group))}."
+            for number, group in enumerate(agreement.groups, start=1)
+        ]
+        parts += [
+            subheading(f"{len(agreement.groups)} groups of views"),
+            paragraph(
+                "Views of one group share something, views of two groups nothing: there are "
+                "several answers, one a group, and none is the wrong one. The largest is heard by "
+                "methods that set views aside; fit the views of another group alone to see its "
+                "clusters."
+            ),
+            bullets(items),
+        ]
+    return parts + [
+        paragraph(f"Close copies, one voice together: {join_words(copies, most=len(copies))}.")
+        for copies in agreement.copies
+    ]
+
+
+def _without_agreement(agreement: Agreement) -> list[str]:
+    """Say what it means that no two views agree, where that is so and could be told."""
+    if agreement.any_share or not agreement.is_testable:
+        return []
+    return [
+        subheading("What it means that no two views agree"),
+        paragraph(
+            "Each view may be noise, or have structure that no other has, and nothing in the data "
+            "tells which: all are mixed alike, and the clusters may be those of none of them. Are "
+            "the samples in the same order in every view? Do the kernels fit the views (scales, "
+            "sparse counts)? Where one view is known to be right, cluster it alone."
+        ),
+    ]
+
+
+def _partners(agreement: Agreement) -> str:
+    """Return the table of the views, each with the one that it shares most with."""
+    columns = [
+        Column("View"),
+        Column("Closest to", "of those that are no copy and not made of the same view"),
+        Column("Alignment", "how alike the two are, debiased"),
+        Column("Deviations", "the same in standard deviations of chance"),
+        Column("Chance", "how likely chance alone does as well"),
+        Column("Voice", "share of voice among the views that agree, 0 for none"),
+    ]
+    rows, weights = [], agreement.weights()
+    for p, name in enumerate(agreement.names):
+        strangers = agreement.voices != agreement.voices[p]
+        q = int(np.argmax(np.where(strangers, agreement.scores[p], -np.inf)))
+        chance = float(agreement.chances[p, q])
+        rows.append(
+            [
+                text(name),
+                text(agreement.names[q]),
+                number(round(float(agreement.alignments[p, q]), 3) + 0.0, ".3f"),
+                number(round(float(agreement.scores[p, q]), 1) + 0.0, ".1f"),
+                Cell(likelihood_text(chance), chance),
+                number(float(weights[p]), ".2f"),
+            ]
+        )
+    return table(columns, rows, "The views")

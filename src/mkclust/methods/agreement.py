@@ -1,0 +1,339 @@
+"""Which views agree beyond chance, which share nothing with any other, and who is whose copy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from mkclust.engine.agreement import (
+    chances,
+    debiased_alignments,
+    leading_shares,
+    permutation_scores,
+)
+from mkclust.stack import KernelStack
+from mkclust.text import join_words
+from mkclust.types import Float
+
+# What two views share is beyond chance where chance alone makes two views as much alike this seldom:
+# one in ten thousand among the ten pairs of five views. It is the same however many views there
+# are, or one that shares nothing could take another one's voice.
+BEYOND_CHANCE = 1e-5
+# Two kernels that are this much alike are one kernel, given twice.
+SAME = 0.99
+# A voice that agrees with the others less than by this share of what the middle one does, counts as
+# much less. Chosen on the data sets of benchmarks/agreement.py.
+MUCH_LESS = 0.6
+# Samples by which the leading direction of a kernel is judged.
+JUDGED_SAMPLES = 256
+
+
+class NoAgreementWarning(UserWarning):
+    """No two views share anything beyond chance: nothing can tell which of them is right."""
+
+
+class GroupsWarning(UserWarning):
+    """The views fall into groups that share nothing with each other: the answer is that of one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What the views of the same samples share, without labels.
+
+    A view *shares* where some other view is more like it than chance makes them, and is **set
+    aside** where none is. Copies of a view, and kernels made of the same view, prove nothing about
+    each other: they are one voice.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the kernels, one or several a view.
+    views : tuple of int
+        The number of the view that each kernel is of.
+    n_samples : int
+        Number of samples, n.
+    alignments : ndarray of shape (m, m)
+        Debiased centered kernel alignments: 1 for copies, about 0 for views that share nothing.
+    norms : ndarray of shape (m,)
+        Debiased norms of the kernels: small for noise.
+    scores : ndarray of shape (m, m)
+        The same alignments in standard deviations of what chance makes of them: exact over all
+        permutations of the samples of one view.
+    pair_chances : ndarray of shape (m, m)
+        How likely chance makes two of them so much alike; one for kernels of one voice.
+    lowest_chances : ndarray of shape (m, m)
+        The same if the two were copies: what so many samples can tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust import agreement
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=90)
+    >>> views = {name: rng.normal(size=(3, 5))[y] * 3 + rng.normal(size=(90, 5)) for name in "ab"}
+    >>> agreed = agreement(views | {"noise": rng.normal(size=(90, 5))})
+    >>> agreed.set_aside
+    ('noise',)
+    """
+
+    names: tuple[str, ...]
+    views: tuple[int, ...]
+    n_samples: int
+    alignments: Float
+    norms: Float
+    scores: Float
+    pair_chances: Float
+    lowest_chances: Float
+
+    @cached_property
+    def voices(self) -> np.ndarray:
+        """The number of the voice that each kernel is part of, (m,)."""
+        return _voices(self.alignments, self.views)
+
+    @property
+    def n_voices(self) -> int:
+        """How many voices there are."""
+        return len(np.unique(self.voices))
+
+    @property
+    def _links(self) -> np.ndarray:
+        """Which kernels share something beyond chance, (m, m)."""
+        return np.asarray(self.pair_chances < BEYOND_CHANCE)
+
+    @property
+    def chances(self) -> Float:
+        """How likely chance makes any two so much alike: corrected for the number of pairs."""
+        n_pairs = int(np.sum(self.voices[:, None] != self.voices)) // 2
+        return np.minimum(self.pair_chances * max(n_pairs, 1), 1)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Whether each kernel shares something with another voice, beyond chance, (m,) of bool."""
+        return np.asarray(self._links.any(axis=1))
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Kernels that share with each other, be it by way of others; the largest group first.
+
+        A group is as large as it has voices and, of as many, as much as they agree.
+        """
+        kernels = np.flatnonzero(self.shares)
+        links = self._links | (self.voices[:, None] == self.voices)
+        number = connected_components(links[np.ix_(kernels, kernels)], directed=False)[1]
+        groups = [kernels[number == each] for each in np.unique(number)]
+
+        def rank(group: np.ndarray) -> tuple[int, float]:
+            """Return what groups are sorted by."""
+            n_voices = len(np.unique(self.voices[group]))
+            # To the digits of single precision: which of equal groups is first, is no accident.
+            return n_voices, round(float(self._voice_sums(group.tolist()).mean()), 6)
+
+        # The sort is stable: of groups that are equal in both, the first view's comes first.
+        return tuple(tuple(map(int, group)) for group in sorted(groups, key=rank, reverse=True))
+
+    @property
+    def any_share(self) -> bool:
+        """Whether two voices at least agree beyond chance."""
+        return bool(self.groups)
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether there are voices to compare, and enough samples to tell them from chance."""
+        return bool((self.lowest_chances < BEYOND_CHANCE).any())
+
+    @cached_property
+    def chosen(self) -> list[int]:
+        """The kernels that have a voice: those of the first group, all where there is none."""
+        return list(self.groups[0]) if self.groups else list(range(len(self.names)))
+
+    @property
+    def set_aside(self) -> tuple[str, ...]:
+        """Names of the kernels that have no voice, none where nothing agrees."""
+        return tuple(name for p, name in enumerate(self.names) if p not in self.chosen)
+
+    @property
+    def copies(self) -> tuple[tuple[str, ...], ...]:
+        """Names of kernels that are close copies of one another, or of the same view."""
+        voices = [np.flatnonzero(self.voices == each) for each in np.unique(self.voices)]
+        several = [v for v in voices if len({self.views[p] for p in v}) > 1]
+        return tuple(tuple(self.names[p] for p in voice) for voice in several)
+
+    def weights(self) -> Float:
+        """Return the share of voice of each kernel, zero where it has none, (m,).
+
+        All voices that are heard count the same, but one that agrees with the others much less
+        than the middle one does: that counts as much less. The kernels of a voice divide it. Where
+        nothing agrees all kernels have the same.
+        """
+        weights, m = np.zeros(len(self.names)), len(self.names)
+        if not self.any_share:
+            return np.full(m, 1 / m)
+        sums = self._voice_sums(self.chosen)
+        voices, first, sizes = np.unique(
+            self.voices[self.chosen], return_index=True, return_counts=True
+        )
+        relative = sums / np.median(sums[first])
+        counts = np.where(relative < MUCH_LESS, relative, 1.0)
+        weights[self.chosen] = counts / sizes[np.searchsorted(voices, self.voices[self.chosen])]
+        return weights / weights.sum()
+
+    def coefficients(self) -> Float:
+        """Return what mixes the kernels to the compromise: shares of voice over the norms, (m,).
+
+        Divided by its norm, no kernel outvotes the others by a few large directions.
+        """
+        weights = self.weights()
+        if not self.any_share:
+            return weights
+        coefficients = np.divide(weights, self.norms, out=np.zeros_like(weights), where=weights > 0)
+        return coefficients / coefficients.sum()
+
+    def _voice_sums(self, group: Sequence[int]) -> Float:
+        """Return how much each kernel of a group agrees with its other voices, (g,)."""
+        voices = self.voices[list(group)]
+        sizes = (voices[:, None] == voices).sum(axis=1)
+        others = np.where(voices[:, None] == voices, 0, self.alignments[np.ix_(group, group)])
+        return (np.maximum(others, 0) / sizes).sum(axis=1)
+
+    def verdict(self) -> str:
+        """Return in a sentence or two which views agree, and which were set aside.
+
+        Returns
+        -------
+        str
+        """
+        m = len(self.names)
+        if self.n_voices == 1:
+            return (
+                "One view alone: there is nothing to compare it with."
+                if len(set(self.views)) == 1
+                else f"All {m} views are copies of one another: one voice, nothing to compare."
+            )
+        if not self.is_testable:
+            return (
+                f"{self.n_samples} samples are too few to tell what {m} views share from chance: "
+                "all have the same voice."
+            )
+        if not self.any_share:
+            return (
+                f"No two of the {m} views share anything beyond chance ({join_words(self.names)}): "
+                "nothing can tell which of them is right, and the clusters may be those of none."
+            )
+        heard = join_words([self.names[p] for p in self.chosen])
+        if len(self.groups) > 1:
+            others = "; ".join(
+                join_words([self.names[p] for p in group]) for group in self.groups[1:]
+            )
+            sentence = (
+                f"The views fall into {len(self.groups)} groups that share nothing with each "
+                f"other: {heard}; {others}. The first is heard, the others are set aside."
+            )
+        elif len(self.chosen) == m:
+            sentence = f"All {m} views agree beyond chance."
+        else:
+            sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {heard}."
+        strangers = [
+            name for name, shares in zip(self.names, self.shares, strict=True) if not shares
+        ]
+        if strangers:
+            sentence += f" Set aside, sharing nothing with any other view: {join_words(strangers)}."
+        return sentence
+
+    def summary(self) -> str:
+        """Return the verdict, and for every view its closest partner and what chance would do.
+
+        Returns
+        -------
+        str
+        """
+        lines = [self.verdict()]
+        lines += [
+            f"Close copies, one voice together: {join_words(names)}." for names in self.copies
+        ]
+        if self.n_voices == 1:
+            return "\n".join(lines)
+        width = max(map(len, ("view", *self.names)))
+        weights = self.weights()
+        lines.append(f"{'view':{width}}  closest to        alignment  deviations  chance   voice")
+        for p, name in enumerate(self.names):
+            others = self.voices != self.voices[p]
+            q = int(np.argmax(np.where(others, self.scores[p], -np.inf)))
+            lines.append(
+                f"{name:{width}}  {self.names[q]:16.16}  {self.alignments[p, q]:9.3f}  "
+                f"{self.scores[p, q]:10.1f}  {self.chances[p, q]:<7.1g}  {weights[p]:5.2f}"
+            )
+        return "\n".join(lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the alignments as a picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to; None makes a figure.
+
+        Returns
+        -------
+        AgreementDisplay
+        """
+        from mkclust.plots import AgreementDisplay
+
+        return AgreementDisplay(
+            kernel_names=self.names, alignments=self.alignments, weights=self.weights()
+        ).plot(ax)
+
+
+def measure_agreement(stack: KernelStack) -> Agreement:
+    """Return what the kernels of a stack share, in one pass over them.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+
+    Returns
+    -------
+    Agreement
+    """
+    products = stack.off_diagonal_products()
+    alignments, norms = debiased_alignments(products)
+    scores = permutation_scores(alignments, products.n_samples)
+    voices = _voices(alignments, stack.views)
+    strangers = voices[:, None] != voices
+    # A kernel of which nothing is left, off its diagonal, shares nothing.
+    compared = strangers & (np.outer(norms, norms) > 0)
+    likely = lowest = np.ones_like(scores)
+    if compared.any():
+        shares = leading_shares(stack.some_entries(JUDGED_SAMPLES))
+        copies = permutation_scores(np.ones_like(scores), products.n_samples)
+        likely, lowest = (
+            np.where(compared, chances(each, shares), 1) for each in (scores, copies)
+        )
+    return Agreement(
+        stack.names,
+        tuple(map(int, stack.views)),
+        products.n_samples,
+        alignments,
+        norms,
+        scores,
+        likely,
+        lowest,
+    )
+
+
+def _voices(alignments: Float, views: Any) -> np.ndarray:
+    """Return the number of the voice that each kernel is part of, (m,).
+
+    Views are copies where every kernel of the one has a copy among the kernels of the other.
+    """
+    numbers = np.unique(views, return_inverse=True)[1]
+    n_views = numbers.max() + 1
+    of_view = numbers == np.arange(n_views)[:, None]
+    alike = alignments > SAME
+    has_copy = np.array([(alike[:, other].any(axis=1)) for other in of_view])  # (view, kernel)
+    within = np.array([has_copy[:, members].all(axis=1) for members in of_view])
+    copies = within & within.T
+    return connected_components(copies, directed=False)[1][numbers]

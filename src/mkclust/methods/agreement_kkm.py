@@ -1,0 +1,207 @@
+"""AgreementKKM: kernel k-means on the compromise of the views that agree."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mkclust.methods.agreement import Agreement, GroupsWarning, measure_agreement
+from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.mixture import Mixture
+from mkclust.methods.solution import Solution
+from mkclust.plots import SHARE_OF_VOICE
+from mkclust.stack import KernelStack
+from mkclust.types import Array, Float
+
+
+@dataclass(frozen=True)
+class Compromise:
+    """The kernels that are heard, and how they are mixed.
+
+    Attributes
+    ----------
+    agreement : Agreement
+        What all kernels share.
+    stack : KernelStack
+        The h kernels that are heard.
+    indices : list of int of length h
+        Which they are.
+    weights, coefficients : ndarray of shape (h,)
+        Their shares of voice; what mixes them.
+    """
+
+    agreement: Agreement
+    stack: KernelStack
+    indices: list[int]
+    weights: Float
+    coefficients: Float
+
+    def scatter(self, values: Float) -> Float:
+        """Return values of the kernels that are heard, among zeros for those that are not."""
+        scattered = np.zeros(len(self.agreement.names))
+        scattered[self.indices] = values
+        return scattered
+
+
+def find_compromise(stack: KernelStack) -> Compromise:
+    """Return the compromise of the kernels that agree.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+
+    Returns
+    -------
+    Compromise
+        The same, to the last bit, whichever kernels that share nothing stand beside those that do:
+        it is found once more among the latter alone.
+    """
+    agreement = measure_agreement(stack)
+    indices = agreement.chosen
+    if len(indices) == stack.n_kernels:
+        everyone = stack.subset(indices)
+        return Compromise(
+            agreement, everyone, indices, agreement.weights(), agreement.coefficients()
+        )
+    compromise = find_compromise(stack.subset(indices))
+    heard = [indices[p] for p in compromise.indices]
+    return replace(compromise, agreement=agreement, indices=heard)
+
+
+def solve_agreement_kkm(stack: KernelStack, n_clusters: int) -> Solution:
+    r"""Solve relaxed kernel k-means on the compromise of the kernels that agree.
+
+    .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad
+              K = \sum_{p \text{ heard}} \frac{v_p}{d_p} K_p
+
+    :math:`d_p` is the debiased norm of a kernel (``mkclust.engine.agreement``), and :math:`v_p` its
+    share of voice (``Agreement.weights``); the coefficients are scaled to sum to one.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    n_clusters : int
+        Number of clusters, k.
+
+    Returns
+    -------
+    Solution
+    """
+    compromise = find_compromise(stack)
+    mixture = Mixture(compromise.stack, n_clusters)
+    relaxation = mixture.relax(compromise.coefficients)
+    solution = mixture.solution(
+        relaxation,
+        compromise.scatter(compromise.weights),
+        compromise.scatter(compromise.coefficients),
+        [relaxation.value],
+        True,
+        1,
+    )
+    return replace(
+        solution,
+        agreement=compromise.agreement,
+        heard=compromise.indices,
+        n_passes=solution.n_passes + 1,
+    )
+
+
+class AgreementKKM(InductiveClusterer):
+    r"""Kernel k-means on what the views agree on: a view that shares nothing changes nothing.
+
+    .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad
+              K = \sum_{p \text{ heard}} \frac{v_p}{d_p} K_p
+
+    What tells a useful view from a useless one, without labels, is whether it shares anything with
+    another view beyond chance. Views that do not are set aside, and the labels and the weights of
+    the others are then those of a fit without them. The others have the same voice,
+    :math:`v_p`, except one that agrees much less than the middle one, which has as much less;
+    copies of a view are one voice. Each is divided by its norm, :math:`d_p`, so that none outvotes
+    the rest by a few large directions. One eigenproblem, as for the average kernel.
+
+    **What a weight means.** What people expect: a large one, that a view agrees with the others;
+    zero, that it was set aside (``set_aside_`` names these).
+
+    **Where it cannot help.** Where no two views share anything beyond chance, nothing can tell
+    which is right: all are mixed alike, and a `NoAgreementWarning` says so. Views that are made of
+    one another outvote one that is not. Where views fall into groups that share nothing with each
+    other, the largest is heard, and a `GroupsWarning` says so.
+
+    Parameters
+    ----------
+    {inputs}
+    {approximation}
+    {seeds}
+
+    Attributes
+    ----------
+    {labels}
+    weights_ : ndarray of shape (n_kernels,)
+        Shares of voice, summing to one: large for a view that agrees with the others, zero for one
+        that was set aside.
+    coefficients_ : ndarray of shape (n_kernels,)
+        Weights over debiased norms: the mixed kernel is ``sum_p coefficients_p K_p``.
+    set_aside_ : tuple of str
+        Names of the kernels without a voice.
+    objective_ : float
+        ``Tr(K H H^T)``, the sum of the k largest eigenvalues of the mixed kernel.
+    history_ : ndarray of shape (1,)
+        The objective.
+    {notes}
+    {approximation_error}
+
+    References
+    ----------
+    .. [1] L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence
+       Maximization. JMLR 13, 2012 (the debiased alignment).
+    .. [2] C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational
+       Statistics & Data Analysis 18, 1994 (the idea of a compromise).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust import AgreementKKM
+    >>> from mkclust.datasets import load
+    >>> views = {name: view[:500] for name, view in load("digits").views.items()}
+    >>> model = AgreementKKM(n_clusters=10, random_state=0).fit(views)
+    >>> views["static"] = np.random.default_rng(0).normal(size=(500, 20))
+    >>> disturbed = AgreementKKM(n_clusters=10, random_state=0).fit(views)
+    >>> disturbed.set_aside_, bool((disturbed.labels_ == model.labels_).all())
+    (('static',), True)
+    """
+
+    SUMMARY: ClassVar[str] = (
+        "relaxed kernel k-means of the compromise of those kernels that agree with another one "
+        "beyond chance, each with its share of voice and divided by its debiased norm"
+    )
+    REFERENCES: ClassVar[tuple[str, ...]] = (
+        "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence "
+        "Maximization. JMLR 13, 2012.",
+        "C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational "
+        "Statistics & Data Analysis 18, 1994.",
+    )
+    WEIGHT_MEANING: ClassVar[str] = SHARE_OF_VOICE
+    FOOTPRINT: ClassVar[str] = "agreement-kkm"
+
+    def _solve(self, stack: KernelStack) -> Solution:
+        """Solve on the compromise."""
+        return solve_agreement_kkm(stack, self.n_clusters)
+
+    def _learned(
+        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+    ) -> dict[str, Any]:
+        """Return which kernels were set aside; warn where these agree among themselves."""
+        return {"set_aside_": names_set_aside(stack, solution)}
+
+
+def names_set_aside(stack: KernelStack, solution: Solution) -> tuple[str, ...]:
+    """Return the names of the kernels without a voice; warn where these agree among themselves."""
+    agreement = solution.agreement
+    assert agreement is not None
+    assert solution.heard is not None
+    if len(agreement.groups) > 1:
+        warnings.warn(agreement.verdict(), GroupsWarning, stacklevel=4)
+    return tuple(name for p, name in enumerate(stack.names) if p not in solution.heard)

@@ -1,0 +1,78 @@
+"""What the certified methods share: what they learn of their certificate and of the compromise."""
+
+from typing import Any, ClassVar
+
+from sklearn.metrics import adjusted_rand_score
+
+from mkclust.engine.relaxation import Relaxation
+from mkclust.linalg import to_device
+from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.out_of_sample import inverse
+from mkclust.methods.solution import Solution
+from mkclust.metrics import adjusted_rand_of_table
+from mkclust.parameters import Allowed, Choice
+from mkclust.samples.dask import contingency, is_dask
+from mkclust.stack import KernelStack
+from mkclust.types import Array
+
+
+class CertifiedClusterer(InductiveClusterer):
+    """Base of the methods that minimize over the weights what the partition maximizes."""
+
+    ALLOWED: ClassVar[dict[str, Allowed]] = {"prove": Choice((True, False, "auto"))}
+
+    tol: float
+    max_iter: int
+
+    def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:
+        """Return the partition of the views' compromise, None where there is one kernel only."""
+        raise NotImplementedError(f"{type(self).__name__} must define _compromise")
+
+    def _explain_stop(self, solution: Solution) -> str:
+        """Say why the solver stopped before its rule was met, and what to do about it."""
+        if solution.n_iter >= self.max_iter:
+            advice = "raise max_iter or tol"
+        else:
+            advice = (
+                "no further progress: eigenvalues around the last one that counts lie too close "
+                "together, or rounding sets a limit; raise tol, or pass float64 where kernels are "
+                "float32"
+            )
+        return (
+            f"stopped after {solution.n_iter} iterations at a certified relative gap of "
+            f"{solution.gap:.2g} (tol={self.tol:g}): {advice}"
+        )
+
+    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
+        """Return the rows of the compromise's partition."""
+        baseline, k = self._compromise(stack, solution), self.n_clusters
+        if baseline is None:
+            return []
+        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, stack.precision)
+        products = baseline.products[:, :k]
+        return [products * to_device(scale, products)]
+
+    def _learned(
+        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+    ) -> dict[str, Any]:
+        """Return the certificate, and what the compromise of the views finds."""
+        relaxation = solution.relaxation
+        assert relaxation is not None
+        baseline_labels = self._discretize(further[0])[0] if further else labels
+        return {
+            "duality_gap_": solution.gap,
+            "certificate_": str(solution.certificate),
+            "lower_bounds_": solution.lower_bounds,
+            "eigengap_": relaxation.eigengap,
+            "cluster_gap_": relaxation.cluster_gap,
+            "n_passes_": solution.n_passes,
+            "baseline_labels_": baseline_labels,
+            "baseline_agreement_": _rand_index(baseline_labels, labels, self.n_clusters),
+        }
+
+
+def _rand_index(first: Array, second: Array, n_clusters: int) -> float:
+    """Return the adjusted Rand index of two clusterings; only counts of a dask array travel."""
+    if is_dask(first):
+        return adjusted_rand_of_table(contingency(first, second, n_clusters))
+    return float(adjusted_rand_score(first, second))

@@ -1,0 +1,72 @@
+"""What pairs of kernels share off their diagonals, summed up from blocks of their rows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mkclust.engine.agreement import OffDiagonalProducts
+from mkclust.linalg import namespace, set_diagonal, to_host, zeros
+from mkclust.types import Array
+
+# Samples that stand for all where there are more: two kernels that share as little as half a
+# percent of what they have are told from chance by so many, and the cost grows no further.
+MOST_COMPARED = 2048
+
+
+class OffDiagonalSums:
+    """Sums over the entries above the diagonals, which stand for those below by symmetry.
+
+    Parameters
+    ----------
+    n_kernels, n_samples : int
+        Number of kernels, m, and of samples, n.
+    like : array
+        An array of the library and the device of the kernels.
+    """
+
+    def __init__(self, n_kernels: int, n_samples: int, like: Array):
+        self.n_samples = n_samples
+        self._products = zeros((n_kernels, n_kernels), like)
+        self._row_sums = zeros((n_kernels, n_samples), like)
+
+    def add(self, start: int, parts: Sequence[Array]) -> None:
+        """Take in rows of every kernel from `start` on, and their columns from `start` on.
+
+        Parameters
+        ----------
+        start : int
+            The first row, and the first column.
+        parts : sequence of m arrays of shape (b, n_samples - start)
+            Centered and scaled, in float64; their diagonals are overwritten.
+        """
+        xp, (height, width) = namespace(parts[0]), parts[0].shape
+        stop = start + height
+        for p, part in enumerate(parts):
+            square = part[:, :height]
+            set_diagonal(square, zeros((height,), part))
+            self._row_sums[p, start:stop] += xp.sum(part, axis=1)
+            self._row_sums[p, stop:] += xp.sum(part[:, height:], axis=0)
+        whole = xp.stack([xp.reshape(part, (height * width,)) for part in parts])
+        squares = xp.stack([xp.reshape(part[:, :height], (height**2,)) for part in parts])
+        # Both halves of the square on the diagonal are among the entries already.
+        self._products += 2 * (whole @ whole.T) - squares @ squares.T
+
+    def merge(self, other: "OffDiagonalSums") -> "OffDiagonalSums":
+        """Take in what was summed up over other rows of the same kernels."""
+        self._products += other._products
+        self._row_sums += other._row_sums
+        return self
+
+    def result(self) -> OffDiagonalProducts:
+        """Return the sums, on the host."""
+        sums, products = to_host(self._row_sums), to_host(self._products)
+        return OffDiagonalProducts(
+            self.n_samples, (products + products.T) / 2, sums @ sums.T, sums.sum(axis=1)
+        )
+
+
+def representatives(n_samples: int, count: int) -> np.ndarray:
+    """Return numbers of samples that stand for all, rising, the same every time."""
+    if n_samples <= count:
+        return np.arange(n_samples)
+    return np.sort(np.random.default_rng(0).choice(n_samples, count, replace=False))

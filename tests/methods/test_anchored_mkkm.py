@@ -1,0 +1,353 @@
+"""SimpleMKKM over the views that agree, drawn to their compromise."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from agreeing import (
+    inserted,
+    named_blobs,
+    one_hot,
+    strangers,
+    two_camps,
+    written_out_compromise,
+)
+from conftest import blob_views, gaussian_kernels
+from mkclust import (
+    AgreementKKM,
+    AnchoredMKKM,
+    GroupsWarning,
+    NoAgreementWarning,
+    SimpleMKKM,
+)
+from mkclust.engine.simplex import best_mixture, best_response
+from mkclust.kernels import Nystroem
+from mkclust.linalg.operators import Anchor, AnchoredOperator
+from mkclust.methods import solve_agreement_kkm, solve_anchored_mkkm, solve_simple_mkkm
+from mkclust.metrics import adjusted_rand_index
+from mkclust.stack import as_stack
+from problems import FAMILIES, leading, projector, random_weights
+
+ANCHORS = [0, 0.5, 2, 16]
+
+
+def raw(kernels):
+    return as_stack(kernels, center=False, normalize=False)
+
+
+def anchored_matrix(kernels, weights, k, anchor):
+    """Return the matrix whose eigenvalues the problem is about, of kernels that all agree."""
+    compromise, _, _ = written_out_compromise(kernels)
+    compromise = compromise / len(kernels)
+    c = anchor * np.linalg.eigvalsh(compromise)[-k:].mean()
+    return np.tensordot(weights**2, kernels, 1) + c * projector(leading(compromise, k))
+
+
+def simplex_grid(m, steps):
+    """Return weights on a grid over the simplex."""
+    points = np.stack(np.meshgrid(*[np.arange(steps + 1)] * (m - 1)), axis=-1).reshape(-1, m - 1)
+    points = points[points.sum(axis=1) <= steps]
+    return np.column_stack([points, steps - points.sum(axis=1)]) / steps
+
+
+# The certificate -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("anchor", ANCHORS)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_certificate_of_an_anchored_problem_is_true(family, seed, anchor):
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(8, 40)), int(rng.integers(2, 6))
+    k = int(rng.integers(1, min(6, n)))
+    kernels = family(rng, n, m, k)
+    solution = solve_anchored_mkkm(raw(kernels), k, anchor=anchor)
+    assert solution.converged
+    heard = kernels[solution.heard]
+    # Where the compromise ties, its partition is one of many: take the one that anchors.
+    H_0 = solution.baseline.vectors[:, :k]
+    coefficients = solution.agreement.coefficients()[solution.heard] / len(heard)
+    compromise = np.tensordot(coefficients, heard, 1)
+    top = np.linalg.eigvalsh(compromise)[-k:]
+    assert np.trace(H_0.T @ compromise @ H_0) == pytest.approx(top.sum(), rel=1e-9)
+    c = anchor * top.mean()
+
+    def J(gamma):
+        K = np.tensordot(gamma**2, heard, 1) + c * projector(H_0)
+        return np.linalg.eigvalsh(K)[-k:].sum()
+
+    value = J(solution.weights[solution.heard])
+    assert value == pytest.approx(solution.objective, rel=1e-9)
+    assert value - solution.lower_bound <= 2e-6 * value
+    others = [random_weights(rng, len(heard)) for _ in range(15)]
+    others += list(simplex_grid(len(heard), {1: 1, 2: 20, 3: 6}.get(len(heard), 2)))
+    assert min(map(J, others)) >= solution.lower_bound * (1 - 1e-9)
+    np.testing.assert_array_equal(solution.coefficients, solution.weights**2)
+
+
+@pytest.mark.parametrize("anchor", ANCHORS)
+@pytest.mark.parametrize("strengths", [(2, 2, 0.7, 0.7), (1, 1, 1)])
+def test_the_certificate_is_true_in_the_subspace_too(strengths, anchor):
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=240, strengths=strengths)
+    stack = as_stack(kernels)
+    solution = solve_anchored_mkkm(stack, 4, anchor=anchor)
+    K = anchored_matrix(stack.entries(), solution.weights, 4, anchor)
+    value = np.linalg.eigvalsh(K)[-4:].sum()
+    assert solution.agreement.set_aside == ()
+    assert solution.converged
+    assert solution.gap <= 1e-6
+    assert -1e-7 * value <= value - solution.lower_bound <= 2e-6 * value
+    np.testing.assert_allclose(projector(solution.partition), projector(leading(K, 4)), atol=2e-3)
+    rng = np.random.default_rng(1)
+    for gamma in (random_weights(rng, len(kernels)) for _ in range(4)):
+        other = anchored_matrix(stack.entries(), gamma, 4, anchor)
+        assert np.linalg.eigvalsh(other)[-4:].sum() >= solution.lower_bound
+
+
+@pytest.mark.parametrize("n", [60, 300])
+def test_no_anchor_over_views_that_all_agree_is_simplemkkm(n):
+    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=n, strengths=(2, 1, 1))
+    plain = solve_simple_mkkm(as_stack(kernels), 4)
+    zero = solve_anchored_mkkm(as_stack(kernels), 4, anchor=0)
+    assert zero.agreement.set_aside == ()
+    np.testing.assert_allclose(zero.weights, plain.weights, atol=2e-3 if n > 200 else 1e-6)
+    assert zero.objective == pytest.approx(plain.objective, rel=2e-6)
+    assert zero.projections is None
+    models = [
+        SimpleMKKM(4, random_state=0).fit(kernels),
+        AnchoredMKKM(4, anchor=0, random_state=0).fit(kernels),
+    ]
+    assert adjusted_rand_index(*(model.labels_ for model in models)) == pytest.approx(1)
+    assert models[1].anchor_ == 0
+
+
+def test_no_anchor_beside_strangers_is_simplemkkm_over_the_others():
+    rng = np.random.default_rng(2)
+    views, _ = named_blobs(rng, n=90)
+    plain = SimpleMKKM(3, random_state=0).fit(views)
+    model = AnchoredMKKM(3, anchor=0, random_state=0).fit(views | strangers(rng, 90))
+    np.testing.assert_allclose(model.weights_[:3], plain.weights_, atol=1e-6)
+    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-6)
+    assert not model.weights_[3:].any()
+
+
+@pytest.mark.parametrize("n", [60, 300])
+def test_a_large_anchor_gives_the_partition_of_the_compromise(n):
+    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=n, strengths=(2, 1, 0.5, 0))
+    agreement = AgreementKKM(4, random_state=0).fit(kernels)
+    model = AnchoredMKKM(4, anchor=1e3, random_state=0).fit(kernels)
+    np.testing.assert_allclose(
+        projector(model.embedding_), projector(agreement.embedding_), atol=2e-3
+    )
+    np.testing.assert_array_equal(model.labels_, agreement.labels_)
+    assert model.baseline_agreement_ == pytest.approx(1)
+    assert model.duality_gap_ <= 1e-6
+
+
+def test_more_anchor_keeps_more_of_the_compromise():
+    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=120, strengths=(2, 0.7, 0.5))
+    stack = as_stack(kernels)
+    compromise = solve_agreement_kkm(stack, 4).partition
+    shares = [
+        np.square(compromise.T @ solve_anchored_mkkm(stack, 4, anchor=a).partition).sum() / 4
+        for a in (0, 0.5, 2, 16)
+    ]
+    assert shares == sorted(shares)
+    assert shares[-1] > 0.99 > shares[0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_mixture_with_offsets_is_as_good_as_that_of_another_solver(seed):
+    rng = np.random.default_rng(seed)
+    J, m = int(rng.integers(2, 10)), int(rng.integers(1, 8))
+    A, b = rng.random((J, m)) + 1e-3, rng.random(J) * 10 ** rng.uniform(-3, 1)
+    value = lambda q: best_response(q @ A)[1] + q @ b  # noqa: E731
+    q = best_mixture(A, np.full(J, 1 / J), b)
+    assert np.all(q >= 0)
+    assert q.sum() == pytest.approx(1)
+    gamma, _ = best_response(q @ A)
+    assert np.max(A @ gamma**2 + b) <= value(q) * (1 + 1e-7)  # no mixture reaches beyond this
+    other = minimize(
+        lambda q: -value(np.maximum(q, 0)),
+        np.full(J, 1 / J),
+        bounds=[(0, 1)] * J,
+        constraints={"type": "eq", "fun": lambda q: q.sum() - 1},
+        method="SLSQP",
+    )
+    assert value(q) >= -other.fun * (1 - 1e-6)
+
+
+def test_an_anchored_operator_is_the_sum_written_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 30))
+    stack = raw((X @ X.T)[None])
+    H = np.linalg.qr(rng.normal(size=(30, 3)))[0]
+    operator = AnchoredOperator(stack.kernel(0), Anchor(H, 2.5))
+    V = rng.normal(size=(30, 4))
+    np.testing.assert_allclose(operator @ V, operator.dense() @ V, atol=1e-10)
+    np.testing.assert_allclose(operator.dense(), X @ X.T + 2.5 * projector(H), atol=1e-10)
+
+
+# The estimator ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [90, 240])
+@pytest.mark.parametrize("anchor", [0, 4.0, "auto"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_new_samples_are_embedded_by_an_anchored_model_too(n, anchor, dtype):
+    rng = np.random.default_rng(0)
+    views, y = named_blobs(rng, n=2 * n, k=4, strengths=(2, 2, 1))
+    everyone = inserted(rng, views, {"fog": rng.normal(size=(2 * n, 10))})
+    train, new = (
+        {name: view[part].astype(dtype) for name, view in everyone.items()}
+        for part in (slice(n), slice(n, None))
+    )
+    model = AnchoredMKKM(4, anchor=anchor, random_state=0).fit(train)
+    np.testing.assert_array_equal(model.predict(train), model.labels_)
+    np.testing.assert_allclose(model.transform(train), model.embedding_, atol=5e-3)
+    assert adjusted_rand_index(y[n:], model.predict(new)) > 0.9
+    changed = new | {"fog": -5 * new["fog"]}
+    np.testing.assert_array_equal(model.transform(changed), model.transform(new))
+
+
+@pytest.mark.parametrize("anchor", [0.5, 16])
+def test_strangers_change_no_bit_whatever_the_anchor(anchor):
+    rng = np.random.default_rng(3)
+    views, _ = named_blobs(rng, n=80)
+    others = strangers(rng, 80)
+    without = AnchoredMKKM(3, anchor=anchor, random_state=0).fit(views)
+    model = AnchoredMKKM(3, anchor=anchor, random_state=0).fit(inserted(rng, views, others))
+    assert set(model.set_aside_) == set(others)
+    heard = [model.kernel_names_.index(name) for name in views]
+    for attribute in ("weights_", "coefficients_"):
+        np.testing.assert_array_equal(getattr(model, attribute)[heard], getattr(without, attribute))
+    for attribute in ("labels_", "embedding_", "baseline_labels_", "lower_bounds_", "history_"):
+        np.testing.assert_array_equal(getattr(model, attribute), getattr(without, attribute))
+
+
+@pytest.mark.parametrize("anchor", [0, 2, "auto"])
+def test_features_serve_an_anchored_model(anchor):
+    rng = np.random.default_rng(4)
+    views, y = named_blobs(rng, n=240, k=4, strengths=(2, 2, 1))
+    views["dice"] = one_hot(rng, 240, 4)
+    options = {"approximation": Nystroem(60), "random_state": 0}
+    model = AnchoredMKKM(4, anchor=anchor, **options).fit(views)
+    assert model.set_aside_ == ("dice",)
+    assert model.weights_[3] == 0
+    assert model.duality_gap_ <= 1e-6
+    assert adjusted_rand_index(y, model.labels_) > 0.95
+    np.testing.assert_array_equal(model.predict(views), model.labels_)
+
+
+@pytest.mark.parametrize("strengths", [(2, 2, 0, 0, 0), (2, 0.7, 0)])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_anchor_chosen_keeps_what_the_views_agree_on(strengths, seed):
+    views, y = blob_views(np.random.default_rng(seed), strengths=strengths)
+    model = AnchoredMKKM(4, random_state=0).fit(views)
+    agreement = AgreementKKM(4, random_state=0).fit(views)
+    assert model.set_aside_ == agreement.set_aside_
+    assert len(model.set_aside_) == strengths.count(0)
+    np.testing.assert_array_equal(model.baseline_labels_, agreement.labels_)
+    truth = adjusted_rand_index(y, agreement.labels_)
+    assert adjusted_rand_index(y, model.labels_) >= truth - 0.05
+    assert model.baseline_agreement_ >= 0.9
+    assert model.duality_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_anchor_is_chosen_where_nothing_needs_protection(seed):
+    views, _ = blob_views(np.random.default_rng(seed), strengths=(2, 2, 2))
+    model = AnchoredMKKM(4, random_state=0).fit(views)
+    plain = SimpleMKKM(4, random_state=0).fit(views)
+    assert model.anchor_ == 0
+    np.testing.assert_allclose(model.weights_, plain.weights_, atol=2e-3)
+    assert adjusted_rand_index(model.labels_, plain.labels_) == pytest.approx(1)
+
+
+@pytest.mark.data
+def test_on_uci_digit_the_anchor_chosen_costs_nothing(uci_digit):
+    views, y = uci_digit
+    model = AnchoredMKKM(10, random_state=0).fit(views)
+    plain = SimpleMKKM(10, random_state=0).fit(views)
+    found, paper = (adjusted_rand_index(y, m.labels_) for m in (model, plain))
+    assert found >= paper - 0.02
+
+
+@pytest.mark.parametrize("anchor", [2.0, "auto"])
+def test_the_certificate_is_that_of_the_compromises_true_partition(anchor):
+    kernels, _ = gaussian_kernels(np.random.default_rng(1), n=500, strengths=(2, 1, 0.7))
+    model = AnchoredMKKM(4, anchor=anchor, random_state=0).fit(kernels)
+    K = anchored_matrix(as_stack(kernels).entries(), model.weights_, 4, model.anchor_)
+    value = np.linalg.eigvalsh(K)[-4:].sum()
+    assert model.objective_ == pytest.approx(value, rel=model.tol)
+    assert -1e-7 * value <= value - model.lower_bounds_[-1] <= 1.1e-6 * value
+
+
+def test_the_anchor_chosen_does_not_depend_on_the_seed():
+    views, _ = blob_views(np.random.default_rng(3), n=90, k=5, strengths=(0.7, 0.7, 0, 0))
+    found = [AnchoredMKKM(5, random_state=s).fit(views) for s in (None, 0, 1, 2)]
+    assert len({model.anchor_ for model in found}) == 1
+    for model in found:
+        np.testing.assert_array_equal(model.weights_, found[0].weights_)
+
+
+def test_one_cluster_needs_no_anchor():
+    views, _ = blob_views(np.random.default_rng(0), n=60, strengths=(2, 2))
+    model = AnchoredMKKM(1, random_state=0).fit(views)
+    assert model.anchor_ == 0
+    assert not model.labels_.any()
+
+
+@pytest.mark.parametrize("anchor", [0, 1.0, "auto"])
+def test_one_kernel_is_kernel_k_means_whatever_the_anchor(anchor):
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, strengths=(2,))
+    model = AnchoredMKKM(4, anchor=anchor, random_state=0).fit(kernels)
+    plain = SimpleMKKM(4, random_state=0).fit(kernels)
+    assert model.weights_.tolist() == [1]
+    assert model.set_aside_ == ()
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(model.predict(kernels), model.labels_)
+
+
+def test_where_nothing_agrees_it_is_anchored_to_the_average_kernel_and_warns():
+    views = strangers(np.random.default_rng(0), 60)
+    with pytest.warns(NoAgreementWarning, match="No two of the 5 views"):
+        model = AnchoredMKKM(3, anchor=1000, random_state=0).fit(views)
+    assert model.set_aside_ == ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoAgreementWarning)
+        average = AgreementKKM(3, random_state=0).fit(views)
+    assert average.weights_.tolist() == [0.2] * 5
+    assert adjusted_rand_index(model.labels_, average.labels_) > 0.9
+
+
+def test_of_two_camps_one_is_heard_and_the_other_named():
+    views, _ = two_camps(np.random.default_rng(0), sizes=(2, 3))
+    with pytest.warns(GroupsWarning, match="2 groups") as caught:
+        model = AnchoredMKKM(3, random_state=0).fit(views)
+    assert caught[0].filename == __file__
+    assert model.set_aside_ == ("a0", "a1")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"anchor": -1}, "anchor=-1: pass a number between 0 and 1000, or pass 'auto'"),
+        ({"anchor": 1e6}, "anchor=1000000.0: pass a number between 0 and 1000"),
+        ({"anchor": float("inf")}, "anchor=inf"),
+        ({"anchor": "automatic"}, "anchor='automatic'"),
+        ({"anchor": None}, "anchor=None"),
+    ],
+)
+def test_an_anchor_that_cannot_be_is_refused(parameters, message):
+    views, _ = blob_views(np.random.default_rng(0), n=60)
+    with pytest.raises(ValueError, match=message):
+        AnchoredMKKM(3, **parameters).fit(views)
+
+
+def test_simplemkkm_has_no_anchor():
+    assert "anchor" not in SimpleMKKM().get_params()
+    with pytest.raises(TypeError, match="anchor"):
+        SimpleMKKM(3, anchor=1.0)
