@@ -18,9 +18,9 @@ from mkclust.stack import KernelStack
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# What two views share is beyond chance where chance alone makes two views as much alike this seldom:
-# one in ten thousand among the ten pairs of five views. It is the same however many views there
-# are, or one that shares nothing could take another one's voice.
+# What two views share is beyond chance where chance alone makes two views as much alike this
+# seldom: one in ten thousand among the ten pairs of five views. It is the same however many views
+# there are, or one that shares nothing could take the voice of another.
 BEYOND_CHANCE = 1e-5
 # Two kernels that are this much alike are one kernel, given twice.
 SAME = 0.99
@@ -309,9 +309,7 @@ def measure_agreement(stack: KernelStack) -> Agreement:
     if compared.any():
         shares = leading_shares(stack.some_entries(JUDGED_SAMPLES))
         copies = permutation_scores(np.ones_like(scores), products.n_samples)
-        likely, lowest = (
-            np.where(compared, chances(each, shares), 1) for each in (scores, copies)
-        )
+        likely, lowest = (np.where(compared, chances(each, shares), 1) for each in (scores, copies))
     return Agreement(
         stack.names,
         tuple(map(int, stack.views)),
