@@ -8,7 +8,8 @@ from mkclust.kernels import Linear, Nystroem
 from mkclust.samples.samples import as_blocks
 from mkclust.stack import MatrixRows, as_stack
 from mkclust.stack.low_rank import compress
-from mkclust.stack.off_diagonal import MOST_COMPARED, representatives
+from mkclust.stack.mapped import draw
+from mkclust.stack.off_diagonal import MOST_COMPARED
 
 N, M = 70, 3
 
@@ -71,7 +72,7 @@ def test_sums_of_compressed_kernels_are_those_of_their_features(center, normaliz
     assert np.allclose(some.diagonal(axis1=1, axis2=2).sum(axis=1), stack.traces())
     part = stack.subset([2, 0]).some_entries(9)
     # The samples are spread over all, which may be sorted by class.
-    spread = representatives(N, 9)
+    spread = draw(N, 9)
     assert spread[-1] > N // 2
     assert np.allclose(part, np.array(entries)[[2, 0]][:, spread[:, None], spread])
 
@@ -105,7 +106,7 @@ def test_of_many_samples_some_stand_for_all(streamed):
     K = X @ X.transpose(0, 2, 1)
     stack = as_stack(MatrixRows(list(K)) if streamed else K, validate=False)
     products = stack.off_diagonal_products()
-    some = representatives(n, MOST_COMPARED)
+    some = draw(n, MOST_COMPARED)
     expected = by_definition(stack.entries()[:, some][:, :, some])
     assert products.n_samples == MOST_COMPARED
     for found, wanted in zip(

@@ -8,6 +8,7 @@ import numpy as np
 from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.engine.search import Search, search
+from mkclust.methods.agreement import Agreement
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
@@ -15,7 +16,7 @@ from mkclust.parameters import Allowed, Choice
 from mkclust.plots import LARGE_WEIGHT
 from mkclust.stack import KernelStack
 from mkclust.text import join_words
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
 # The learned weights are warned of where they find other clusters than the compromise of the views
 # does: where the adjusted Rand index of both is below this.
@@ -296,27 +297,28 @@ class SimpleMKKM(CertifiedClusterer):
         learned = super()._learned(stack, solution, labels, *further)
         agreement, rand_index = solution.agreement, learned["baseline_agreement_"]
         if agreement is not None and agreement.any_share and rand_index < OTHER_CLUSTERS:
-            strangers = agreement.set_aside
-            weight = sum(
-                w
-                for name, w in zip(stack.names, solution.weights, strict=True)
-                if name in strangers
-            )
-            share, have, them = (
-                ("share", "have", "them") if len(strangers) > 1 else ("shares", "has", "it")
-            )
-            reason = (
-                f"{join_words(strangers)} {share} nothing with the other views beyond chance, and "
-                f"{have} {weight:.0%} of the weight; AgreementKKM sets {them} aside"
-                if strangers
-                else "the views agree to different degrees, or n_clusters may not fit; compare "
-                "with AgreementKKM"
-            )
-            warnings.warn(
-                "the learned weights find other clusters than the views agree on: the adjusted "
-                f"Rand index of labels_ and of baseline_labels_, the clusters of the views' "
-                f"compromise, is {rand_index:.2f}. {reason}, and AnchoredMKKM stays near them",
-                WeightsWarning,
-                stacklevel=3,
-            )
+            message = _explain_other_clusters(agreement, solution.weights, rand_index)
+            warnings.warn(message, WeightsWarning, stacklevel=3)
         return learned
+
+
+def _explain_other_clusters(agreement: Agreement, weights: Float, rand_index: float) -> str:
+    """Say that the weights find other clusters than the views agree on, why, and what to take."""
+    strangers = agreement.set_aside
+    reason = "The views agree to different degrees, or n_clusters may not fit"
+    advice = "compare with AgreementKKM, whose clusters these are"
+    if strangers:
+        indices = [agreement.names.index(name) for name in strangers]
+        share, have, them = (
+            ("shares", "has", "it") if len(strangers) == 1 else ("share", "have", "them")
+        )
+        reason = (
+            f"{join_words(strangers)} {share} nothing with the other views beyond chance, and "
+            f"{have} {weights[indices].sum():.0%} of the weight"
+        )
+        advice = f"take AgreementKKM, which sets {them} aside"
+    return (
+        "the learned weights find other clusters than the views agree on: the adjusted Rand index "
+        "of labels_ and of baseline_labels_, the clusters of the views' compromise, is "
+        f"{rand_index:.2f}. {reason}; {advice}, or AnchoredMKKM, which stays near"
+    )

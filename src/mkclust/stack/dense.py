@@ -29,7 +29,8 @@ from mkclust.linalg import (
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sums import n_threads, weighted_sum
 from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
-from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums, representatives
+from mkclust.stack.mapped import draw
+from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -341,7 +342,7 @@ class DenseStack(UncompressedStack):
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-        samples = representatives(self.n_samples, MOST_COMPARED)
+        samples = draw(self.n_samples, MOST_COMPARED)
         n, is_everyone = len(samples), len(samples) == self.n_samples
         height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else OFF_DIAGONAL_ROWS
 
@@ -361,7 +362,7 @@ class DenseStack(UncompressedStack):
 
     def some_entries(self, count: int) -> Float:
         """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
-        return to_host(self.entries(representatives(self.n_samples, count)))
+        return to_host(self.entries(draw(self.n_samples, count)))
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import namespace, set_diagonal, to_host, zeros
 from mkclust.types import Array
@@ -63,10 +61,3 @@ class OffDiagonalSums:
         return OffDiagonalProducts(
             self.n_samples, (products + products.T) / 2, sums @ sums.T, sums.sum(axis=1)
         )
-
-
-def representatives(n_samples: int, count: int) -> np.ndarray:
-    """Return numbers of samples that stand for all, rising, the same every time."""
-    if n_samples <= count:
-        return np.arange(n_samples)
-    return np.sort(np.random.default_rng(0).choice(n_samples, count, replace=False))

@@ -25,7 +25,8 @@ from mkclust.linalg.memory import require_memory
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
 from mkclust.stack.dense import StandardizedKernel
-from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums, representatives
+from mkclust.stack.mapped import draw
+from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import for_each_block, for_rows_of, like_of, only
 from mkclust.types import Array, Float
@@ -251,7 +252,7 @@ class StreamedStack(UncompressedStack):
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-        samples = representatives(self.n_samples, MOST_COMPARED)
+        samples = draw(self.n_samples, MOST_COMPARED)
         sums = OffDiagonalSums(self.n_kernels, len(samples), self.like)
 
         def add(rows: slice, blocks: Sequence[Array]) -> None:
@@ -272,7 +273,7 @@ class StreamedStack(UncompressedStack):
 
     def some_entries(self, count: int) -> Float:
         """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
-        return to_host(self.entries(representatives(self.n_samples, count)))
+        return to_host(self.entries(draw(self.n_samples, count)))
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
