@@ -426,6 +426,7 @@ def test_nothing_as_long_as_the_samples_comes_to_the_client(client, monkeypatch)
     monkeypatch.setattr(mkclust.stack.mapped, "FIT_SAMPLES", 100)
     monkeypatch.setattr(mkclust.stack.low_rank, "COMPARED_SAMPLES", 100)
     monkeypatch.setattr(mkclust.stack.low_rank, "ERROR_SAMPLES", 100)
+    monkeypatch.setattr(mkclust.methods.agreement, "JUDGED_SAMPLES", 100)
     sizes, gather = [], distributed.Client.gather
 
     def note(self, *args, **options):

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from mkclust.types import Float
+from mkclust.linalg import copy_array, namespace, set_diagonal, sum_of_squares
+from mkclust.types import Array, Float
 
 # Samples that u_pq takes at least: with three of them nothing is left to compare.
 FEWEST_SAMPLES = 4
@@ -100,12 +101,12 @@ def permutation_scores(alignments: Float, n_samples: int) -> Float:
     return alignments * np.sqrt(n_samples * (n_samples - 3) / 2)
 
 
-def leading_shares(entries: Float) -> Float:
+def leading_shares(entries: Array) -> Float:
     """Return the largest eigenvalue of U-centered kernels as a share of their norms, (m,).
 
     Parameters
     ----------
-    entries : ndarray of shape (m, s, s)
+    entries : array of shape (m, s, s)
         The kernels, among some of the samples.
 
     Returns
@@ -114,23 +115,25 @@ def leading_shares(entries: Float) -> Float:
         One where a kernel has a single direction, close to zero where it has very many. Of fewer
         samples it is larger rather than smaller.
     """
-    shares = np.ones(len(entries))
-    for p, K in enumerate(entries):
-        centered = _u_centered(K)
-        if norm := float(np.linalg.norm(centered)):
-            shares[p] = min(np.abs(np.linalg.eigvalsh(centered)[[0, -1]]).max() / norm, 1.0)
+    xp, shares = namespace(entries), np.ones(entries.shape[0])
+    for p in range(len(shares)):
+        centered = _u_centered(entries[p, :, :])
+        if norm := sum_of_squares(centered) ** 0.5:
+            values = xp.linalg.eigvalsh(centered)
+            shares[p] = min(float(xp.max(xp.abs(values))) / norm, 1.0)
     return shares
 
 
-def _u_centered(K: Float) -> Float:
+def _u_centered(K: Array) -> Array:
     """Return a kernel with zeros on its diagonal and row sums of zero, (s, s)."""
-    n = len(K)
+    xp, n = namespace(K), K.shape[0]
     if n < FEWEST_SAMPLES:
-        return np.zeros_like(K)
-    centered = K - np.diag(np.diag(K))
-    sums = centered.sum(axis=1) / (n - 2)
-    centered += sums.sum() / (n - 1) - sums - sums[:, None]
-    np.fill_diagonal(centered, 0)
+        return xp.zeros_like(K)
+    centered = copy_array(K)
+    set_diagonal(centered, 0.0)
+    sums = xp.sum(centered, axis=1) / (n - 2)
+    centered = centered + xp.sum(sums) / (n - 1) - sums - sums[:, None]
+    set_diagonal(centered, 0.0)
     return centered
 
 

@@ -146,8 +146,8 @@ class KernelStack(Protocol):
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
 
-    def some_entries(self, count: int) -> Float:
-        """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
+    def some_entries(self, count: int) -> Array:
+        """Write the kernels out among samples that stand for all, (m, s, s)."""
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""

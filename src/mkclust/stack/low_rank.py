@@ -112,7 +112,7 @@ class LowRankStack(DenseStack):
             images @ sums.ones - sums.totals,
         )
 
-    def some_entries(self, count: int) -> Float:
+    def some_entries(self, count: int) -> Array:
         """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
         some = self.blocks.take(draw(self.blocks.n_samples, count))
         features = dict(zip(self.blocks.names, self.training.of(some), strict=True))

@@ -1,6 +1,6 @@
 """Kernels that are not in memory: read or computed some rows at a time, pass after pass."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,7 +14,6 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
-    ranges,
     rounding_of,
     select,
     to_device,
@@ -30,9 +29,6 @@ from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import for_each_block, for_rows_of, like_of, only
 from mkclust.types import Array, Float
-
-# Rows of kernels written out that are compared at a time.
-COMPARED_ROWS = 256
 
 
 def _products(blocks: Sequence[Array], columns: list[Array]) -> Iterator[tuple[int, Array]]:
@@ -255,25 +251,32 @@ class StreamedStack(UncompressedStack):
         samples = draw(self.n_samples, MOST_COMPARED)
         sums = OffDiagonalSums(self.n_kernels, len(samples), self.like)
 
-        def add(rows: slice, blocks: Sequence[Array]) -> None:
+        def add(place: slice, blocks: Iterable[Array]) -> None:
             """Take in some rows of every kernel, from their diagonals on."""
-            columns = slice(rows.start, None)
+            rows, columns = samples[place], samples[place.start :]
             pairs = zip(blocks, self.standardizations, strict=True)
-            sums.add(
-                rows.start, [s.entries(block[:, columns], rows, columns) for block, s in pairs]
-            )
+            sums.add(place.start, [s.entries(block, rows, columns) for block, s in pairs])
 
-        if len(samples) == self.n_samples:
-            self.for_each_block(add)
-            return sums.result()
-        entries = self.entries(samples)
-        for rows in ranges(len(samples), COMPARED_ROWS):
-            sums.add(rows.start, [K[rows, rows.start :] for K in entries])
+        source = self.source
+        if len(samples) < self.n_samples and hasattr(source, "among"):
+            source = source.among(samples)
+        if source.n_samples == len(samples):
+            for_each_block(
+                source, lambda rows, blocks: add(rows, (B[:, rows.start :] for B in blocks))
+            )
+        else:
+            for_rows_of(
+                source,
+                samples,
+                lambda place, _, blocks: add(
+                    place, (select(B, samples[place.start :], axis=1) for B in blocks)
+                ),
+            )
         return sums.result()
 
-    def some_entries(self, count: int) -> Float:
-        """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
-        return to_host(self.entries(draw(self.n_samples, count)))
+    def some_entries(self, count: int) -> Array:
+        """Write the kernels out among samples that stand for all, (m, s, s)."""
+        return self.entries(draw(self.n_samples, count))
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
