@@ -27,6 +27,8 @@ SAME = 0.99
 # A voice that agrees with the others less than by this share of what the middle one does, counts as
 # much less. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS = 0.6
+# Chances below this are not told apart: they rest on the far tail of a distribution.
+SMALLEST_CHANCE = 1e-16
 # Samples by which the leading direction of a kernel is judged.
 JUDGED_SAMPLES = 256
 
@@ -256,14 +258,14 @@ class Agreement:
         if self.n_voices == 1:
             return "\n".join(lines)
         width = max(map(len, ("view", *self.names)))
-        weights = self.weights()
+        weights, chances = self.weights(), self.chances
         lines.append(f"{'view':{width}}  closest to        alignment  deviations  chance   voice")
         for p, name in enumerate(self.names):
             others = self.voices != self.voices[p]
             q = int(np.argmax(np.where(others, self.scores[p], -np.inf)))
             lines.append(
                 f"{name:{width}}  {self.names[q]:16.16}  {self.alignments[p, q]:9.3f}  "
-                f"{self.scores[p, q]:10.1f}  {self.chances[p, q]:<7.1g}  {weights[p]:5.2f}"
+                f"{self.scores[p, q]:10.1f}  {_likelihood(chances[p, q]):<7}  {weights[p]:5.2f}"
             )
         return "\n".join(lines)
 
@@ -284,6 +286,11 @@ class Agreement:
         return AgreementDisplay(
             kernel_names=self.names, alignments=self.alignments, weights=self.weights()
         ).plot(ax)
+
+
+def _likelihood(chance: float) -> str:
+    """Return a chance to one digit; of very small ones only that they are."""
+    return f"{chance:.1g}" if chance >= SMALLEST_CHANCE else f"<{SMALLEST_CHANCE:g}"
 
 
 def measure_agreement(stack: KernelStack) -> Agreement:
