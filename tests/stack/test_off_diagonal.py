@@ -9,7 +9,7 @@ from mkclust.samples.samples import as_blocks
 from mkclust.stack import MatrixRows, as_stack
 from mkclust.stack.low_rank import compress
 from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import MOST_COMPARED
+from mkclust.stack.off_diagonal import ALL_COMPARED, SOME_COMPARED
 
 N, M = 70, 3
 
@@ -101,14 +101,14 @@ def test_some_entries_are_those_of_samples_that_stand_for_all(kind):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_of_many_samples_some_stand_for_all(streamed):
-    n = MOST_COMPARED + 60
+    n = ALL_COMPARED + 60
     X = np.random.default_rng(1).normal(size=(2, n, 3))
     K = X @ X.transpose(0, 2, 1)
     stack = as_stack(MatrixRows(list(K)) if streamed else K, validate=False)
     products = stack.off_diagonal_products()
-    some = draw(n, MOST_COMPARED)
+    some = draw(n, SOME_COMPARED)
     expected = by_definition(stack.entries()[:, some][:, :, some])
-    assert products.n_samples == MOST_COMPARED
+    assert products.n_samples == SOME_COMPARED
     for found, wanted in zip(
         (products.products, products.row_products, products.totals), expected, strict=True
     ):

@@ -203,6 +203,8 @@ def ranges(n: int, height: int) -> Iterator[slice]:
 
 def select(array: Array, where: Any, axis: int = 0) -> Array:
     """Return some rows or columns: those of a slice, or those with the numbers in an array."""
+    if type(array) is np.ndarray and isinstance(where, np.ndarray) and where.dtype != bool:
+        return array.take(where, axis=axis)  # rows stay rows in memory, unlike by an index
     if not is_foreign(array):
         return array[(slice(None),) * axis + (where,)]
     if isinstance(where, slice):

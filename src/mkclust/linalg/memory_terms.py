@@ -47,7 +47,7 @@ PROVED_SAMPLES = 3000
 LOCAL_ROWS = 256
 # Rows of all kernels that are compared at a time, on the host and on a device, and samples by whose
 # entries the directions of each kernel are judged.
-COMPARED_ROWS, COMPARED_ROWS_ON_DEVICE, JUDGED_SAMPLES = 32, 1024, 256
+COMPARED_ROWS, COMPARED_ROWS_ON_DEVICE, JUDGED_SAMPLES = 32, 1024, 192
 
 
 @dataclass(frozen=True)

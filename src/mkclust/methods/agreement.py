@@ -30,7 +30,7 @@ MUCH_LESS = 0.6
 # Chances below this are not told apart: they rest on the far tail of a distribution.
 SMALLEST_CHANCE = 1e-16
 # Samples by which the leading direction of a kernel is judged.
-JUDGED_SAMPLES = 256
+JUDGED_SAMPLES = 192
 
 
 class NoAgreementWarning(UserWarning):

@@ -30,7 +30,7 @@ from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sums import n_threads, weighted_sum
 from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums
+from mkclust.stack.off_diagonal import OffDiagonalSums, compared_samples
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -342,7 +342,7 @@ class DenseStack(UncompressedStack):
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-        samples = draw(self.n_samples, MOST_COMPARED)
+        samples = compared_samples(self.n_samples)
         n, is_everyone = len(samples), len(samples) == self.n_samples
         height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else OFF_DIAGONAL_ROWS
 

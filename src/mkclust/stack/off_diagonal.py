@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import namespace, set_diagonal, to_host, zeros
+from mkclust.stack.mapped import draw
 from mkclust.types import Array
 
-# Samples that stand for all where there are more: two kernels that share as little as half a
-# percent of what they have are told from chance by so many, and the cost grows no further.
-MOST_COMPARED = 2048
+# Up to so many samples all are compared. Of more, some stand for all: by so many, two kernels that
+# share one percent of what they have are told from chance, and the cost grows no further.
+ALL_COMPARED, SOME_COMPARED = 2048, 1024
 
 
 class OffDiagonalSums:
@@ -61,3 +64,8 @@ class OffDiagonalSums:
         return OffDiagonalProducts(
             self.n_samples, (products + products.T) / 2, sums @ sums.T, sums.sum(axis=1)
         )
+
+
+def compared_samples(n_samples: int) -> np.ndarray:
+    """Return the numbers of the samples among which kernels are compared, rising."""
+    return draw(n_samples, n_samples if n_samples <= ALL_COMPARED else SOME_COMPARED)

@@ -25,7 +25,7 @@ from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
 from mkclust.stack.dense import StandardizedKernel
 from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import MOST_COMPARED, OffDiagonalSums
+from mkclust.stack.off_diagonal import OffDiagonalSums, compared_samples
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import for_each_block, for_rows_of, like_of, only
 from mkclust.types import Array, Float
@@ -248,7 +248,7 @@ class StreamedStack(UncompressedStack):
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-        samples = draw(self.n_samples, MOST_COMPARED)
+        samples = compared_samples(self.n_samples)
         sums = OffDiagonalSums(self.n_kernels, len(samples), self.like)
 
         def add(place: slice, blocks: Iterable[Array]) -> None:
