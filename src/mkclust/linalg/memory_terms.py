@@ -334,8 +334,6 @@ def exact_terms(
     is_dense, from_views = storage == "dense", storage in ("dense", "on-the-fly")
     has_mix = storage in ("dense", "precomputed")
     compared_rows = COMPARED_ROWS_ON_DEVICE if on_device else COMPARED_ROWS
-    if storage in ("on-the-fly", "streamed"):
-        compared_rows = -(-_block_bytes(n, n_kernels, itemsize) // (n_kernels * n * itemsize))
     fit = Fit(n, n_kernels, n_clusters, itemsize, method, is_dense, has_mix, compared_rows)
     moments = [fit.worst()]
     if storage in ("on-the-fly", "streamed"):

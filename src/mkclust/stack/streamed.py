@@ -14,6 +14,7 @@ from mkclust.linalg import (
     is_foreign,
     namespace,
     precision_of,
+    ranges,
     rounding_of,
     select,
     to_device,
@@ -23,7 +24,7 @@ from mkclust.linalg import (
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
-from mkclust.stack.dense import StandardizedKernel
+from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS, StandardizedKernel
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import OffDiagonalSums, compared_samples
 from mkclust.stack.row_matrix import RowMatrix
@@ -250,12 +251,16 @@ class StreamedStack(UncompressedStack):
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
         samples = compared_samples(self.n_samples)
         sums = OffDiagonalSums(self.n_kernels, len(samples), self.like)
+        height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else OFF_DIAGONAL_ROWS
 
         def add(place: slice, blocks: Iterable[Array]) -> None:
-            """Take in some rows of every kernel, from their diagonals on."""
-            rows, columns = samples[place], samples[place.start :]
-            pairs = zip(blocks, self.standardizations, strict=True)
-            sums.add(place.start, [s.entries(block, rows, columns) for block, s in pairs])
+            """Take in some rows of every kernel from their diagonals on, a few at a time."""
+            pairs = list(zip(blocks, self.standardizations, strict=True))
+            for some in ranges(place.stop - place.start, height):
+                start, stop = place.start + some.start, place.start + some.stop
+                rows, columns = samples[start:stop], samples[start:]
+                parts = [s.entries(B[some, some.start :], rows, columns) for B, s in pairs]
+                sums.add(start, parts)
 
         source = self.source
         if len(samples) < self.n_samples and hasattr(source, "among"):
