@@ -174,7 +174,7 @@ def run(name, variant, seed):
 
 
 def problems(names):
-    """Return data set, variant and seed of every problem, the slowest data sets first."""
+    """Return data set, variant and seed of every problem."""
     for variant, seeds in [*((v, 1) for v in FIXED), *((v, 10) for v in RANDOM)]:
         for seed in range(seeds):
             for name in names:

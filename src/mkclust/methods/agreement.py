@@ -56,7 +56,7 @@ class Agreement:
     views : tuple of int
         The number of the view that each kernel is of.
     n_samples : int
-        Number of samples, n.
+        How many samples were compared, n: all, or of more than 2048 some that stand for all.
     alignments : ndarray of shape (m, m)
         Debiased centered kernel alignments: 1 for copies, about 0 for views that share nothing.
     norms : ndarray of shape (m,)
