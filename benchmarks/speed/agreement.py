@@ -3,7 +3,7 @@
     python benchmarks/speed/agreement.py
 
 writes ``agreement.json`` beside itself: n = 4000, m = 8 (two of them noise), k = 20, float64; the
-smallest of five times each, and their ratios in one run.
+smallest of three times each, and their ratios in one run.
 """
 
 import json
@@ -20,7 +20,7 @@ from mkclust.methods.agreement import measure_agreement
 from mkclust.stack import as_stack
 
 N_SAMPLES, N_KERNELS, N_NOISE, N_CLUSTERS = 4000, 8, 2, 20
-REPETITIONS = 5
+REPETITIONS = 3
 
 
 def kernels():
