@@ -7,8 +7,9 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from mkclust.methods.agreement import BEYOND_CHANCE, SAME, Agreement
+from mkclust.text import join_words
 from mkclust.types import Float
-from mkclust.web.words import count_noun, format_number, join_words
+from mkclust.web.words import count_noun, format_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -158,7 +158,7 @@ class Agreement:
 
     @property
     def copies(self) -> tuple[tuple[str, ...], ...]:
-        """Names of kernels that are close copies of one another, or of the same view."""
+        """Names of the kernels of views that are close copies of one another."""
         voices = [np.flatnonzero(self.voices == each) for each in np.unique(self.voices)]
         several = [v for v in voices if len({self.views[p] for p in v}) > 1]
         return tuple(tuple(self.names[p] for p in voice) for voice in several)

@@ -2,16 +2,13 @@
 
 from typing import Any, ClassVar
 
-from sklearn.metrics import adjusted_rand_score
-
 from mkclust.engine.relaxation import Relaxation
 from mkclust.linalg import to_device
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
-from mkclust.metrics import adjusted_rand_of_table
 from mkclust.parameters import Allowed, Choice
-from mkclust.samples.dask import contingency, is_dask
+from mkclust.samples.dask import agreement
 from mkclust.stack import KernelStack
 from mkclust.types import Array
 
@@ -67,12 +64,5 @@ class CertifiedClusterer(InductiveClusterer):
             "cluster_gap_": relaxation.cluster_gap,
             "n_passes_": solution.n_passes,
             "baseline_labels_": baseline_labels,
-            "baseline_agreement_": _rand_index(baseline_labels, labels, self.n_clusters),
+            "baseline_agreement_": agreement(baseline_labels, labels, self.n_clusters),
         }
-
-
-def _rand_index(first: Array, second: Array, n_clusters: int) -> float:
-    """Return the adjusted Rand index of two clusterings; only counts of a dask array travel."""
-    if is_dask(first):
-        return adjusted_rand_of_table(contingency(first, second, n_clusters))
-    return float(adjusted_rand_score(first, second))

@@ -28,14 +28,6 @@ def format_short(value: float) -> str:
     return f"{float(f'{value:.3g}') + 0:g}"
 
 
-def join_words(items: Sequence[Any], most: int = 6) -> str:
-    """Return "a", "a and b", or "a, b, c and 4 more"."""
-    words = [str(item) for item in items]
-    if len(words) > most:
-        words = [*words[: most - 1], f"{len(words) - most + 1} more"]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 def escape(value: Any) -> str:
     """Return a value as text that no browser takes for markup."""
     # Letters that XML forbids, such as the null of a damaged file, would spoil the page.

@@ -6,9 +6,9 @@ from mkclust.explain.diagnosis import likelihood_text
 from mkclust.explain.page import charts
 from mkclust.explain.page.findings import Findings
 from mkclust.methods.agreement import Agreement
+from mkclust.text import join_words
 from mkclust.web import Column, Section, bullets, number, paragraph, subheading, table, text
 from mkclust.web.table import Cell
-from mkclust.web.words import join_words
 
 
 def views(findings: Findings, agreement: Agreement) -> Section:

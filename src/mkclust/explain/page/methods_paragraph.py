@@ -12,8 +12,9 @@ from mkclust.explain.fitted import (
 )
 from mkclust.methods import InductiveClusterer
 from mkclust.methods.base import COMMON
+from mkclust.text import join_words
 from mkclust.version import __version__
-from mkclust.web.words import count_noun, join_words
+from mkclust.web.words import count_noun
 
 QUOTES = "'\""
 

@@ -10,8 +10,9 @@ from mkclust.explain.page.findings import Findings
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.metrics import scores
+from mkclust.text import join_words
 from mkclust.web import definitions
-from mkclust.web.words import count_noun, format_number, format_percent, join_words
+from mkclust.web.words import count_noun, format_number, format_percent
 
 # Less than this is little: of silhouettes as their authors read them, and of stability.
 NO_STRUCTURE, UNSTABLE = 0.25, 0.6
