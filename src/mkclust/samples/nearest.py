@@ -1,0 +1,405 @@
+"""The nearest rows of every row: exactly, or by an index that may miss a few.
+
+Either way a search only proposes candidates. Their distances are computed from differences in
+float64 and sorted here, so that libraries, threads and devices cannot change what is returned; an
+exact search also proves that no other row is nearer, and looks at all rows where it cannot.
+"""
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+from sklearn.neighbors import NearestNeighbors
+
+from mkclust.linalg import astype, is_foreign, is_on_accelerator, namespace, ranges, select, to_host
+from mkclust.parameters import Choice, Count, check_parameter
+from mkclust.samples.distances import middle, squared_norms
+from mkclust.types import Array, Float
+
+# From so many rows on an index is worth its misses, unless the caller says otherwise.
+LARGEST_EXACT = 50_000
+# Candidates beyond those wanted: what proves that no other row is nearer, or refines an index.
+SPARE = 10
+# A k-d tree beats products of blocks up to so many columns.
+TREE_COLUMNS = 4
+# Entries of a block of differences, or of distances, on the host and on a device.
+BLOCK_ENTRIES = 2**21
+DEVICE_ENTRIES = 2**24
+# An index has as many cells as the root of the number of rows; so many of them are searched.
+CELLS_SEARCHED = 16
+# Rounds of k-means that place the cells.
+CELL_ROUNDS = 10
+# Squared distances by inner products are wrong by at most this many roundings for every column,
+# relative to ten times the squared norm of a row plus its squared distance: a row of more than
+# three times the norm is so far away that its distance is right relative to itself.
+ROUNDINGS = 8
+INSTALL = (
+    "approximate=True searches with faiss, which is not installed: "
+    'pip install "mkclust[neighbors]", or pass approximate=False'
+)
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """The nearest rows of every row.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (n_rows, n_neighbors), int64
+        Numbers of the nearest rows, nearest first; of equal distances the lower number first.
+    squared_distances : ndarray of shape (n_rows, n_neighbors), float64
+        Their squared Euclidean distances.
+    """
+
+    indices: np.ndarray
+    squared_distances: Float
+
+
+def nearest_rows(
+    rows: Array,
+    n_neighbors: int,
+    *,
+    approximate: bool | Literal["auto"] = "auto",
+    random_state: int = 0,
+    largest_exact: int = LARGEST_EXACT,
+) -> Neighbors:
+    """Return the nearest other rows of every row.
+
+    Parameters
+    ----------
+    rows : array of shape (n_rows, n_features), or SciPy CSR matrix
+        Finite numbers, float32 or float64, of NumPy or another library, which then proposes the
+        candidates where the array lives. Sparse rows stay sparse.
+    n_neighbors : int
+        How many, from 1 to n_rows - 1. A row is not its own neighbor; its copies are.
+    approximate : {"auto", True, False}, default="auto"
+        Whether an index of faiss may miss some. "auto" says so for dense rows on the host that are
+        more than ``largest_exact``, where faiss is installed.
+    random_state : int, default=0
+        Seed of the index; an exact search has no use for it.
+    largest_exact : int, default=50,000
+        The most rows that "auto" searches exactly.
+
+    Returns
+    -------
+    Neighbors
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mkclust.samples.nearest import nearest_rows
+    >>> nearest_rows(np.array([[0.0], [1.0], [3.0]]), 1).indices.ravel()
+    array([1, 0, 1])
+    """
+    n = rows.shape[0]
+    _check(n_neighbors, n - 1, f"each of {n} rows has {n - 1} others")
+    host = _on_host(rows)
+    copies = _find_copies(host)
+    distinct, r = copies.first, min(n_neighbors, len(copies.first) - 1)
+    by_index = _takes_index(rows, n, n, approximate, largest_exact)
+    search = _Search(rows, host, distinct, by_index, random_state)
+    nearest = search.nearest(search.known, search.known_on_device, host[distinct], r, own=True)
+    if len(distinct) == n:
+        return nearest
+    # Copies of a row share a list, which starts with themselves; each leaves itself out.
+    own = np.arange(len(distinct))[:, None]
+    groups = Neighbors(
+        np.hstack([own, nearest.indices]),
+        np.hstack([np.zeros(own.shape), nearest.squared_distances]),
+    )
+    lists = _expand(groups, copies, n_neighbors + 1)
+    indices = lists.indices[copies.group_of]
+    is_own = indices == np.arange(n)[:, None]
+    is_own[~is_own.any(axis=1), -1] = True
+    distances = lists.squared_distances[copies.group_of]
+    shape = (n, n_neighbors)
+    return Neighbors(indices[~is_own].reshape(shape), distances[~is_own].reshape(shape))
+
+
+def nearest_of_new(
+    new_rows: Array,
+    rows: Array,
+    n_neighbors: int,
+    *,
+    approximate: bool | Literal["auto"] = "auto",
+    random_state: int = 0,
+    largest_exact: int = LARGEST_EXACT,
+) -> Neighbors:
+    """Return the nearest among known rows of every new row.
+
+    Parameters
+    ----------
+    new_rows : array of shape (n_new, n_features), or SciPy CSR matrix
+        Of the same library and device as the known rows, or sparse as they are.
+    rows : array of shape (n_rows, n_features), or SciPy CSR matrix
+        The known rows, as for `nearest_rows`.
+    n_neighbors : int
+        How many, from 1 to n_rows. A known row that equals a new one is its neighbor.
+    approximate, random_state, largest_exact
+        As for `nearest_rows`; "auto" takes an index where there are more pairs of a new row and a
+        known one than ``largest_exact`` rows have among themselves.
+
+    Returns
+    -------
+    Neighbors
+        One row for every new row.
+    """
+    n = rows.shape[0]
+    _check(n_neighbors, n, f"there are {n} known rows")
+    host, new_host = _on_host(rows), _on_host(new_rows)
+    copies = _find_copies(host)
+    distinct, r = copies.first, min(n_neighbors, len(copies.first))
+    by_index = _takes_index(rows, n, new_rows.shape[0], approximate, largest_exact)
+    search = _Search(rows, host, distinct, by_index, random_state)
+    on_device = search.to_device(new_rows) if is_foreign(new_rows) else None
+    nearest = search.nearest(search.centered(new_host), on_device, new_host, r)
+    return nearest if len(distinct) == n else _expand(nearest, copies, n_neighbors)
+
+
+def _check(n_neighbors: Any, most: int, reason: str) -> None:
+    """Refuse more neighbors than there are rows."""
+    is_integer = isinstance(n_neighbors, Integral) and not isinstance(n_neighbors, bool)
+    if not is_integer or not 1 <= n_neighbors <= most:
+        advice = f"pass an integer from 1 to {most}" if most > 0 else "pass more rows"
+        raise ValueError(f"n_neighbors={n_neighbors!r}, and {reason}: {advice}")
+
+
+def _takes_index(
+    rows: Array, n: int, n_new: int, approximate: bool | str, largest_exact: int
+) -> bool:
+    """Return whether to search by an index, or say why that cannot be."""
+    check_parameter("approximate", approximate, Choice(("auto", True, False)))
+    check_parameter("largest_exact", largest_exact, Count())
+    is_sparse, is_installed = scipy.sparse.issparse(rows), importlib.util.find_spec("faiss")
+    if approximate == "auto":
+        is_large = n * n_new > largest_exact**2 and rows.shape[1] > TREE_COLUMNS
+        return bool(is_large and is_installed and not is_sparse and not is_on_accelerator(rows))
+    if approximate and is_sparse:
+        raise ValueError(
+            "approximate=True, and the rows are sparse, for which there is no index: pass "
+            "approximate=False, or fewer, dense columns, such as those of TruncatedSVD"
+        )
+    if approximate and not is_installed:
+        raise ImportError(INSTALL)
+    return bool(approximate)
+
+
+def _on_host(rows: Array) -> Any:
+    """Return rows as a C-contiguous NumPy array or a canonical CSR matrix, in their type."""
+    if not scipy.sparse.issparse(rows):
+        return np.ascontiguousarray(to_host(rows, None))
+    rows = scipy.sparse.csr_matrix(rows, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Groups of equal rows, numbered by their first members."""
+
+    first: np.ndarray  # first member of every group
+    group_of: np.ndarray  # group of every row
+    members: np.ndarray  # rows in the order of their groups
+    starts: np.ndarray  # where in that order a group begins
+    sizes: np.ndarray
+
+
+def _find_copies(host: Any) -> _Copies:
+    """Return which rows are equal: they would tie with each other everywhere."""
+    groups: dict[bytes, int] = {}
+    numbers = (groups.setdefault(digest, len(groups)) for digest in _digests(host))
+    group_of = np.fromiter(numbers, np.int64, host.shape[0])
+    _, first, sizes = np.unique(group_of, return_index=True, return_counts=True)
+    members = np.argsort(group_of, kind="stable")
+    return _Copies(first, group_of, members, np.cumsum(sizes) - sizes, sizes)
+
+
+def _digests(host: Any) -> Iterator[bytes]:
+    """Yield a digest of every row, the same for equal rows."""
+    for block in ranges(host.shape[0], max(1, BLOCK_ENTRIES // max(1, host.shape[1]))):
+        part = host[block]
+        if scipy.sparse.issparse(part):
+            contents = (
+                part.indices[start:stop].tobytes() + part.data[start:stop].tobytes()
+                for start, stop in zip(part.indptr, part.indptr[1:], strict=False)
+            )
+        else:
+            contents = (row.tobytes() for row in part + part.dtype.type(0))  # -0 becomes 0
+        for content in contents:
+            yield hashlib.blake2b(content, digest_size=16).digest()
+
+
+def _expand(groups: Neighbors, copies: _Copies, wanted: int) -> Neighbors:
+    """Return the nearest rows where the nearest groups of equal rows are known."""
+    n, width = groups.indices.shape
+    indices, distances = np.empty((n, wanted), np.int64), np.empty((n, wanted))
+    for block in ranges(n, max(1, BLOCK_ENTRIES // (width * wanted))):
+        near = groups.indices[block].ravel()
+        sizes = np.minimum(copies.sizes[near], wanted)
+        begins = np.cumsum(sizes) - sizes
+        offsets = np.arange(sizes.sum()) - np.repeat(begins, sizes)
+        members = copies.members[np.repeat(copies.starts[near], sizes) + offsets]
+        squared = np.repeat(groups.squared_distances[block].ravel(), sizes)
+        owners = np.repeat(np.arange(len(near)) // width, sizes)
+        order = np.lexsort((members, squared, owners))
+        chosen = order[begins[::width, None] + np.arange(wanted)]
+        indices[block], distances[block] = members[chosen], squared[chosen]
+    return Neighbors(indices, distances)
+
+
+class _Search:
+    """Known rows, all of them different, and how candidates among them are proposed.
+
+    Attributes
+    ----------
+    known : ndarray or CSR matrix
+        The known rows about their middle in float64; sparse rows as they are.
+    known_on_device : array of another library or None
+        The same where the rows came from another library.
+    """
+
+    def __init__(self, rows: Array, host: Any, distinct: np.ndarray, by_index: bool, seed: int):
+        self._exact_rows, self._by_index, self._seed = host[distinct], by_index, seed
+        self._middle = None if scipy.sparse.issparse(host) else middle(to_host(self._exact_rows))
+        self._middle_on_device: Array = None
+        self.known = self.centered(self._exact_rows)
+        self.known_on_device: Array = None
+        if is_foreign(rows) and not by_index:
+            xp = namespace(rows)
+            self._middle_on_device = xp.asarray(self._middle, device=rows.device)
+            self.known_on_device = self.to_device(select(rows, distinct))
+        self._norms = _squared_norms(self.known)
+
+    def centered(self, host: Any) -> Any:
+        """Return rows about the middle of the known ones, in float64."""
+        return host.astype(np.float64) if self._middle is None else host - self._middle
+
+    def to_device(self, rows: Array) -> Array:
+        """Return rows of another library about the same middle."""
+        if self._middle_on_device is None:
+            return None
+        return astype(rows, "float64") - self._middle_on_device
+
+    def nearest(
+        self, centered: Any, on_device: Array, exact_rows: Any, r: int, own: bool = False
+    ) -> Neighbors:
+        """Return the r nearest known rows; with `own`, row i is no neighbor of the i-th."""
+        n, count = centered.shape[0], min(r + own + SPARE, self.known.shape[0])
+        indices, distances = np.empty((n, r), np.int64), np.empty((n, r))
+        if r == 0 or n == 0:
+            return Neighbors(indices, distances)
+        candidates = self._propose(centered, on_device, count)
+        farthest = np.empty(n)
+        for block in ranges(n, max(1, BLOCK_ENTRIES // (count * max(1, centered.shape[1])))):
+            near = candidates[block]
+            squared = _pair_distances(exact_rows[block], self._exact_rows, near)
+            farthest[block] = squared.max(axis=1)
+            if own:
+                squared[near == np.arange(block.start, block.stop)[:, None]] = np.inf
+            indices[block], distances[block] = _first(near, squared, r)
+        if count < self.known.shape[0] and not self._by_index:
+            doubts = distances[:, -1] >= farthest - 2 * self._tolerance(centered, farthest)
+            for i in np.flatnonzero(doubts):
+                near = self._possible(centered[i : i + 1], r, i if own else None)
+                squared = _pair_distances(exact_rows[i : i + 1], self._exact_rows, near)
+                indices[i], distances[i] = _first(near, squared, r)
+        return Neighbors(indices, distances)
+
+    def _propose(self, centered: Any, on_device: Array, count: int) -> np.ndarray:
+        """Return the numbers of known rows that may be the nearest, (n, count)."""
+        if count == self.known.shape[0]:
+            return np.broadcast_to(np.arange(count), (centered.shape[0], count))
+        if self._by_index:
+            return self._propose_by_index(centered, count)
+        if self.known_on_device is not None:
+            return _nearest_on_device(on_device, self.known_on_device, count)
+        return self._nearest_on_host(centered, count)
+
+    def _nearest_on_host(self, centered: Any, count: int) -> np.ndarray:
+        """Return the nearest rows by scikit-learn."""
+        is_low = self._middle is not None and self.known.shape[1] <= TREE_COLUMNS
+        algorithm = "kd_tree" if is_low else "brute"
+        model = NearestNeighbors(n_neighbors=count, algorithm=algorithm).fit(self.known)
+        return model.kneighbors(centered, return_distance=False)
+
+    def _propose_by_index(self, centered: Float, count: int) -> np.ndarray:
+        """Return rows near each by an index of faiss, which searches the cells around it."""
+        import faiss
+
+        m, d = self.known.shape
+        # Single precision is what the index knows; it holds numbers of any unit so.
+        scale = max(np.abs(self.known).max(), np.finfo(np.float64).tiny)
+        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, max(1, round(m**0.5)))
+        index.cp.seed, index.cp.niter = self._seed + 1, CELL_ROUNDS  # a seed of 0 is none to faiss
+        index.cp.min_points_per_centroid, index.nprobe = 1, CELLS_SEARCHED
+        known = (self.known / scale).astype(np.float32)
+        index.train(known)
+        index.add(known)
+        _, near = index.search((centered / scale).astype(np.float32), count)
+        # Cells around a row may hold fewer.
+        short = np.flatnonzero(near[:, -1] < 0)
+        if len(short):
+            near[short] = self._nearest_on_host(centered[short], count)
+        return near
+
+    def _tolerance(self, centered: Any, squared: Float) -> Float:
+        """Return how wrong squared distances by inner products may be, for rows and distances."""
+        share = ROUNDINGS * np.finfo(np.float64).eps * (centered.shape[1] + 8)
+        return share * (10 * _squared_norms(centered) + squared)
+
+    def _possible(self, row: Any, r: int, own: int | None) -> np.ndarray:
+        """Return the numbers of all known rows that may be among the r nearest of one, (1, ...)."""
+        products = row @ self.known.T
+        squared = products.toarray() if scipy.sparse.issparse(products) else products
+        squared *= -2
+        squared += self._norms + _squared_norms(row)
+        if own is not None:
+            squared[0, own] = np.inf
+        last = np.partition(squared[0], r - 1)[r - 1 : r]
+        return np.flatnonzero(squared[0] <= last + 2 * self._tolerance(row, np.abs(last)))[None]
+
+
+def _first(near: np.ndarray, squared: Float, r: int) -> tuple[np.ndarray, Float]:
+    """Return the first r candidates of every row and their distances, ties by number."""
+    order = np.lexsort((near, squared), axis=1)[:, :r]
+    return np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
+
+
+def _squared_norms(rows: Any) -> Float:
+    """Return the squared norm of every row on the host, (n_rows,)."""
+    if scipy.sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return squared_norms(rows)
+
+
+def _pair_distances(rows: Any, known: Any, near: np.ndarray) -> Float:
+    """Return the squared distances of rows to the known ones that `near` numbers, (n, count)."""
+    n, count = near.shape
+    if scipy.sparse.issparse(rows):
+        repeated = rows[np.repeat(np.arange(n), count)].astype(np.float64)
+        differences = known[near.ravel()].astype(np.float64) - repeated
+        return _squared_norms(differences).reshape(n, count)
+    differences = known[near].astype(np.float64, copy=False) - rows[:, None, :]
+    return np.einsum("ijk,ijk->ij", differences, differences)
+
+
+def _nearest_on_device(rows: Array, known: Array, count: int) -> np.ndarray:
+    """Return the numbers of the nearest known rows, found where the arrays live."""
+    xp = namespace(known)
+    norms, transposed = squared_norms(known), xp.matrix_transpose(known)
+    near = np.empty((rows.shape[0], count), np.int64)
+    for block in ranges(rows.shape[0], max(1, DEVICE_ENTRIES // known.shape[0])):
+        # Without the norms of the rows themselves, which change no order.
+        squared = norms - 2.0 * (rows[block, :] @ transposed)
+        if hasattr(xp, "topk"):  # torch: the standard only sorts
+            nearest = xp.topk(squared, count, dim=1, largest=False, sorted=False).indices
+        else:
+            nearest = xp.argsort(squared, axis=1)[:, :count]
+        near[block] = to_host(nearest, np.int64)
+    return near
