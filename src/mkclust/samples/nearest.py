@@ -16,7 +16,16 @@ import numpy as np
 import scipy.sparse
 from sklearn.neighbors import NearestNeighbors
 
-from mkclust.linalg import astype, is_foreign, is_on_accelerator, namespace, ranges, select, to_host
+from mkclust.linalg import (
+    astype,
+    device,
+    is_foreign,
+    is_on_accelerator,
+    namespace,
+    ranges,
+    select,
+    to_host,
+)
 from mkclust.parameters import Choice, Count, check_parameter
 from mkclust.samples.distances import middle, squared_norms
 from mkclust.types import Array, Float
@@ -30,10 +39,14 @@ TREE_COLUMNS = 4
 # Entries of a block of differences, or of distances, on the host and on a device.
 BLOCK_ENTRIES = 2**21
 DEVICE_ENTRIES = 2**24
-# An index has as many cells as the root of the number of rows; so many of them are searched.
-CELLS_SEARCHED = 16
-# Rounds of k-means that place the cells.
+# An index has as many cells as the root of the number of rows, placed by some rounds of k-means.
 CELL_ROUNDS = 10
+# It searches so many cells around a row, and twice as many as long as it misses more neighbors of
+# rows that are tried out; beyond a share of all cells, products of blocks are faster.
+FEWEST_CELLS = 8
+RECALL = 0.97
+TRIED_ROWS = 200
+MOST_CELLS_SHARE = 0.2
 # Squared distances by inner products are wrong by at most this many roundings for every column,
 # relative to ten times the squared norm of a row plus its squared distance: a row of more than
 # three times the norm is so far away that its distance is right relative to itself.
@@ -78,8 +91,9 @@ def nearest_rows(
     n_neighbors : int
         How many, from 1 to n_rows - 1. A row is not its own neighbor; its copies are.
     approximate : {"auto", True, False}, default="auto"
-        Whether an index of faiss may miss some. "auto" says so for dense rows on the host that are
-        more than ``largest_exact``, where faiss is installed.
+        Whether an index of faiss may miss some, about 3 % at most by rows that are tried out; data
+        that no index serves are searched exactly. "auto" says so for dense rows on the host of more
+        than 4 columns that are more than ``largest_exact``, where faiss is installed.
     random_state : int, default=0
         Seed of the index; an exact search has no use for it.
     largest_exact : int, default=50,000
@@ -222,7 +236,7 @@ def _find_copies(host: Any) -> _Copies:
 
 def _digests(host: Any) -> Iterator[bytes]:
     """Yield a digest of every row, the same for equal rows."""
-    for block in ranges(host.shape[0], max(1, BLOCK_ENTRIES // max(1, host.shape[1]))):
+    for block in ranges(host.shape[0], max(1, BLOCK_ENTRIES // _width(host))):
         part = host[block]
         if scipy.sparse.issparse(part):
             contents = (
@@ -272,7 +286,7 @@ class _Search:
         self.known_on_device: Array = None
         if is_foreign(rows) and not by_index:
             xp = namespace(rows)
-            self._middle_on_device = xp.asarray(self._middle, device=rows.device)
+            self._middle_on_device = xp.asarray(self._middle, device=device(rows))
             self.known_on_device = self.to_device(select(rows, distinct))
         self._norms = _squared_norms(self.known)
 
@@ -296,7 +310,7 @@ class _Search:
             return Neighbors(indices, distances)
         candidates = self._propose(centered, on_device, count)
         farthest = np.empty(n)
-        for block in ranges(n, max(1, BLOCK_ENTRIES // (count * max(1, centered.shape[1])))):
+        for block in ranges(n, max(1, BLOCK_ENTRIES // (count * _width(exact_rows)))):
             near = candidates[block]
             squared = _pair_distances(exact_rows[block], self._exact_rows, near)
             farthest[block] = squared.max(axis=1)
@@ -305,8 +319,7 @@ class _Search:
             indices[block], distances[block] = _first(near, squared, r)
         if count < self.known.shape[0] and not self._by_index:
             doubts = distances[:, -1] >= farthest - 2 * self._tolerance(centered, farthest)
-            for i in np.flatnonzero(doubts):
-                near = self._possible(centered[i : i + 1], r, i if own else None)
+            for i, near in self._possible(centered, np.flatnonzero(doubts), r, own):
                 squared = _pair_distances(exact_rows[i : i + 1], self._exact_rows, near)
                 indices[i], distances[i] = _first(near, squared, r)
         return Neighbors(indices, distances)
@@ -335,40 +348,69 @@ class _Search:
         m, d = self.known.shape
         # Single precision is what the index knows; it holds numbers of any unit so.
         scale = max(np.abs(self.known).max(), np.finfo(np.float64).tiny)
-        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, max(1, round(m**0.5)))
-        index.cp.seed, index.cp.niter = self._seed + 1, CELL_ROUNDS  # a seed of 0 is none to faiss
-        index.cp.min_points_per_centroid, index.nprobe = 1, CELLS_SEARCHED
-        known = (self.known / scale).astype(np.float32)
+        known, rows = ((part / scale).astype(np.float32) for part in (self.known, centered))
+        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, round(m**0.5))
+        index.cp.seed, index.cp.niter = self._seed, CELL_ROUNDS
+        index.cp.min_points_per_centroid = 1  # for it to be silent
         index.train(known)
         index.add(known)
-        _, near = index.search((centered / scale).astype(np.float32), count)
-        # Cells around a row may hold fewer.
+        if not self._search_enough_cells(index, rows, centered, count):
+            return self._nearest_on_host(centered, count)
+        _, near = index.search(rows, count)
+        # The cells around a row may hold fewer.
         short = np.flatnonzero(near[:, -1] < 0)
         if len(short):
             near[short] = self._nearest_on_host(centered[short], count)
         return near
+
+    def _search_enough_cells(self, index: Any, rows: Any, centered: Float, count: int) -> bool:
+        """Have an index search as many cells as it has to; return whether these are few enough."""
+        rng = np.random.default_rng(self._seed)
+        some = rng.choice(len(rows), min(len(rows), TRIED_ROWS), replace=False)
+        truth = self._nearest_on_host(centered[some], count)
+        index.nprobe = FEWEST_CELLS
+        while index.nprobe <= max(FEWEST_CELLS, MOST_CELLS_SHARE * index.nlist):
+            _, near = index.search(rows[some], count)
+            pairs = zip(truth, near, strict=True)
+            if sum(len(np.intersect1d(*pair)) for pair in pairs) >= RECALL * truth.size:
+                return True
+            index.nprobe *= 2
+        return False
 
     def _tolerance(self, centered: Any, squared: Float) -> Float:
         """Return how wrong squared distances by inner products may be, for rows and distances."""
         share = ROUNDINGS * np.finfo(np.float64).eps * (centered.shape[1] + 8)
         return share * (10 * _squared_norms(centered) + squared)
 
-    def _possible(self, row: Any, r: int, own: int | None) -> np.ndarray:
-        """Return the numbers of all known rows that may be among the r nearest of one, (1, ...)."""
-        products = row @ self.known.T
-        squared = products.toarray() if scipy.sparse.issparse(products) else products
-        squared *= -2
-        squared += self._norms + _squared_norms(row)
-        if own is not None:
-            squared[0, own] = np.inf
-        last = np.partition(squared[0], r - 1)[r - 1 : r]
-        return np.flatnonzero(squared[0] <= last + 2 * self._tolerance(row, np.abs(last)))[None]
+    def _possible(
+        self, centered: Any, rows: np.ndarray, r: int, own: bool
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the numbers of all known rows that may be among the r nearest of some, (1, ...)."""
+        for block in ranges(len(rows), max(1, BLOCK_ENTRIES // self.known.shape[0])):
+            some = rows[block]
+            part = centered[some]
+            products = part @ self.known.T
+            squared = products.toarray() if scipy.sparse.issparse(products) else products
+            squared *= -2
+            squared += self._norms + _squared_norms(part)[:, None]
+            if own:
+                squared[np.arange(len(some)), some] = np.inf
+            last = np.partition(squared, r - 1, axis=1)[:, r - 1]
+            most = last + 2 * self._tolerance(part, np.abs(last))
+            for i, distances, limit in zip(some, squared, most, strict=True):
+                yield i, np.flatnonzero(distances <= limit)[None]
 
 
 def _first(near: np.ndarray, squared: Float, r: int) -> tuple[np.ndarray, Float]:
     """Return the first r candidates of every row and their distances, ties by number."""
     order = np.lexsort((near, squared), axis=1)[:, :r]
     return np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
+
+
+def _width(rows: Any) -> int:
+    """Return how many entries a row takes in memory, on average."""
+    entries = rows.nnz if scipy.sparse.issparse(rows) else rows.size
+    return max(1, entries // max(1, rows.shape[0]))
 
 
 def _squared_norms(rows: Any) -> Float:
