@@ -15,7 +15,16 @@ from mkclust.datasets import load
 
 
 def test_importing_the_library_loads_neither_its_extras_nor_what_explains_a_fit():
-    names = ("matplotlib", "typer", "h5py", "torch", "dask", "mkclust.explain", "mkclust.web")
+    names = (
+        "matplotlib",
+        "typer",
+        "h5py",
+        "torch",
+        "dask",
+        "faiss",
+        "mkclust.explain",
+        "mkclust.web",
+    )
     program = (
         "import mkclust, sys\n"
         f"print([name for name in {names} if name in sys.modules])\n"
