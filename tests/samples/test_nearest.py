@@ -119,6 +119,15 @@ def test_rows_of_other_libraries_have_the_same_neighbors(library, name):
     assert_array_equal(result.squared_distances, expected.squared_distances)
 
 
+@pytest.mark.parametrize("library", FOREIGN)
+def test_new_rows_may_come_from_another_library_than_the_known_ones(library):
+    rows = table("plain")
+    expected = nearest_of_new(rows[:25], rows[25:], 9)
+    for new, known in [(library, "numpy"), ("numpy", library)]:
+        result = nearest_of_new(as_library(new, rows[:25]), as_library(known, rows[25:]), 9)
+        assert_array_equal(result.indices, expected.indices)
+
+
 @pytest.mark.parametrize("form", [scipy.sparse.csr_matrix, scipy.sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_rows_have_the_neighbors_of_the_same_rows_written_out(form, dtype):

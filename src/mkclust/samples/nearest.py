@@ -16,16 +16,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.neighbors import NearestNeighbors
 
-from mkclust.linalg import (
-    astype,
-    device,
-    is_foreign,
-    is_on_accelerator,
-    namespace,
-    ranges,
-    select,
-    to_host,
-)
+from mkclust.linalg import is_foreign, is_on_accelerator, namespace, ranges, to_device, to_host
 from mkclust.parameters import Choice, Count, check_parameter
 from mkclust.samples.distances import middle, squared_norms
 from mkclust.types import Array, Float
@@ -112,16 +103,15 @@ def nearest_rows(
     """
     n = rows.shape[0]
     _check(n_neighbors, n - 1, f"each of {n} rows has {n - 1} others")
+    by_index = _takes_index(rows, n, n, approximate, largest_exact)
     host = _on_host(rows)
     copies = _find_copies(host)
-    distinct, r = copies.first, min(n_neighbors, len(copies.first) - 1)
-    by_index = _takes_index(rows, n, n, approximate, largest_exact)
-    search = _Search(rows, host, distinct, by_index, random_state)
-    nearest = search.nearest(search.known, search.known_on_device, host[distinct], r, own=True)
-    if len(distinct) == n:
+    search = _Search(host[copies.first], rows, by_index, random_state)
+    nearest = search.nearest(None, min(n_neighbors, len(copies.first) - 1))
+    if len(copies.first) == n:
         return nearest
     # Copies of a row share a list, which starts with themselves; each leaves itself out.
-    own = np.arange(len(distinct))[:, None]
+    own = np.arange(len(copies.first))[:, None]
     groups = Neighbors(
         np.hstack([own, nearest.indices]),
         np.hstack([np.zeros(own.shape), nearest.squared_distances]),
@@ -149,7 +139,7 @@ def nearest_of_new(
     Parameters
     ----------
     new_rows : array of shape (n_new, n_features), or SciPy CSR matrix
-        Of the same library and device as the known rows, or sparse as they are.
+        Sparse where the known rows are, else an array of any library.
     rows : array of shape (n_rows, n_features), or SciPy CSR matrix
         The known rows, as for `nearest_rows`.
     n_neighbors : int
@@ -165,14 +155,12 @@ def nearest_of_new(
     """
     n = rows.shape[0]
     _check(n_neighbors, n, f"there are {n} known rows")
-    host, new_host = _on_host(rows), _on_host(new_rows)
-    copies = _find_copies(host)
-    distinct, r = copies.first, min(n_neighbors, len(copies.first))
     by_index = _takes_index(rows, n, new_rows.shape[0], approximate, largest_exact)
-    search = _Search(rows, host, distinct, by_index, random_state)
-    on_device = search.to_device(new_rows) if is_foreign(new_rows) else None
-    nearest = search.nearest(search.centered(new_host), on_device, new_host, r)
-    return nearest if len(distinct) == n else _expand(nearest, copies, n_neighbors)
+    host = _on_host(rows)
+    copies = _find_copies(host)
+    search = _Search(host[copies.first], rows, by_index, random_state)
+    nearest = search.nearest(_on_host(new_rows), min(n_neighbors, len(copies.first)))
+    return nearest if len(copies.first) == n else _expand(nearest, copies, n_neighbors)
 
 
 def _check(n_neighbors: Any, most: int, reason: str) -> None:
@@ -268,89 +256,85 @@ def _expand(groups: Neighbors, copies: _Copies, wanted: int) -> Neighbors:
 
 
 class _Search:
-    """Known rows, all of them different, and how candidates among them are proposed.
+    """Known rows, all of them different, and how the nearest of them are found.
 
-    Attributes
+    Parameters
     ----------
     known : ndarray or CSR matrix
-        The known rows about their middle in float64; sparse rows as they are.
-    known_on_device : array of another library or None
-        The same where the rows came from another library.
+        The known rows on the host.
+    like : array
+        What says by which library, and where, candidates are to be found.
+    by_index : bool
+        Whether they are found by an index.
+    seed : int
+        Seed of the index.
     """
 
-    def __init__(self, rows: Array, host: Any, distinct: np.ndarray, by_index: bool, seed: int):
-        self._exact_rows, self._by_index, self._seed = host[distinct], by_index, seed
-        self._middle = None if scipy.sparse.issparse(host) else middle(to_host(self._exact_rows))
-        self._middle_on_device: Array = None
-        self.known = self.centered(self._exact_rows)
-        self.known_on_device: Array = None
-        if is_foreign(rows) and not by_index:
-            xp = namespace(rows)
-            self._middle_on_device = xp.asarray(self._middle, device=device(rows))
-            self.known_on_device = self.to_device(select(rows, distinct))
-        self._norms = _squared_norms(self.known)
+    def __init__(self, known: Any, like: Array, by_index: bool, seed: int):
+        self._known, self._like, self._by_index, self._seed = known, like, by_index, seed
+        # Inner products lose the digits that all rows share; sparse rows have to stay sparse.
+        is_sparse = scipy.sparse.issparse(known)
+        self._middle = None if is_sparse else middle(to_host(known))
+        self._centered = self._center(known)
+        self._norms = _squared_norms(self._centered)
 
-    def centered(self, host: Any) -> Any:
+    def _center(self, rows: Any) -> Any:
         """Return rows about the middle of the known ones, in float64."""
-        return host.astype(np.float64) if self._middle is None else host - self._middle
+        return rows.astype(np.float64) if self._middle is None else rows - self._middle
 
-    def to_device(self, rows: Array) -> Array:
-        """Return rows of another library about the same middle."""
-        if self._middle_on_device is None:
-            return None
-        return astype(rows, "float64") - self._middle_on_device
-
-    def nearest(
-        self, centered: Any, on_device: Array, exact_rows: Any, r: int, own: bool = False
-    ) -> Neighbors:
-        """Return the r nearest known rows; with `own`, row i is no neighbor of the i-th."""
-        n, count = centered.shape[0], min(r + own + SPARE, self.known.shape[0])
+    def nearest(self, new_rows: Any, r: int) -> Neighbors:
+        """Return the r nearest known rows of new ones, or, for None, of each known among others."""
+        own = new_rows is None
+        rows = self._known if own else new_rows
+        centered = self._centered if own else self._center(rows)
+        n, m = rows.shape[0], self._known.shape[0]
+        count, farthest = min(r + own + SPARE, m), np.empty(n)
         indices, distances = np.empty((n, r), np.int64), np.empty((n, r))
         if r == 0 or n == 0:
             return Neighbors(indices, distances)
-        candidates = self._propose(centered, on_device, count)
-        farthest = np.empty(n)
-        for block in ranges(n, max(1, BLOCK_ENTRIES // (count * _width(exact_rows)))):
+        candidates = self._propose(centered, count)
+        for block in ranges(n, max(1, BLOCK_ENTRIES // (count * _width(rows)))):
             near = candidates[block]
-            squared = _pair_distances(exact_rows[block], self._exact_rows, near)
+            squared = _pair_distances(rows[block], self._known, near)
             farthest[block] = squared.max(axis=1)
             if own:
                 squared[near == np.arange(block.start, block.stop)[:, None]] = np.inf
             indices[block], distances[block] = _first(near, squared, r)
-        if count < self.known.shape[0] and not self._by_index:
+        if count < m and not self._by_index:
             doubts = distances[:, -1] >= farthest - 2 * self._tolerance(centered, farthest)
             for i, near in self._possible(centered, np.flatnonzero(doubts), r, own):
-                squared = _pair_distances(exact_rows[i : i + 1], self._exact_rows, near)
+                squared = _pair_distances(rows[i : i + 1], self._known, near)
                 indices[i], distances[i] = _first(near, squared, r)
         return Neighbors(indices, distances)
 
-    def _propose(self, centered: Any, on_device: Array, count: int) -> np.ndarray:
+    def _propose(self, centered: Any, count: int) -> np.ndarray:
         """Return the numbers of known rows that may be the nearest, (n, count)."""
-        if count == self.known.shape[0]:
+        if count == self._known.shape[0]:
             return np.broadcast_to(np.arange(count), (centered.shape[0], count))
         if self._by_index:
             return self._propose_by_index(centered, count)
-        if self.known_on_device is not None:
-            return _nearest_on_device(on_device, self.known_on_device, count)
+        if is_foreign(self._like):
+            there = (to_device(part, self._like) for part in (centered, self._centered))
+            return _nearest_on_device(*there, count)
         return self._nearest_on_host(centered, count)
 
     def _nearest_on_host(self, centered: Any, count: int) -> np.ndarray:
         """Return the nearest rows by scikit-learn."""
-        is_low = self._middle is not None and self.known.shape[1] <= TREE_COLUMNS
+        is_low = self._middle is not None and centered.shape[1] <= TREE_COLUMNS
         algorithm = "kd_tree" if is_low else "brute"
-        model = NearestNeighbors(n_neighbors=count, algorithm=algorithm).fit(self.known)
+        model = NearestNeighbors(n_neighbors=count, algorithm=algorithm).fit(self._centered)
         return model.kneighbors(centered, return_distance=False)
 
     def _propose_by_index(self, centered: Float, count: int) -> np.ndarray:
         """Return rows near each by an index of faiss, which searches the cells around it."""
         import faiss
 
-        m, d = self.known.shape
+        m, d = self._centered.shape
         # Single precision is what the index knows; it holds numbers of any unit so.
-        scale = max(np.abs(self.known).max(), np.finfo(np.float64).tiny)
-        known, rows = ((part / scale).astype(np.float32) for part in (self.known, centered))
+        scale = max(np.abs(self._centered).max(), np.finfo(np.float64).tiny)
+        known, rows = ((part / scale).astype(np.float32) for part in (self._centered, centered))
         index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, round(m**0.5))
-        index.cp.seed, index.cp.niter = self._seed, CELL_ROUNDS
+        index.cp.seed, index.cp.niter = self._seed % 2**31, CELL_ROUNDS
         index.cp.min_points_per_centroid = 1  # for it to be silent
         index.train(known)
         index.add(known)
@@ -386,10 +370,10 @@ class _Search:
         self, centered: Any, rows: np.ndarray, r: int, own: bool
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the numbers of all known rows that may be among the r nearest of some, (1, ...)."""
-        for block in ranges(len(rows), max(1, BLOCK_ENTRIES // self.known.shape[0])):
+        for block in ranges(len(rows), max(1, BLOCK_ENTRIES // self._centered.shape[0])):
             some = rows[block]
             part = centered[some]
-            products = part @ self.known.T
+            products = part @ self._centered.T
             squared = products.toarray() if scipy.sparse.issparse(products) else products
             squared *= -2
             squared += self._norms + _squared_norms(part)[:, None]
