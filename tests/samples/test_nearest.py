@@ -237,8 +237,10 @@ def test_an_index_is_the_same_for_a_seed_on_any_number_of_threads():
 
 
 @needs_faiss
-def test_data_that_no_index_serves_are_searched_exactly():
+@pytest.mark.parametrize("has_ties", [False, True])
+def test_data_that_no_index_serves_are_searched_exactly(has_ties):
     rows = np.random.default_rng(0).normal(size=(3000, 60))
+    rows = np.sign(rows) if has_ties else rows
     result = nearest_rows(rows, 10, approximate=True)
     assert_array_equal(result.indices, nearest_rows(rows, 10, approximate=False).indices)
 

@@ -292,7 +292,8 @@ class _Search:
         indices, distances = np.empty((n, r), np.int64), np.empty((n, r))
         if r == 0 or n == 0:
             return Neighbors(indices, distances)
-        candidates = self._propose(centered, count)
+        by_index = self._propose_by_index(centered, count) if self._by_index else None
+        candidates = self._propose(centered, count) if by_index is None else by_index
         for block in ranges(n, max(1, BLOCK_ENTRIES // (count * _width(rows)))):
             near = candidates[block]
             squared = _pair_distances(rows[block], self._known, near)
@@ -300,7 +301,7 @@ class _Search:
             if own:
                 squared[near == np.arange(block.start, block.stop)[:, None]] = np.inf
             indices[block], distances[block] = _first(near, squared, r)
-        if count < m and not self._by_index:
+        if count < m and by_index is None:
             doubts = distances[:, -1] >= farthest - 2 * self._tolerance(centered, farthest)
             for i, near in self._possible(centered, np.flatnonzero(doubts), r, own):
                 squared = _pair_distances(rows[i : i + 1], self._known, near)
@@ -311,8 +312,6 @@ class _Search:
         """Return the numbers of known rows that may be the nearest, (n, count)."""
         if count == self._known.shape[0]:
             return np.broadcast_to(np.arange(count), (centered.shape[0], count))
-        if self._by_index:
-            return self._propose_by_index(centered, count)
         if is_foreign(self._like):
             there = (to_device(part, self._like) for part in (centered, self._centered))
             return _nearest_on_device(*there, count)
@@ -325,8 +324,11 @@ class _Search:
         model = NearestNeighbors(n_neighbors=count, algorithm=algorithm).fit(self._centered)
         return model.kneighbors(centered, return_distance=False)
 
-    def _propose_by_index(self, centered: Float, count: int) -> np.ndarray:
-        """Return rows near each by an index of faiss, which searches the cells around it."""
+    def _propose_by_index(self, centered: Float, count: int) -> np.ndarray | None:
+        """Return rows near each by an index of faiss, None where that is of no use.
+
+        The index has cells, and searches those around a row.
+        """
         import faiss
 
         m, d = self._centered.shape
@@ -339,7 +341,7 @@ class _Search:
         index.train(known)
         index.add(known)
         if not self._search_enough_cells(index, rows, centered, count):
-            return self._nearest_on_host(centered, count)
+            return None
         _, near = index.search(rows, count)
         # The cells around a row may hold fewer.
         short = np.flatnonzero(near[:, -1] < 0)
@@ -353,7 +355,7 @@ class _Search:
         some = rng.choice(len(rows), min(len(rows), TRIED_ROWS), replace=False)
         truth = self._nearest_on_host(centered[some], count)
         index.nprobe = FEWEST_CELLS
-        while index.nprobe <= max(FEWEST_CELLS, MOST_CELLS_SHARE * index.nlist):
+        while index.nprobe <= MOST_CELLS_SHARE * index.nlist:
             _, near = index.search(rows[some], count)
             pairs = zip(truth, near, strict=True)
             if sum(len(np.intersect1d(*pair)) for pair in pairs) >= RECALL * truth.size:
