@@ -1,8 +1,8 @@
 """The nearest rows of every row: exactly, or by an index that may miss a few.
 
-Either way a search only proposes candidates. Their distances are computed from differences in
-float64 and sorted here, so that libraries, threads and devices cannot change what is returned; an
-exact search also proves that no other row is nearer, and looks at all rows where it cannot.
+Either way a search only proposes candidates, and their distances are computed from differences in
+float64 and sorted here. An exact search also proves that no other row is nearer, and looks at all
+rows where it cannot, so that libraries, threads and devices do not change what is returned.
 """
 
 import hashlib
@@ -313,8 +313,8 @@ class _Search:
         if count == self._known.shape[0]:
             return np.broadcast_to(np.arange(count), (centered.shape[0], count))
         if is_foreign(self._like):
-            there = (to_device(part, self._like) for part in (centered, self._centered))
-            return _nearest_on_device(*there, count)
+            known = to_device(self._centered, self._like)
+            return _nearest_on_device(to_device(centered, self._like), known, count)
         return self._nearest_on_host(centered, count)
 
     def _nearest_on_host(self, centered: Any, count: int) -> np.ndarray:
