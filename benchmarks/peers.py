@@ -23,6 +23,7 @@ unit rows      every sample of every view scaled to length 1
 """
 
 import argparse
+import importlib
 import time
 from collections.abc import Callable
 
@@ -36,6 +37,17 @@ from mkclust.datasets import load
 from mkclust.metrics import adjusted_rand_index
 
 Views = dict[str, np.ndarray]
+
+
+def import_peer(module: str):
+    """Import a module of another package, or say how it is installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{module} cannot be imported: {error}. The first lines of benchmarks/peers.py say how "
+            "to install it and what it needs."
+        ) from error
 
 
 def raw(views: Views) -> list[np.ndarray]:
@@ -97,7 +109,7 @@ def spectral_gaussian(views: Views, n_clusters: int, seed: int) -> np.ndarray:
 
 def import_snf():
     """Import snfpy's computations, with `check_array` as scikit-learn 1.8 and newer have it."""
-    from snf import compute
+    compute = import_peer("snf.compute")
 
     def check_array_as_before(array, *, force_all_finite=True, **options):
         return check_array(array, ensure_all_finite=force_all_finite, **options)
@@ -136,16 +148,14 @@ def snf_raw(views: Views, n_clusters: int, seed: int) -> np.ndarray:
 
 def nemo(views: list[np.ndarray], n_clusters: int, seed: int) -> np.ndarray:
     """Cluster by NEMO's mean of the networks of nearest neighbors."""
-    from imml.cluster import NEMO
-
-    return NEMO(n_clusters=int(n_clusters), random_state=seed).fit_predict(views)
+    model = import_peer("imml.cluster").NEMO(n_clusters=int(n_clusters), random_state=seed)
+    return model.fit_predict(views)
 
 
 def ee_imvc(views: list[np.ndarray], n_clusters: int, seed: int) -> np.ndarray:
     """Cluster by EE-IMVC's late fusion of the spectral embeddings."""
-    from imml.cluster import EEIMVC
-
-    return EEIMVC(n_clusters=int(n_clusters), random_state=seed).fit_predict(views)
+    model = import_peer("imml.cluster").EEIMVC(n_clusters=int(n_clusters), random_state=seed)
+    return model.fit_predict(views)
 
 
 def nemo_raw(views: Views, n_clusters: int, seed: int) -> np.ndarray:
@@ -175,17 +185,15 @@ def ee_imvc_standardized(views: Views, n_clusters: int, seed: int) -> np.ndarray
 
 def co_regularized(views: Views, n_clusters: int, seed: int) -> np.ndarray:
     """Co-regularized spectral clustering (Kumar, Rai and Daume, NIPS 2011)."""
-    from mvlearn.cluster import MultiviewCoRegSpectralClustering
-
-    model = MultiviewCoRegSpectralClustering(n_clusters=int(n_clusters), random_state=seed)
+    kind = import_peer("mvlearn.cluster").MultiviewCoRegSpectralClustering
+    model = kind(n_clusters=int(n_clusters), random_state=seed)
     return model.fit_predict(raw(views))
 
 
 def co_trained(views: Views, n_clusters: int, seed: int) -> np.ndarray:
     """Spectral clustering by co-training (Kumar and Daume, ICML 2011)."""
-    from mvlearn.cluster import MultiviewSpectralClustering
-
-    model = MultiviewSpectralClustering(n_clusters=int(n_clusters), random_state=seed)
+    kind = import_peer("mvlearn.cluster").MultiviewSpectralClustering
+    model = kind(n_clusters=int(n_clusters), random_state=seed)
     return model.fit_predict(raw(views))
 
 
