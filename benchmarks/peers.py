@@ -9,8 +9,8 @@ sees labels, and nothing is tuned: every number that is not a default of the pac
 beside it. A package is imported by the function that needs it, so that this module needs none of
 them; a missing package raises ``ImportError``, and whatever a package raises comes through.
 
-``--no-deps`` leaves out what imml and mvlearn ask for and these methods do not use (cvxpy), and an
-upper bound of mvlearn (matplotlib 3.3.4) that no current Python meets. control is imported by
+``--no-deps`` leaves out what imml asks for and these methods do not use (cvxpy), and an upper bound
+of mvlearn (matplotlib 3.3.4) that is older than the Python mkclust needs. control is imported by
 imml.cluster, seaborn by mvlearn, h5py and networkx by imml.
 
 What is done to the columns first is part of a peer, as its answers hang on it:
@@ -93,8 +93,8 @@ def spectral_neighbors(views: Views, n_clusters: int, seed: int) -> np.ndarray:
 def spectral_gaussian(views: Views, n_clusters: int, seed: int) -> np.ndarray:
     """Spectral clustering of one Gaussian kernel, as wide as the median distance.
 
-    scikit-learn's own gamma=1 takes no notice of the scale of the data, and its documentation
-    asks for another where that matters; the median is mvlearn's default, and ours.
+    scikit-learn's own gamma=1 takes no notice of the scale of the data; the median is the default
+    of mvlearn, and of mkclust.
     """
     columns = np.hstack(balanced(views))
     distances = euclidean_distances(columns)
