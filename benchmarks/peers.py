@@ -105,8 +105,10 @@ def spectral_gaussian(views: Views, n_clusters: int, seed: int) -> np.ndarray:
 
 
 # SNF (Wang et al., Nature Methods 2014), snfpy 0.2.2. Defaults of make_affinity: sqeuclidean, K=20,
-# mu=0.5, columns standardized; of snf: K=20, t=20, alpha=1. Its README then calls scikit-learn's
-# spectral_clustering. It asks for two views or more: it divides by their number less one.
+# mu=0.5, columns standardized; of snf: K=20, t=20, alpha=1. Its README takes Euclidean distances, as
+# the paper does, and scikit-learn's spectral_clustering of the result. It needs two views or more:
+# it divides by their number less one. Dense products of n x n matrices, 2 t of them for every view,
+# are what it costs.
 
 
 def import_snf():
@@ -133,6 +135,11 @@ def fuse(views: list[np.ndarray], n_clusters: int, seed: int, **options) -> np.n
 def snf(views: Views, n_clusters: int, seed: int) -> np.ndarray:
     """SNF at its defaults, which standardize the columns."""
     return fuse(raw(views), n_clusters, seed)
+
+
+def snf_euclidean(views: Views, n_clusters: int, seed: int) -> np.ndarray:
+    """SNF as its README has it, of distances that are not squared."""
+    return fuse(raw(views), n_clusters, seed, metric="euclidean")
 
 
 def snf_raw(views: Views, n_clusters: int, seed: int) -> np.ndarray:
@@ -205,6 +212,7 @@ PEERS: dict[str, Callable[[Views, int, int], np.ndarray]] = {
     "spectral clustering, neighbors": spectral_neighbors,
     "spectral clustering, Gaussian": spectral_gaussian,
     "SNF": snf,
+    "SNF, Euclidean": snf_euclidean,
     "SNF, raw columns": snf_raw,
     "NEMO": nemo_standardized,
     "NEMO, raw columns": nemo_raw,
