@@ -105,8 +105,8 @@ def spectral_gaussian(views: Views, n_clusters: int, seed: int) -> np.ndarray:
 
 
 # SNF (Wang et al., Nature Methods 2014), snfpy 0.2.2. Defaults of make_affinity: sqeuclidean, K=20,
-# mu=0.5, columns standardized; of snf: K=20, t=20, alpha=1. Its README takes Euclidean distances, as
-# the paper does, and scikit-learn's spectral_clustering of the result. It needs two views or more:
+# mu=0.5, columns standardized; of snf: K=20, t=20, alpha=1. Its README takes Euclidean distances,
+# as the paper does, and scikit-learn's spectral_clustering of the result. It needs two views:
 # it divides by their number less one. Dense products of n x n matrices, 2 t of them for every view,
 # are what it costs.
 
