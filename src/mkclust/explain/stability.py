@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, may_be_repaired
-from mkclust.kernels import default_bank
+from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
@@ -120,8 +120,8 @@ class Resampler:
         else:
             self._blocks = as_blocks(samples)
             self.n_samples = self._blocks.n_samples
-            named = isinstance(kernels, str)
-            self.kernels = default_bank(self.kind == "views") if named else kernels
+            named = not isinstance(kernels, KernelBank)
+            self.kernels = default_bank(self.kind == "views", kernels) if named else kernels
 
     @classmethod
     def of_fit(cls, model: MultipleKernelClusterer, X: Any) -> "Resampler":

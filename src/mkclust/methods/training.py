@@ -61,8 +61,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
     if isinstance(model.kernels, KernelBank):
         bank = clone(model.kernels)
     else:
-        bank = default_bank(several_views=samples.kind == "views")
-        bank.set_params(on_the_fly=model.kernels == "on-the-fly")
+        bank = default_bank(samples.kind == "views", model.kernels)
     require_room_for_views(model, bank, samples)
     kernels = bank.fit_transform(samples)
     if bank.on_the_fly and model.NEEDS_ENTRIES:
