@@ -462,13 +462,13 @@ def default_bank(several_views: bool, kernels: Any = "auto") -> KernelBank:
     kernels : {"auto", "on-the-fly", "gaussian"} or mapping of str to str, default="auto"
         Rules by the kind of each view, none, or rules by the name of a view.
     """
-    parameters = {"rules": _rules_of(kernels), "on_the_fly": kernels == "on-the-fly"}
+    parameters = {"rules": rules_of(kernels), "on_the_fly": kernels == "on-the-fly"}
     if several_views:
         parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
     return KernelBank(**parameters)
 
 
-def _rules_of(kernels: Any) -> Any:
+def rules_of(kernels: Any) -> Any:
     """Return the rules of a bank that ``kernels`` of an estimator asks for by names."""
     if isinstance(kernels, Mapping):
         return kernels

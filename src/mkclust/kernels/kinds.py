@@ -319,6 +319,24 @@ def _tell(look: Look) -> str:
     return next(kind for kind, rule in RULES.items() if rule.fits(look))
 
 
+def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Preparation]:
+    """Learn what is to be done to the rows of views, where anything is, from some of their rows.
+
+    Parameters
+    ----------
+    rules : None, "kind" or mapping of str to str
+        As `choose_rules` takes them; kinds of which columns are samples are left out.
+    views : mapping of str to array of shape (n_rows, n_features)
+        Some rows of each view.
+    """
+    chosen = choose_rules(rules, views, 0, of_rows=True)
+    return {
+        name: RULES[kind].preparation.learn(views[name])
+        for name, kind in chosen.items()
+        if RULES[kind].preparation is not RowsAsTheyAre
+    }
+
+
 def formulas_of(rule: Rule, of_bank: tuple[Formula, ...]) -> tuple[Formula, ...]:
     """Return the kernels of a view by its rule: one, or those that a bank makes of every view."""
     return of_bank if rule.formula is None else (rule.formula,)

@@ -206,7 +206,7 @@ def _column_deviations(view: Array) -> Float:
 def _nonnegative(rows: Array) -> Array:
     """Return rows with zeros for negative entries, which new rows may hold."""
     xp = namespace(rows)
-    return xp.where(rows > 0, rows, xp.zeros_like(rows))
+    return xp.where(rows < 0, xp.zeros_like(rows), rows)  # what is no number stays none
 
 
 def _beside(learned: Float, rows: Array) -> Array:
