@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from libraries import LIBRARIES, as_library
 from mkclust import AgreementKKM, AverageKKM, SimpleMKKM
+from mkclust.explain.stability import Resampler, resample
 from mkclust.kernels import KernelBank, Nystroem
 from mkclust.kernels.kinds import RULES, tell_kind
 from mkclust.linalg import to_host
@@ -381,3 +382,18 @@ def test_features_of_memory_maps_and_dask_arrays_are_those_of_arrays(tmp_path):
     labels = clone(model).fit(views).labels_
     np.testing.assert_array_equal(clone(model).fit(maps).labels_, labels)
     np.testing.assert_array_equal(np.asarray(clone(model).fit(chunks).labels_), labels)
+
+
+def test_parts_of_the_samples_keep_the_kinds_of_their_views():
+    views, y = clustered_views(np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    links = rng.random((120, 120)) < 0.02 + 0.2 * (y[:, None] == y)
+    views["links"] = symmetric(links.astype(float))
+    model = SimpleMKKM(3, random_state=0).fit(views)
+    assert model.bank_.rules_["links"] == "graph"
+    source = Resampler.of_fit(model, views)
+    part = np.arange(0, 120, 2)
+    bank = clone(source.kernels).fit(source.take(part))
+    assert bank.rules_ == model.bank_.rules_
+    np.testing.assert_array_equal(bank.views_["links"], views["links"][np.ix_(part, part)])
+    assert resample(model, views, n_resamples=3).mean > 0.8

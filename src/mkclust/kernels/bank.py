@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
@@ -466,6 +466,16 @@ def default_bank(several_views: bool, kernels: Any = "auto") -> KernelBank:
     if several_views:
         parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
     return KernelBank(**parameters)
+
+
+def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
+    """Return the same bank, with the kinds that views have as wholes for parts of them, too."""
+    if bank.rules is None:
+        return bank
+    check_rules(bank.rules)
+    views = read_views(X).views
+    n = next(iter(views.values())).shape[0]
+    return clone(bank).set_params(rules=choose_rules(bank.rules, views, n))
 
 
 def rules_of(kernels: Any) -> Any:

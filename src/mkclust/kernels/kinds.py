@@ -56,9 +56,19 @@ class Look:
         return numbers_looked_at(*self.view.shape)
 
     @cached_property
-    def rows(self) -> Float:
+    def raw_rows(self) -> Float:
         """These rows, on the host in float64."""
         return rows_looked_at(self.view, self.numbers)
+
+    @cached_property
+    def unit(self) -> float:
+        """Their largest entry, signs aside: kinds do not depend on the unit of a view."""
+        return float(np.abs(self.raw_rows).max(initial=0)) or 1.0
+
+    @cached_property
+    def rows(self) -> Float:
+        """The same in units of their largest entry."""
+        return self.raw_rows / self.unit
 
     @cached_property
     def is_nonnegative(self) -> bool:
@@ -77,7 +87,8 @@ class Look:
         if not n == d == self.n_samples or not self.is_nonnegative:
             return False
         columns = to_host(select(self.view, self.numbers, axis=1)).T
-        return bool(np.all(np.abs(self.rows - columns) <= SYMMETRIC * self.rows.max()))
+        difference = np.abs(self.rows - columns / self.unit)
+        return bool(difference.max() <= SYMMETRIC)
 
     @cached_property
     def diagonal(self) -> Float:
@@ -133,8 +144,7 @@ def _are_histograms(look: Look) -> bool:
     """Return whether rows add up to about the same, and not for their columns hardly vary."""
     if not look.is_nonnegative:
         return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums, of_unrelated = look.rows.sum(axis=1), np.sqrt(look.rows.var(axis=0).sum())
+    sums, of_unrelated = look.rows.sum(axis=1), np.sqrt(look.rows.var(axis=0).sum())
     return _are_about_equal(sums, EQUAL_SUMS) and bool(sums.std() <= RELATED * of_unrelated)
 
 
@@ -147,8 +157,7 @@ def _are_directions(look: Look) -> bool:
 
 def _are_about_equal(numbers: Float, share: float) -> bool:
     """Return whether numbers differ by no more than a share of their mean."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(0 < numbers.mean() < np.inf and numbers.std() <= share * numbers.mean())
+    return bool(numbers.mean() > 0 and numbers.std() <= share * numbers.mean())
 
 
 @dataclass(frozen=True)
