@@ -154,5 +154,7 @@ def make_kernels(data: Dataset) -> tuple[Any, Any]:
     if data.kernels is not None:
         return data.kernels, data.kernel_names
     assert data.views is not None
-    bank = default_bank(len(data.views) > 1) if data.bank is None else KernelBank(**data.bank)
+    # Of papers, whose kernels are of rows as they are.
+    plain = default_bank(len(data.views) > 1, "gaussian")
+    bank = plain if data.bank is None else KernelBank(**data.bank)
     return bank.fit_transform(data.views), bank.kernel_names_

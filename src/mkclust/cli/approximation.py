@@ -94,9 +94,10 @@ def choose_kernels(
     free_bytes: Callable[[], int | None] = available_bytes,
 ) -> KernelChoice:
     """Set a model's kernels, or landmarks that stand for them, where its default will not do."""
-    samples = data.samples
+    samples, plain = data.samples, model.get_params()["kernels"] == "gaussian"
     if samples.kind == "kernels":
-        if option := "--kernels on-the-fly" if on_the_fly else options.option:
+        asked = "--kernels on-the-fly" if on_the_fly else "--kernels gaussian" if plain else ""
+        if option := asked or options.option:
             raise CommandError(f"{option} {NEEDS_VIEWS}")
         model.set_params(kernels="precomputed")
         return KernelChoice(samples)
@@ -107,7 +108,7 @@ def choose_kernels(
     is_table, sentence = len(data.names) == 1, ""
     if is_table:
         samples = replace(samples, kind="table", names=(TABLE,), names_given=False)
-    if data.bank is not None:
+    if data.bank is not None and not plain:
         bank = KernelBank(**data.bank, on_the_fly=on_the_fly)
         model.set_params(kernels=bank)
         sentence = f"Kernels: as the data set {data.name} has them, {one_line(bank)}."
@@ -142,7 +143,8 @@ def _choose_landmarks(
         )
     number = min(LANDMARKS, samples.n_samples) if landmarks is None else landmarks
     # One Gaussian kernel a view, whatever bank a known data set would have.
-    model.set_params(approximation=Nystroem(n_components=number), kernels="auto")
+    kernels = "gaussian" if model.get_params()["kernels"] == "gaussian" else "auto"
+    model.set_params(approximation=Nystroem(n_components=number), kernels=kernels)
     sentence = (
         f"Approximation: {number} landmarks stand for the Gaussian kernel, one a view, "
         f"of {samples.n_samples} samples ({reason})."

@@ -70,7 +70,7 @@ from mkclust.cli.outputs import (
     strict_json,
     write_files,
 )
-from mkclust.cli.printing import Progress, count, fit_summary, score_table
+from mkclust.cli.printing import MAX_ROWS, Progress, count, fit_summary, score_table
 from mkclust.explain.page import fit_page
 from mkclust.methods import RECOMMENDED
 from mkclust.samples import as_dask, connect
@@ -181,7 +181,7 @@ def run(
 def _execute(request: Request) -> None:
     """Do what was asked for, one step after another."""
     start = time.perf_counter()
-    check_choice("--kernels", request.kernels, ("auto", "on-the-fly", "precomputed"))
+    check_choice("--kernels", request.kernels, ("auto", "gaussian", "on-the-fly", "precomputed"))
     check_choice("--approximation", request.approximation, CHOICES)
     model = build_model(request.method, request.parameters, request.settings or [])
     _check(request, type(model))
@@ -240,6 +240,8 @@ def _fit(request: Request, model: Any, progress: Progress) -> tuple[Data, Kernel
         follow_links=request.follow_links,
     )
     check_apart(request.outputs, data.linked_files)
+    if request.kernels == "gaussian":
+        model.set_params(kernels="gaussian")
     kernel_choice = choose_kernels(
         model, data, request.landmark_options, on_the_fly=request.kernels == "on-the-fly"
     )
@@ -314,6 +316,8 @@ def _summary(request: Request, finished_run: FinishedRun) -> str:
     kernel_choice = finished_run.kernel_choice
     if kernel_choice.sentence:
         lines.append(kernel_choice.sentence)
+    if hasattr(model, "bank_") and model.bank_.rules is not None:
+        lines += map(printable, model.bank_.explain().splitlines()[:MAX_ROWS])
     if request.landmarks is not None and kernel_choice.landmarks is None:
         lines.append("The kernels are exact, for they fit: no landmarks were needed.")
     lines += ["", fit_summary(model)]

@@ -41,9 +41,10 @@ Method = Annotated[
 Kernels = Annotated[
     str,
     typer.Option(
-        metavar="auto|on-the-fly|precomputed",
-        help="auto: a 3-D array holds kernels, 2-D arrays are views; on-the-fly: exact kernels of "
-        "views, computed whenever they are asked for and never held; "
+        metavar="auto|gaussian|on-the-fly|precomputed",
+        help="auto: a 3-D array holds kernels, 2-D arrays are views, whose kernels are those "
+        "of their kinds; gaussian: views, with Gaussian kernels of rows as they are; on-the-fly: "
+        "exact kernels of views, computed whenever they are asked for and never held; "
         "precomputed: square 2-D arrays are kernels.",
     ),
 ]

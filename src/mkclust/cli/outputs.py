@@ -225,6 +225,7 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
         "alignments": model.alignments_,
         "agreement": _agreement_record(model),
         "kernel_choice": choice.sentence or None,
+        "rules": model.bank_.rules_ if hasattr(model, "bank_") else None,
         "approximation": None if choice.landmarks is None else "nystroem",
         "landmarks": choice.landmarks,
         **{key: getattr(model, attribute, None) for key, attribute in ATTRIBUTES.items()},

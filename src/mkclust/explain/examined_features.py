@@ -97,7 +97,8 @@ class ExaminedFeatures(Examined):
     def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
         """Return the clusters of a model of some of the views, by the features they have."""
         maps = _LearnedMaps([self._features.maps[p] for p in indices])
-        model.set_params(approximation=maps, random_state=self._seed)
+        # The maps prepare rows themselves, as they learned to.
+        model.set_params(approximation=maps, kernels="gaussian", random_state=self._seed)
         return model.fit(self._views(indices)).labels_
 
     def _views(self, indices: Sequence[int]) -> Samples:

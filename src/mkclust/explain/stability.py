@@ -2,6 +2,7 @@
 
 import numbers
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, may_be_repaired
-from mkclust.kernels import default_bank
-from mkclust.kernels.bank import expected_input
+from mkclust.kernels import KernelBank, default_bank
+from mkclust.kernels.bank import expected_input, with_rules_by_name
+from mkclust.kernels.kinds import RULES
+from mkclust.linalg import select
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_of_table
@@ -116,18 +119,19 @@ class Resampler:
             # As they are: each part is centered and scaled for itself.
             self._stack = as_stack(samples, center=False, normalize=False, validate=False)
             self.n_samples = self._stack.n_samples
-            self.kernels = "precomputed"
+            self.kernels: Any = "precomputed"
         else:
             self._blocks = as_blocks(samples)
             self.n_samples = self._blocks.n_samples
-            named = isinstance(kernels, str)
-            self.kernels = default_bank(self.kind == "views") if named else kernels
+            named = not isinstance(kernels, KernelBank)
+            bank = default_bank(self.kind == "views", kernels) if named else kernels
+            self.kernels = bank if samples.is_lazy else with_rules_by_name(bank, samples)
 
     @classmethod
     def of_fit(cls, model: MultipleKernelClusterer, X: Any) -> "Resampler":
         """Return what a model was fitted on, of which some samples can be had."""
         # Features are made of views, whatever these might be taken for otherwise.
-        return cls(X, default_bank(True) if is_approximated(model) else model.kernels)
+        return cls(X, default_bank(True, "gaussian") if is_approximated(model) else model.kernels)
 
     def take(self, samples: np.ndarray) -> Any:
         """Return the part of X that belongs to some samples, given by rising numbers.
@@ -146,6 +150,10 @@ class Resampler:
             entries = self._stack.entries(samples)
             return {name: entries[p, :, :] for p, name in enumerate(self._stack.names)}
         views = self._blocks.take(samples)
+        rules = self.kernels.rules
+        for name in rules if isinstance(rules, Mapping) else ():
+            if RULES[rules[name]].of_pairs:
+                views[name] = select(views[name], samples, axis=1)
         return next(iter(views.values())) if self.kind == "table" else views
 
 

@@ -1,13 +1,16 @@
 """Turn views of the samples into a bank of Gaussian, polynomial and linear kernels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
+from mkclust.kernels.kinds import RULES, Rule, check_rules, choose_rules, formulas_of
+from mkclust.kernels.preparations import Preparation
 from mkclust.kernels.rows import CrossRows, KernelRows
 from mkclust.kernels.training import (
     are_equal,
@@ -54,6 +57,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
     linear : {"linear", "cosine"} or None, default="linear"
         One more kernel: the inner product :math:`x^\top y / c`, or the cosine of the angle
         between two rows (zero where a row is zero), or none.
+    rules : None, "kind" or dict of str to str, default=None
+        None makes these kernels of the rows of every view as they are. "kind" tells the kind of
+        each view from its numbers, prepares its rows accordingly, and makes the kernels that suit
+        it: see the notes. A dict asks for kinds by the names of views, or for "gaussian", which
+        means rows as they are; views that it does not name go by their kinds.
     on_the_fly : bool, default=False
         Return no arrays but sources of rows, which compute the kernels from the views some rows at
         a time, as often as they are asked for. Memory is then as long as the views and not their
@@ -66,9 +74,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
         with the arrays that were passed. Memory maps are not copied; where their files hold other
         numbers later, new rows are refused.
     medians_ : dict of str to float
-        Median distance between two training rows, for each view; empty without Gaussian kernels.
+        Median distance between two training rows, prepared, for each view with Gaussian kernels.
     scales_ : dict of str to float
-        Mean squared norm of a training row, for each view.
+        Mean squared norm of a training row, prepared, for each view.
+    rules_ : dict of str to str
+        The rule of each view: its kind where that was told, "gaussian" for rows as they are.
     kernel_views_ : tuple of int
         The number of the view that each kernel is of.
     kernel_names_ : tuple of str
@@ -84,6 +94,23 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     Kernels are float32 if every training view is, and float64 otherwise. Distances and inner
     products are computed in float64 in both cases.
+
+    Kinds of views, the first that fits, told from at most 1,000 rows drawn with a fixed seed:
+
+    - "categories": 0 and 1, in groups of columns with one 1 in every row. One cosine kernel, the
+      share of equal categories.
+    - "distances": one column a sample, symmetric, with a zero diagonal and few other zeros.
+    - "graph": one column a sample, symmetric, nonnegative and mostly zero. One kernel: the cosine
+      of the links of two samples, of which each is linked to itself by its largest link.
+    - "sparse": nonnegative, with less than 10 % of the entries not zero, as counts of words. One
+      cosine kernel of logarithms, log(1 + x / u) with u the median of the positive entries,
+      weighted by the inverse document frequency of their columns.
+    - "binary": two values only. The kernels of the parameters.
+    - "histogram": nonnegative, with rows that add up to about the same. The kernels of the
+      parameters, of the square roots of each row's shares.
+    - "directions": all rows of one length, with entries of both signs. One cosine kernel.
+    - "dense": all others. The kernels of the parameters, of columns of which none varies more than
+      twice as much as the median one: those that do are scaled down to that.
 
     Of views of another library than NumPy, such as torch or CuPy, the kernels are arrays of that
     library, computed and kept on the device of the views; new rows are brought there. They are
@@ -107,6 +134,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
     >>> bank.transform({name: view[:2] + 0.1 for name, view in views.items()}).shape
     (2, 2, 30)
 
+    Kernels by the kind of each view, and what was found:
+
+    >>> views["words"] = rng.poisson(0.05, size=(30, 40)).astype(float)
+    >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind").fit(views)
+    >>> bank.rules_
+    {'pixels': 'dense', 'words': 'sparse'}
+
     The same kernels for more samples than their matrices would fit into memory for:
 
     >>> from mkclust import SimpleMKKM
@@ -123,15 +157,17 @@ class KernelBank(TransformerMixin, BaseEstimator):
         widths=(1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0),
         polynomials=((0, 2), (0, 4), (1, 2), (1, 4)),
         linear="linear",
+        rules=None,
         on_the_fly=False,
     ):
         self.widths = widths
         self.polynomials = polynomials
         self.linear = linear
+        self.rules = rules
         self.on_the_fly = on_the_fly
 
     def fit(self, X: Any, y: Any = None) -> "KernelBank":
-        """Learn the width and scale of each view and keep the views for new rows.
+        """Learn the kind, width and scale of each view and keep the views for new rows.
 
         Parameters
         ----------
@@ -145,35 +181,43 @@ class KernelBank(TransformerMixin, BaseEstimator):
         KernelBank
             The fitted bank itself.
         """
-        return self._learn(read_views(X), self._read_parameters())
+        formulas, samples = self._read_parameters(), read_views(X)
+        return self._learn(samples, formulas, self._read_rules(samples.views))
 
-    def _learn(self, samples: Samples, formulas: tuple[Formula, ...]) -> "KernelBank":
-        """Learn from views, and from the names of their columns."""
+    def _learn(
+        self, samples: Samples, formulas: tuple[Formula, ...], rules: dict[str, str]
+    ) -> "KernelBank":
+        """Learn from views by their rules, and from the names of their columns."""
         views = samples.views
-        if next(iter(views.values())).shape[0] < 2:
-            advice = "but the typical distance between samples takes at least two"
-            raise ValueError(f"Found n_samples=1, {advice}.")
         fingerprints = {name: fingerprint(view) for name, view in views.items()}
         views = {
             name: view if fingerprints[name] else copy_array(view) for name, view in views.items()
         }
-        scales = {name: mean_squared_norm(name, view) for name, view in views.items()}
-        # Distances do not depend on the origin, and inner products give them to more digits the
-        # closer it is; the median stays close despite outliers.
-        origins = {name: middle(view) for name, view in views.items()}
-        medians = {
-            name: median_distance(name, _rows_from(origins[name], view))
+        learned = {
+            name: _LearnedView.of(name, view, RULES[rules[name]], formulas)
             for name, view in views.items()
-            if any(formula.steepness for formula in formulas)
         }
-        self.views_, self.scales_, self.medians_, self._origins = views, scales, medians, origins
-        self._columns, self._fingerprints = samples.columns, fingerprints
-        self._formulas = formulas
+        self.views_, self._columns, self._fingerprints = views, samples.columns, fingerprints
+        self.rules_ = rules
+        self.scales_ = {name: each.scale for name, each in learned.items()}
+        self.medians_ = {
+            name: each.median for name, each in learned.items() if each.median is not None
+        }
+        self._origins = {name: each.origin for name, each in learned.items()}
+        self._preparations = {name: each.preparation for name, each in learned.items()}
+        self._formulas = {name: each.formulas for name, each in learned.items()}
         self.kernel_names_ = tuple(self._names())
-        n_views = len(self.views_)
-        self.kernel_views_ = tuple(np.repeat(range(n_views), len(self.kernel_names_) // n_views))
+        counts = [len(each.formulas) for each in learned.values()]
+        self.kernel_views_ = tuple(np.repeat(range(len(views)), counts))
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
         return self
+
+    def _prepared(self, name: str, rows: Array) -> Array:
+        """Return rows of a view as its kernels take them."""
+        preparation = self._preparations[name]
+        if rows is self.views_[name]:
+            return preparation.apply_to_training(rows)
+        return preparation.apply(rows)
 
     def __copy__(self) -> "KernelBank":
         """Return a bank over the same views, where they are."""
@@ -205,9 +249,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
             those of all kernels, symmetric up to rounding.
         """
         formulas, samples = self._read_parameters(), read_views(X)
+        rules = self._read_rules(samples.views)
         n = next(iter(samples.views.values())).shape[0]
-        self._require_memory(len(formulas), n, n, samples.views, "")
-        return self._learn(samples, formulas)._kernels(self.views_)
+        m = sum(len(formulas_of(RULES[rule], formulas)) for rule in rules.values())
+        self._require_memory(m, n, n, samples.views, "")
+        return self._learn(samples, formulas, rules)._kernels(self.views_)
 
     def transform(self, X: Any) -> Array | CrossRows:
         """Return the kernels of new rows against the training rows, where these live.
@@ -227,7 +273,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         views, training_views = self._check_new(X), self.views_
         n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, training_views))
         advice = ", or pass fewer new samples at a time"
-        self._require_memory(len(self._formulas), n_new, n, training_views, advice)
+        self._require_memory(len(self.kernel_names_), n_new, n, training_views, advice)
         return self._kernels(views)
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
@@ -241,7 +287,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Returns
         -------
         n_kernels, n_samples : int
-            How many kernels there will be, and of how many samples.
+            How many kernels there will be, and of how many samples; by kind, how many at most.
         dtype : dtype
             Their number type, as NumPy names it.
         """
@@ -265,20 +311,63 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """
         return self._self_similarity(self._check_new(X))
 
+    def explain(self) -> str:
+        """Say what was made of each view, and why.
+
+        Returns
+        -------
+        str
+            One line a view: its kind and how that was told, what is done to its rows, and its
+            kernels with the median distance that their widths are multiples of.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mkclust.kernels import KernelBank
+        >>> rng = np.random.default_rng(0)
+        >>> colors = np.eye(3)[rng.integers(3, size=30)]
+        >>> views = {"pixels": rng.normal(size=(30, 5)), "color": colors}
+        >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind")
+        >>> print(bank.fit(views).explain())
+        pixels: dense (none of the other kinds); rows as they are; gaussian x1, median distance 2.79
+        color: categories (groups of columns with one mark in every row); rows as they are; cosine
+        """
+        check_is_fitted(self)
+        return "\n".join(map(self._explain_view, self.views_))
+
+    def _explain_view(self, name: str) -> str:
+        """Say what was made of one view, and why."""
+        rule, formulas = RULES[self.rules_[name]], self._formulas[name]
+        asked_for = not isinstance(self.rules, str) and name in (self.rules or {})
+        reason = "asked for" if asked_for else rule.why
+        kind = f"{rule.kind} ({reason}); " if self.rules is not None else ""
+        kernels = str(formulas[0]) if len(formulas) == 1 else f"{len(formulas)} kernels"
+        width = f", median distance {self.medians_[name]:.3g}" if name in self.medians_ else ""
+        return f"{name}: {kind}{self._preparations[name]}; {kernels}{width}"
+
     def _read_parameters(self) -> tuple[Formula, ...]:
         """Return the kernels of a view that the parameters ask for, or refuse them."""
         formulas = read_formulas(self.widths, self.polynomials, self.linear)
         if not isinstance(self.on_the_fly, bool | np.bool_):
             raise ValueError(f"on_the_fly must be True or False; found {self.on_the_fly!r}.")
+        check_rules(self.rules)
         return formulas
 
+    def _read_rules(self, views: dict[str, Array]) -> dict[str, str]:
+        """Return the name of the rule of every view, or say why one cannot be used."""
+        n = next(iter(views.values())).shape[0]
+        if n < 2:
+            advice = "but the typical distance between samples takes at least two"
+            raise ValueError(f"Found n_samples=1, {advice}.")
+        return choose_rules(self.rules, views, n)
+
     def _require_memory(
-        self, kinds: int, n_new: int, n: int, training_views: dict[str, Array], advice: str
+        self, m: int, n_new: int, n: int, training_views: dict[str, Array], advice: str
     ) -> None:
         """Refuse kernels that do not fit into memory, before anything is learned or computed."""
         if self.on_the_fly:
             return
-        m, precision = kinds * len(training_views), precision_of_all(training_views)
+        precision = precision_of_all(training_views)
         require_memory(
             m * n_new * n * np.dtype(precision).itemsize,
             f"holding {m} kernels of {n_new} x {n} entries",
@@ -293,8 +382,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _names(self) -> Iterator[str]:
         """Name the kernels of every view."""
-        kinds = list(map(str, self._formulas))
         for view in self.views_:
+            kinds = list(map(str, self._formulas[view]))
             if len(kinds) == 1:
                 yield view
             elif list(self.views_) == [TABLE]:
@@ -314,17 +403,86 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Compute k(x, x) for the rows of checked views."""
         precision, diagonals = precision_of_all(self.views_), []
         for name, view in views.items():
-            xp, squared = namespace(view), squared_norms(view) / self.scales_[name]
+            rows = self._prepared(name, view)
+            xp, squared = namespace(view), squared_norms(rows) / self.scales_[name]
             # Of a row with itself, the squared norm is what both lengths come to.
             lengths = xp.where(squared > 0, squared, 1.0), 1.0
             tile = Tile(xp.zeros_like(squared), squared, lengths, 1.0, precision)
-            diagonals += [astype(formula.entries(tile), precision) for formula in self._formulas]
+            formulas = self._formulas[name]
+            diagonals += [astype(formula.entries(tile), precision) for formula in formulas]
         return namespace(*diagonals).stack(diagonals)
 
 
-def default_bank(several_views: bool) -> KernelBank:
-    """Return the bank where none is asked for: one Gaussian a view, or all kernels of one."""
-    return KernelBank(widths=(1.0,), polynomials=(), linear=None) if several_views else KernelBank()
+@dataclass(frozen=True)
+class _LearnedView:
+    """What a bank learns from one view.
+
+    Attributes
+    ----------
+    preparation : Preparation
+        What is done to rows.
+    formulas : tuple of Formula
+        The kernels of rows so prepared.
+    scale, median : float
+        Mean squared norm of a training row, and median distance between two; no median without
+        Gaussian kernels.
+    origin : array of shape (n_features,)
+        What distances are computed from.
+    """
+
+    preparation: Preparation
+    formulas: tuple[Formula, ...]
+    scale: float
+    median: float | None
+    origin: Array
+
+    @classmethod
+    def of(
+        cls, name: str, view: Array, rule: Rule, bank_formulas: tuple[Formula, ...]
+    ) -> "_LearnedView":
+        """Learn from the training rows of a view."""
+        preparation, formulas = rule.preparation.learn(view), formulas_of(rule, bank_formulas)
+        rows, median = preparation.apply_to_training(view), None
+        scale = mean_squared_norm(name, rows)
+        # Distances do not depend on the origin, and inner products give them to more digits the
+        # closer it is; the median stays close despite outliers.
+        origin = middle(rows)
+        if any(formula.steepness for formula in formulas):
+            median = median_distance(name, _rows_from(origin, rows))
+        return cls(preparation, formulas, scale, median, origin)
+
+
+def default_bank(several_views: bool, kernels: Any = "auto") -> KernelBank:
+    """Return the bank that ``kernels`` of an estimator asks for by names.
+
+    Parameters
+    ----------
+    several_views : bool
+        Whether there are views, of which each gets one kernel, or one table, which gets all.
+    kernels : {"auto", "on-the-fly", "gaussian"} or mapping of str to str, default="auto"
+        Rules by the kind of each view, none, or rules by the name of a view.
+    """
+    parameters = {"rules": rules_of(kernels), "on_the_fly": kernels == "on-the-fly"}
+    if several_views:
+        parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
+    return KernelBank(**parameters)
+
+
+def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
+    """Return the same bank, with the kinds that views have as wholes for parts of them, too."""
+    if bank.rules is None:
+        return bank
+    check_rules(bank.rules)
+    views = read_views(X).views
+    n = next(iter(views.values())).shape[0]
+    return clone(bank).set_params(rules=choose_rules(bank.rules, views, n))
+
+
+def rules_of(kernels: Any) -> Any:
+    """Return the rules of a bank that ``kernels`` of an estimator asks for by names."""
+    if isinstance(kernels, Mapping):
+        return kernels
+    return None if kernels == "gaussian" else "kind"
 
 
 def _rows_from(origin: Array, view: Array) -> Array:
@@ -336,12 +494,15 @@ def _rows_from(origin: Array, view: Array) -> Array:
 
 def expected_input(kernels: Any) -> Expected:
     """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
+    if isinstance(kernels, Mapping):
+        check_rules(kernels, "kernels")
+        return "views"
     if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
         return "auto" if kernels == "auto" else "precomputed"
-    on_the_fly = isinstance(kernels, str) and kernels == "on-the-fly"
-    if not (on_the_fly or isinstance(kernels, KernelBank)):
+    named = isinstance(kernels, str) and kernels in ("on-the-fly", "gaussian")
+    if not (named or isinstance(kernels, KernelBank)):
         raise ValueError(
-            f"kernels={kernels!r}: pass 'auto', 'on-the-fly', 'precomputed' or a KernelBank "
-            "instance"
+            f"kernels={kernels!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
+            "from names of views to kinds, such as {'text': 'sparse'}, or a KernelBank instance"
         )
     return "views"

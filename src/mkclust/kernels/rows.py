@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,13 +71,14 @@ class CrossRows:
         self, bank: Any, views: dict[str, Array], tile_limits: tuple[int, int] | None = None
     ):
         # A bank may be given other parameters later: what it makes now is noted here.
-        precision, kinds = precision_of_all(bank.views_), len(bank._formulas)
+        precision, counts = precision_of_all(bank.views_), map(len, bank._formulas.values())
+        *places, n_kernels = accumulate(counts, initial=0)
         self._views = tuple(
-            _view_kernels(bank, name, views[name], place * kinds, precision)
-            for place, name in enumerate(bank.views_)
+            _view_kernels(bank, name, views[name], place, precision)
+            for place, name in zip(places, bank.views_, strict=True)
         )
         n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, bank.views_))
-        self.shape: tuple[int, int, int] = (kinds * len(bank.views_), n_new, n)
+        self.shape: tuple[int, int, int] = (n_kernels, n_new, n)
         foreign = is_foreign(self.like)
         self.dtype: Any = (
             getattr(namespace(self.like), precision) if foreign else np.dtype(precision)
@@ -251,7 +253,7 @@ class KernelRows(CrossRows):
 
 def _view_kernels(bank: Any, name: str, view: Array, first: int, precision: str) -> ViewKernels:
     """Return the kernels that a bank makes of one view, the first of them at a place."""
-    training_view, formulas, scale = bank.views_[name], bank._formulas, bank.scales_[name]
+    formulas, scale = bank._formulas[name], bank.scales_[name]
     steepness = [formula.steepness for formula in formulas]
     # Without units, squares could be too large or too small for single precision.
     median = bank.medians_.get(name, 1.0)
@@ -269,8 +271,9 @@ def _view_kernels(bank: Any, name: str, view: Array, first: int, precision: str)
         lengths = astype(safe_norms(rows) / float(np.sqrt(scale)), work_precision)
         return Points(columns, is_far, astype(rows, work_precision), lengths)
 
-    training = prepare(training_view)
-    samples = training if view is training_view else prepare(view)
+    training = prepare(bank._prepared(name, bank.views_[name]))
+    same = view is bank.views_[name]
+    samples = training if same else prepare(bank._prepared(name, view))
     places = list(enumerate(formulas, first))
     return ViewKernels(places, samples, training, median, scale / length**2, length, precision)
 

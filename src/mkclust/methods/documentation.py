@@ -7,12 +7,19 @@ SECTIONS = {
     "inputs": """\
 n_clusters : int, default=8
     Number of clusters, k.
-kernels : {"auto", "on-the-fly", "precomputed"} or KernelBank, default="auto"
-    How X is read. "auto" takes a 3-D array as kernels, a list or dict of views as one Gaussian
-    kernel each, and one table as a bank of twelve kernels; a list of square matrices of one
-    size is refused as ambiguous. "on-the-fly" makes the same kernels of views or a table, but
-    computes them anew whenever they are multiplied with, and never holds them. "precomputed"
-    takes kernels only. A `KernelBank` says which kernels to make of views or a table.
+kernels : {"auto", "gaussian", "on-the-fly", "precomputed"}, dict or KernelBank, default="auto"
+    How X is read. "auto" takes a 3-D array as kernels, and makes one kernel each of a list or dict
+    of views, which suits the kind of the view: counts, histograms, categories, links and columns
+    of very different sizes are told from the numbers, as `KernelBank` describes under ``rules``,
+    and ``bank_.explain()`` says what was made of each view and why. One table becomes a bank of
+    twelve kernels, or the one kernel of its kind; a list of square matrices of one size is
+    refused as ambiguous. "gaussian" takes rows as they are: one Gaussian kernel a view, as wide
+    as the median distance, and twelve of a table. A dict from names of views to kinds, such as
+    ``{"text": "sparse", "pixels": "gaussian"}``, decides for these views. "on-the-fly" makes the
+    kernels of "auto", but computes them anew whenever they are multiplied with, and never holds
+    them. "precomputed" takes kernels only. A `KernelBank` says which kernels to make of views or a
+    table. With an approximation, "auto", "gaussian" and a dict say what is done to the rows of
+    each view before they are mapped.
 center : bool, default=True
     Center every kernel in its feature space (on the fly; nothing is copied).
 normalize : bool, default=True

@@ -1,6 +1,7 @@
 """From what is passed to what a model is fitted on, and what it was fitted on passed once more."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.bank import expected_input
+from mkclust.kernels.bank import expected_input, rules_of
+from mkclust.kernels.kinds import learn_preparations
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.room import require_room_for_features, require_room_for_views
@@ -61,8 +63,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
     if isinstance(model.kernels, KernelBank):
         bank = clone(model.kernels)
     else:
-        bank = default_bank(several_views=samples.kind == "views")
-        bank.set_params(on_the_fly=model.kernels == "on-the-fly")
+        bank = default_bank(samples.kind == "views", model.kernels)
     require_room_for_views(model, bank, samples)
     kernels = bank.fit_transform(samples)
     if bank.on_the_fly and model.NEEDS_ENTRIES:
@@ -72,10 +73,12 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
 
 def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
     """Return what is to be known of views, and the compressed kernels of their features."""
-    if model.kernels != "auto":
+    kernels = model.kernels
+    expected_input(kernels)
+    if isinstance(kernels, KernelBank) or kernels in ("precomputed", "on-the-fly"):
         raise ValueError(
-            f"kernels={model.kernels!r} with an approximation: features stand for kernels of "
-            "views; pass views and kernels='auto', or approximation=None"
+            f"kernels={kernels!r} with an approximation: features stand for kernels of views; pass "
+            "views and kernels='auto', 'gaussian' or kinds by name, or approximation=None"
         )
     if all(map(_is_kernel, samples.parts)):
         raise ValueError(
@@ -91,6 +94,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         center=model.center,
         normalize=model.normalize,
         random_state=model.random_state,
+        learn_preparations=partial(learn_preparations, rules_of(kernels)),
     )
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     return FromFeatures(ids=samples.ids, widths=widths, columns=samples.columns), stack

@@ -28,6 +28,7 @@ from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.mapped import (
     ERROR_SAMPLES,
     Features,
+    LearnPreparations,
     cut,
     draw,
     floor_of,
@@ -144,6 +145,7 @@ def compress(
     center: bool,
     normalize: bool,
     random_state: Any = None,
+    learn_preparations: LearnPreparations | None = None,
     fit_samples: int | None = None,
     error_samples: int | None = None,
     kept_bytes: int | None = None,
@@ -162,6 +164,9 @@ def compress(
         Center the kernels in their feature spaces; scale them to a unit diagonal.
     random_state : int or None
         Seed of feature maps that have none of their own.
+    learn_preparations : callable, default=None
+        Takes some rows of every view, by name, and returns what is to be done to the rows of each
+        before they are mapped, objects with ``apply(rows)``; None for nothing.
     fit_samples, error_samples : int, default=None
         From how many samples the maps are learned, and on how many the trace of a kernel is
         compared with that of its features; None means 20,000, or ten times as many as landmarks
@@ -176,7 +181,7 @@ def compress(
         Two passes over the samples were made, for the means and for the products; or one where
         there is room to keep the features.
     """
-    maps, widths = learn_maps(blocks, approximation, random_state, fit_samples)
+    maps, widths = learn_maps(blocks, approximation, random_state, fit_samples, learn_preparations)
     ends = np.cumsum([0, *widths]).tolist()
     require_products(ends[-1], len(maps), "pass a feature map with fewer columns")
     preview = _preview(blocks, Features(maps), error_samples or ERROR_SAMPLES)

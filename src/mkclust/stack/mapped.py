@@ -1,6 +1,6 @@
 """Features of views: one map a view, learned from some samples, and how they are standardized."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -27,6 +27,28 @@ WORK_BYTES, FEWEST_ROWS = 32 << 20, 256
 UNIT_DIAGONAL = ("rbf", "laplacian")
 # A view whose features vary by less than this share of their squared length is constant.
 CONSTANT = 1e-26
+# What learns from some rows of every view what is done to rows before they are mapped.
+LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class PreparedMap:
+    """A feature map of rows to which something is done first.
+
+    Attributes
+    ----------
+    preparation : object
+        Its ``apply`` takes rows to prepared ones, where they live.
+    map_ : transformer
+        The feature map of these.
+    """
+
+    preparation: Any
+    map_: Any
+
+    def transform(self, rows: Array) -> Array:
+        """Return the features of rows."""
+        return self.map_.transform(self.preparation.apply(rows))
 
 
 @dataclass(frozen=True)
@@ -75,15 +97,22 @@ class Features:
 
 
 def learn_maps(
-    blocks: Blocks, approximation: Any, random_state: Any, fit_samples: int | None = None
+    blocks: Blocks,
+    approximation: Any,
+    random_state: Any,
+    fit_samples: int | None = None,
+    learn_preparations: LearnPreparations | None = None,
 ) -> tuple[list, list[int]]:
     """Return one feature map a view, learned from some samples, and the widths of its features."""
     count = n_fit_samples(approximation) if fit_samples is None else fit_samples
     numbers = draw(blocks.n_samples, count)
     sample = blocks.take(numbers)
     check_finite(sample, numbers)
+    preparations = {} if learn_preparations is None else learn_preparations(sample)
     maps, widths = [], []
     for p, (name, rows) in enumerate(sample.items()):
+        if name in preparations:
+            rows = preparations[name].apply(rows)
         map_ = clone(approximation)
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
         map_.set_params(**dict.fromkeys(unset, _seed(random_state, p) if unset else None))
@@ -102,7 +131,7 @@ def learn_maps(
                 f"View {name!r}: {type(map_).__name__} gives sparse features, and their products "
                 "are dense; pass a feature map with few, dense columns, such as Nystroem"
             )
-        maps.append(map_)
+        maps.append(PreparedMap(preparations[name], map_) if name in preparations else map_)
         widths.append(int(first.shape[1]))
     return maps, widths
 
@@ -125,6 +154,8 @@ def n_components(map_: Any) -> list[int]:
 
 def missed_trace_share(map_: Any, rows: Array, F: Array) -> float:
     """Return the share of a kernel's trace that features of rows miss, NaN where nobody knows."""
+    if isinstance(map_, PreparedMap):
+        rows, map_ = map_.preparation.apply(rows), map_.map_
     if hasattr(map_, "self_similarity"):
         lengths = map_.self_similarity(rows)
         trace = float(namespace(lengths).sum(lengths))
@@ -196,6 +227,8 @@ def _seed(random_state: Any, index: int) -> int:
 
 def _transform(map_: Any, rows: Array) -> Array:
     """Return the features of rows, where the rows live."""
+    if isinstance(map_, PreparedMap):
+        rows, map_ = map_.preparation.apply(rows), map_.map_
     if not is_foreign(rows):
         return np.asarray(map_.transform(rows))
     try:

@@ -77,7 +77,13 @@ def _kernels(model: Any) -> str:
         parts.append(bank.linear)
     named = f"{count_noun(len(views), 'view')} ({join_words(views)})"
     origin = "the table" if views == ["table"] else named
-    return f"From {origin} we computed {count_noun(m, 'kernel')}: {'; '.join(parts)}."
+    made = f"From {origin} we computed {count_noun(m, 'kernel')}"
+    if bank.rules is None:
+        return f"{made}: {'; '.join(parts)}."
+    by_kind = "; ".join(bank.explain().splitlines())
+    several = len(views) * len(parts) > 1 and m > len(views)
+    kernels = f" Kernels of views without one of their own: {'; '.join(parts)}." if several else ""
+    return f"{made}, by the kind of each view. {by_kind}.{kernels}"
 
 
 def _approximation(map_: Any) -> str:

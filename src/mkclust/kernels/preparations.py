@@ -1,0 +1,219 @@
+"""What is done to the rows of a view before its kernels are computed, learned once in a fit.
+
+A preparation holds little more than a number a column, in NumPy's float64. It works where the rows
+live and in their precision, leaves them as they are, and forgets the unit of a view: to multiply a
+view by a constant changes none of its kernels.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mkclust.linalg import (
+    astype,
+    copy_array,
+    namespace,
+    precision_of,
+    ranges,
+    select,
+    set_diagonal,
+    to_device,
+    to_host,
+)
+from mkclust.samples.distances import safe_norms
+from mkclust.types import Array, Float
+
+# What is looked at of long views: so many rows, of wide ones fewer.
+LOOK_ROWS, LOOK_ENTRIES = 1_000, 2**23
+# Entries of a view that are brought to float64 at a time.
+BLOCK_ENTRIES = 2**22
+# A column is loud if it varies more than so many times as much as the middle one.
+LOUD = 2.0
+# What varies by less than this share of its largest entry is constant, but for rounding.
+CONSTANT = 1e-12
+
+
+class Preparation:
+    """What becomes of the rows of a view; as it is, nothing.
+
+    ``SUMMARY`` says what is done, in words that follow the name of a view.
+    """
+
+    SUMMARY = "rows as they are"
+
+    @classmethod
+    def learn(cls, view: Array) -> "Preparation":
+        """Learn from the training rows of a view."""
+        return cls()
+
+    def apply(self, rows: Array) -> Array:
+        """Return rows prepared, where they live; the rows themselves where nothing is done."""
+        return rows
+
+    def apply_to_training(self, view: Array) -> Array:
+        """Return the same of the training rows, all of them."""
+        return self.apply(view)
+
+    def __str__(self) -> str:
+        """Return what is done, in words."""
+        return self.SUMMARY
+
+
+class RowsAsTheyAre(Preparation):
+    """Leave rows alone."""
+
+
+@dataclass(frozen=True)
+class LogTfIdf(Preparation):
+    """Weigh counts by their logarithm and by the rarity of their column, and rows to unit length.
+
+    An entry x becomes log(1 + x / u) (ln((1 + n) / (1 + f)) + 1), with u the middle one of the
+    positive entries and f the number of the n training rows in which its column is not zero.
+
+    Attributes
+    ----------
+    unit : float
+        u.
+    rarity : ndarray of shape (n_features,)
+        The factor of every column.
+    """
+
+    SUMMARY = "logarithms of entries, rare columns count more, rows of unit length"
+
+    unit: float
+    rarity: Float = field(repr=False)
+
+    @classmethod
+    def learn(cls, view: Array) -> "LogTfIdf":
+        """Learn how often each column is not zero, and the middle one of the positive entries."""
+        looked_at = rows_looked_at(view)
+        positive = looked_at[looked_at > 0]
+        rarity = np.log((1 + view.shape[0]) / (1 + _positive_counts(view))) + 1
+        return cls(float(np.median(positive)) if positive.size else 1.0, rarity)
+
+    def apply(self, rows: Array) -> Array:
+        """Return weighted rows of unit length; rows of zeros stay zero."""
+        xp = namespace(rows)
+        weighted = xp.log1p(_nonnegative(rows) / self.unit) * _beside(self.rarity, rows)
+        return weighted / _column(safe_norms(weighted), rows)
+
+
+class SquareRootsOfShares(Preparation):
+    """Take square roots of the shares of a row's sum: the distances are Hellinger's."""
+
+    SUMMARY = "square roots of the shares of each row"
+
+    def apply(self, rows: Array) -> Array:
+        """Return square roots of shares; rows of zeros stay zero."""
+        xp, rows = namespace(rows), _nonnegative(rows)
+        sums = xp.sum(rows, axis=1, dtype=xp.float64)
+        return xp.sqrt(rows / _column(xp.where(sums > 0, sums, 1.0), rows))
+
+
+@dataclass(frozen=True)
+class CalmColumns(Preparation):
+    """Bring columns that vary more than twice as much as the middle one down to that.
+
+    No column is ever amplified: what hardly varies is often noise.
+
+    Attributes
+    ----------
+    factors : ndarray of shape (n_features,)
+        What every column is multiplied with, at most one.
+    """
+
+    factors: Float = field(repr=False)
+
+    @classmethod
+    def learn(cls, view: Array) -> "CalmColumns":
+        """Learn the standard deviation of every column."""
+        deviations = _column_deviations(view)
+        varying = deviations[deviations > 0]
+        if not varying.size or not np.all(np.isfinite(deviations)):
+            return cls(np.ones(view.shape[1]))
+        most = LOUD * float(np.median(varying))
+        loud = deviations > most
+        return cls(np.where(loud, most / np.where(loud, deviations, 1.0), 1.0))
+
+    def apply(self, rows: Array) -> Array:
+        """Return rows with no loud column; the rows themselves where there is none."""
+        if np.all(self.factors == 1):
+            return rows
+        return rows * _beside(self.factors, rows)
+
+    def __str__(self) -> str:
+        """Return how many columns are brought down."""
+        loud = int(np.sum(self.factors < 1))
+        if not loud:
+            return self.SUMMARY
+        columns = "column that varies" if loud == 1 else "columns that vary"
+        return f"{loud} {columns} much more than the others brought down"
+
+
+class LinkedToItself(Preparation):
+    """Link every training sample of a graph to itself, by its largest link."""
+
+    SUMMARY = "every sample linked to itself by its largest link"
+
+    def apply_to_training(self, view: Array) -> Array:
+        """Return the links with a new diagonal; a sample without any link has that to itself."""
+        xp, links = namespace(view), copy_array(view)
+        largest = xp.max(links, axis=1)
+        set_diagonal(links, xp.where(largest > 0, largest, xp.ones_like(largest)))
+        return links
+
+
+def rows_looked_at(view: Array, numbers: np.ndarray | None = None) -> Float:
+    """Return the rows of a view that are looked at to learn about it, on the host in float64."""
+    numbers = numbers_looked_at(*view.shape) if numbers is None else numbers
+    return to_host(view if len(numbers) == view.shape[0] else select(view, numbers))
+
+
+def numbers_looked_at(n_rows: int, n_columns: int) -> np.ndarray:
+    """Return the numbers of these rows, rising: at most 1,000, drawn with a fixed seed."""
+    count = max(1, min(LOOK_ROWS, LOOK_ENTRIES // max(1, n_columns)))
+    if n_rows <= count:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, count, replace=False))
+
+
+def _blocks(view: Array) -> Iterator[Array]:
+    """Yield the rows of a view in float64 where they live, some at a time."""
+    for rows in ranges(view.shape[0], max(1, BLOCK_ENTRIES // max(1, view.shape[1]))):
+        yield astype(view[rows, :], "float64")
+
+
+def _positive_counts(view: Array) -> Float:
+    """Return in how many rows each column is positive."""
+    xp = namespace(view)
+    counts = (xp.sum(xp.astype(block > 0, xp.float64), axis=0) for block in _blocks(view))
+    return to_host(sum(counts))
+
+
+def _column_deviations(view: Array) -> Float:
+    """Return the standard deviation of every column, zero where it is constant but for rounding."""
+    xp, n = namespace(view), view.shape[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = sum(xp.sum(block, axis=0) for block in _blocks(view)) / n
+        squares = sum(xp.sum((block - means) ** 2, axis=0) for block in _blocks(view))
+        deviations = np.sqrt(to_host(squares) / n)
+    largest = np.max([to_host(xp.max(xp.abs(block), axis=0)) for block in _blocks(view)], axis=0)
+    return np.where(deviations > CONSTANT * largest, deviations, 0.0)
+
+
+def _nonnegative(rows: Array) -> Array:
+    """Return rows with zeros for negative entries, which new rows may hold."""
+    xp = namespace(rows)
+    return xp.where(rows < 0, xp.zeros_like(rows), rows)  # what is no number stays none
+
+
+def _beside(learned: Float, rows: Array) -> Array:
+    """Return what was learned where rows live, in their precision."""
+    return to_device(learned, rows, precision_of(rows))
+
+
+def _column(values: Any, rows: Array) -> Array:
+    """Return one number a row as a column, in the precision of the rows."""
+    return astype(values, precision_of(rows))[:, None]

@@ -1,0 +1,399 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.metrics.pairwise import cosine_similarity
+
+from libraries import LIBRARIES, as_library
+from mkclust import AgreementKKM, AverageKKM, SimpleMKKM
+from mkclust.explain.stability import Resampler, resample
+from mkclust.kernels import KernelBank, Nystroem
+from mkclust.kernels.kinds import RULES, tell_kind
+from mkclust.linalg import to_host
+
+ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
+N = 60
+
+
+def one_hot(rng, n_categories, n=N):
+    return np.eye(n_categories)[rng.integers(n_categories, size=n)]
+
+
+def symmetric(M):
+    M = (M + M.T) / 2
+    np.fill_diagonal(M, 0)
+    return M
+
+
+def unit_rows(X):
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def example(kind, seed=0):
+    """Return a view that is plainly of a kind."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 6))
+    return {
+        "categories": lambda: np.hstack([one_hot(rng, 4), one_hot(rng, 2), one_hot(rng, 3)]),
+        "distances": lambda: np.linalg.norm(X[:, None] - X, axis=2),
+        "graph": lambda: symmetric(rng.random((N, N)) * (rng.random((N, N)) < 0.04)),
+        "sparse": lambda: rng.poisson(0.05, size=(N, 90)).astype(float),
+        "binary": lambda: rng.integers(2, size=(N, 8)).astype(float),
+        "histogram": lambda: rng.dirichlet(np.ones(7), size=N),
+        "directions": lambda: unit_rows(X),
+        "dense": lambda: X + 1,
+    }[kind]()
+
+
+KINDS = [kind for kind in RULES if kind != "gaussian"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kind_of_a_view_is_told_from_its_numbers(library, kind):
+    view = example(kind)
+    assert tell_kind(as_library(library, view), N) == kind
+    assert tell_kind(as_library(library, view.astype(np.float32)), N) == kind
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(KINDS), st.integers(0, 50), st.floats(1e-3, 1e3))
+def test_neither_the_unit_nor_the_order_of_samples_changes_the_kind(kind, seed, factor):
+    view, order = example(kind, seed), np.random.default_rng(seed).permutation(N)
+    assert tell_kind(factor * view, N) == kind
+    of_pairs = RULES[kind].of_pairs
+    assert tell_kind(view[np.ix_(order, order)] if of_pairs else view[order], N) == kind
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.sampled_from(["sparse", "binary", "histogram", "directions", "dense"]), st.integers(0, 50)
+)
+def test_the_order_of_columns_changes_no_kind_but_that_of_categories(kind, seed):
+    view = example(kind, seed)
+    order = np.random.default_rng(seed).permutation(view.shape[1])
+    assert tell_kind(view[:, order], N) == kind
+
+
+BORDERLINE = {
+    # A missing mark, or a second one, is no category.
+    "a row without a mark": (
+        lambda X: np.vstack([np.zeros((1, 9)), X[1:]]),
+        "categories",
+        "binary",
+    ),
+    "a column of its own": (lambda X: np.hstack([np.ones((N, 1)), X]), "categories", "binary"),
+    "no zero on the diagonal": (lambda D: D + np.eye(N), "distances", "dense"),
+    "not symmetric": (lambda D: np.triu(D) + 2 * np.tril(D), "distances", "dense"),
+    "a negative distance": (lambda D: D - 2 * (D.max() == D) * D, "distances", "dense"),
+    "links one way only": (np.triu, "graph", "sparse"),
+    "a negative count": (lambda X: X - 9 * (X.max() == X), "sparse", "dense"),
+    "counts that are not rare": (lambda X: X[:, :5] + X[:, 5:10] + 3, "sparse", "dense"),
+    "a third value": (lambda X: np.vstack([np.full((1, 8), 0.5), X[1:]]), "binary", "dense"),
+    "sums of many sizes": (lambda X: X * np.arange(1, N + 1)[:, None], "histogram", "dense"),
+    "no negative entry": (np.abs, "directions", "dense"),
+    "rows of many lengths": (lambda X: X * np.arange(1, N + 1)[:, None], "directions", "dense"),
+}
+
+
+@pytest.mark.parametrize("case", BORDERLINE)
+def test_what_only_resembles_a_kind_is_another(case):
+    change, kind, expected = BORDERLINE[case]
+    assert tell_kind(change(example(kind)), N) == expected
+
+
+def test_columns_about_a_large_mean_are_no_histogram():
+    rng = np.random.default_rng(0)
+    years = 2000 + rng.normal(size=(N, 1))
+    assert tell_kind(np.hstack([years, rng.random((N, 2))]), N) == "dense"
+    assert tell_kind(years, N) == "dense"
+    # Many unrelated columns have similar sums, too.
+    assert tell_kind(rng.random((N, 900)), N) == "dense"
+
+
+def test_a_square_view_of_some_rows_only_is_no_graph():
+    assert tell_kind(example("graph"), 10 * N) == "sparse"
+    assert tell_kind(example("graph"), None) == "sparse"
+
+
+def test_few_rows_of_a_long_view_are_looked_at():
+    X = np.zeros((5000, 3))
+    X[:, 0] = np.arange(5000)
+
+    class Rows(np.ndarray):
+        """An array that counts the rows that are taken of it."""
+
+        taken = 0
+
+        def __getitem__(self, key):
+            part = super().__getitem__(key)
+            Rows.taken += len(part) if getattr(part, "ndim", 0) == 2 else 0
+            return part
+
+    tell_kind(X.view(Rows), 5000)
+    assert 0 < Rows.taken <= 1000
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_bank_makes_the_kernel_that_suits_each_view(library):
+    views = {kind: example(kind) for kind in KINDS}
+    bank = KernelBank(**ONE, rules="kind")
+    kernels = dict(zip(KINDS, to_host(bank.fit_transform(as_library(library, views))), strict=True))
+    assert bank.rules_ == {kind: kind for kind in KINDS}
+    assert bank.kernel_names_ == tuple(KINDS)
+    codes = views["categories"]
+    equal = (codes @ codes.T) / 3  # three categories each
+    np.testing.assert_allclose(kernels["categories"], equal, atol=1e-12)
+    links = views["graph"] + np.diag(views["graph"].max(axis=1))
+    links[np.diag_indices(N)] += links.sum(axis=1) == 0  # without any link, one to itself
+    np.testing.assert_allclose(kernels["graph"], cosine_similarity(links), atol=1e-12)
+    directions = cosine_similarity(views["directions"])
+    np.testing.assert_allclose(kernels["directions"], directions, atol=1e-12)
+    roots = KernelBank(**ONE).fit_transform(np.sqrt(views["histogram"]))[0]
+    np.testing.assert_allclose(kernels["histogram"], roots, atol=1e-12)
+    for kind in ("binary", "dense"):
+        plain = KernelBank(**ONE).fit_transform(views[kind])[0]
+        np.testing.assert_allclose(kernels[kind], plain, atol=1e-12)
+    for kernel in kernels.values():
+        assert np.linalg.eigvalsh(kernel)[0] > -1e-9
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_new_rows_are_prepared_as_training_rows(library):
+    kinds = [kind for kind in KINDS if kind != "graph"]
+    views = as_library(library, {kind: example(kind) for kind in kinds})
+    bank = KernelBank(**ONE, rules="kind").fit(views)
+    some = {name: view[5:25, :] for name, view in views.items()}
+    whole, part = (to_host(bank.transform(X)) for X in (views, some))
+    np.testing.assert_allclose(part, whole[:, 5:25], atol=1e-12)
+    np.testing.assert_allclose(
+        to_host(bank.self_similarity(some)),
+        np.diagonal(whole, axis1=1, axis2=2)[:, 5:25],
+        atol=1e-12,
+    )
+    on_the_fly = clone(bank).set_params(on_the_fly=True).fit(views)
+    np.testing.assert_allclose(to_host(on_the_fly.transform(some).rows(0, 20)), part, atol=1e-12)
+    restored = pickle.loads(pickle.dumps(bank))
+    on_host = {name: to_host(view) for name, view in some.items()}
+    np.testing.assert_allclose(restored.transform(on_host), part, atol=1e-12)
+
+
+def test_a_new_sample_of_a_graph_comes_with_its_links():
+    graph = example("graph")
+    bank = KernelBank(**ONE, rules="kind").fit({"graph": graph})
+    links = graph + np.diag(graph.max(axis=1))
+    expected = cosine_similarity(graph[:4], links)
+    np.testing.assert_allclose(bank.transform({"graph": graph[:4]})[0], expected, atol=1e-12)
+
+
+def test_a_sample_without_links_is_like_itself_alone():
+    graph = example("graph")
+    graph[3], graph[:, 3] = 0, 0
+    kernel = KernelBank(**ONE, rules="kind").fit_transform({"graph": graph})[0]
+    np.testing.assert_array_equal(kernel[3], np.eye(N)[3])
+
+
+def test_rows_in_single_precision_give_kernels_in_single_precision():
+    views = {kind: example(kind) for kind in KINDS}
+    bank = KernelBank(**ONE, rules="kind")
+    double = bank.fit_transform(views)
+    single = bank.fit_transform({name: view.astype("float32") for name, view in views.items()})
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, double, atol=2e-5)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(KINDS), st.integers(0, 50), st.floats(1e-3, 1e3))
+def test_the_unit_of_a_view_changes_none_of_its_kernels_by_kind(kind, seed, factor):
+    view = example(kind, seed)
+    bank = KernelBank(**ONE, rules="kind")
+    kernel = bank.fit_transform({"view": view})
+    np.testing.assert_allclose(bank.fit_transform({"view": factor * view}), kernel, atol=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(KINDS), st.integers(0, 50))
+def test_the_order_of_samples_orders_the_kernels_by_kind(kind, seed):
+    view, order = example(kind, seed), np.random.default_rng(seed).permutation(N)
+    bank = KernelBank(**ONE, rules="kind")
+    kernel = bank.fit_transform({"view": view})[0]
+    moved = view[np.ix_(order, order)] if RULES[kind].of_pairs else view[order]
+    np.testing.assert_allclose(
+        bank.fit_transform({"view": moved})[0], kernel[np.ix_(order, order)], atol=1e-9
+    )
+
+
+def test_rules_by_name_go_before_kinds():
+    views = {"words": example("sparse"), "pixels": example("histogram"), "more": example("dense")}
+    bank = KernelBank(**ONE, rules={"words": "gaussian", "pixels": "dense"}).fit(views)
+    assert bank.rules_ == {"words": "gaussian", "pixels": "dense", "more": "dense"}
+    plain = KernelBank(**ONE).fit_transform(views)
+    np.testing.assert_array_equal(bank.transform(views)[0], plain[0])
+    assert KernelBank().fit(views).rules_ == dict.fromkeys(views, "gaussian")
+    model = AverageKKM(3, kernels={"words": "gaussian"}, random_state=0).fit(views)
+    assert model.bank_.rules_ == {"words": "gaussian", "pixels": "histogram", "more": "dense"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"text": "sparse"}, "rule for the view 'text', and the views are 'words', 'pixels'"),
+        ({"words": "text"}, "'text' for the view 'words'; choose among 'categories', 'distances'"),
+        ({"words": ["sparse"]}, r"\['sparse'\] for the view 'words'; choose among"),
+        ({"words": "graph"}, "'graph', which has one column a sample: found 90 columns, 60 samp"),
+        ({"pixels": "sparse"}, "'sparse', which has no negative entries: found some; choose"),
+        ("kinds", "rules must be None, 'kind' or a dict .*; found 'kinds'"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(rules, message):
+    views = {"words": example("sparse"), "pixels": example("dense")}
+    with pytest.raises(ValueError, match=message):
+        KernelBank(**ONE, rules=rules).fit(views)
+    if not isinstance(rules, str):
+        with pytest.raises(ValueError, match=message):
+            AverageKKM(3, kernels=rules).fit(views)
+
+
+def test_models_say_what_kernels_may_be():
+    expected = "pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict from names of views"
+    with pytest.raises(ValueError, match=expected):
+        AverageKKM(3, kernels="kind").fit({"words": example("sparse")})
+
+
+def test_a_table_has_the_kernels_of_its_kind():
+    assert len(AverageKKM(3).fit(example("histogram")).kernel_names_) == 12
+    assert AverageKKM(3).fit(example("sparse")).kernel_names_ == ("table",)
+    assert len(AverageKKM(3, kernels="gaussian").fit(example("sparse")).kernel_names_) == 12
+    roots = KernelBank().fit_transform(np.sqrt(example("histogram")))
+    table = KernelBank(rules="kind").fit_transform(example("histogram"))
+    np.testing.assert_allclose(table, roots, atol=1e-12)
+
+
+def test_every_line_of_the_explanation_is_of_one_view():
+    views = {kind: example(kind) for kind in KINDS}
+    views["dense"][:, 2] *= 50
+    bank = KernelBank(**ONE, rules="kind").fit(views)
+    lines = bank.explain().splitlines()
+    for (name, rule), line in zip(bank.rules_.items(), lines, strict=True):
+        assert line.startswith(f"{name}: {rule} ({RULES[rule].why}); ")
+    assert lines[-1].endswith(
+        f"1 column that varies much more than the others brought down; gaussian x1, median "
+        f"distance {bank.medians_['dense']:.3g}"
+    )
+    plain = KernelBank(**ONE).fit({"dense": views["dense"]}).explain()
+    assert plain.startswith("dense: rows as they are; gaussian x1, median distance")
+    asked = KernelBank(**ONE, rules={"dense": "gaussian"}).fit({"dense": views["dense"]}).explain()
+    assert asked.startswith("dense: gaussian (asked for); rows as they are; gaussian x1")
+
+
+def clustered_views(rng):
+    """Return views of many kinds that know the same three clusters."""
+    y = np.repeat(np.arange(3), 40)
+    words = rng.poisson(0.02 + 0.5 * (np.arange(90) // 30 == y[:, None]) * (rng.random(90) < 0.3))
+    counts = rng.dirichlet(1 + 8.0 * (np.arange(6) // 2 == 0), size=120) ** (1 + y[:, None])
+    return {
+        "words": words.astype(float),
+        "pixels": rng.normal(size=(120, 5)) + 3 * np.eye(3, 5)[y],
+        "colors": counts / counts.sum(axis=1, keepdims=True),
+    }, y
+
+
+def test_predict_of_the_training_rows_reproduces_the_labels():
+    views, _ = clustered_views(np.random.default_rng(0))
+    for kernels in ("auto", "on-the-fly", {"words": "sparse"}):
+        model = SimpleMKKM(3, kernels=kernels, random_state=0).fit(views)
+        assert model.bank_.rules_ == {"words": "sparse", "pixels": "dense", "colors": "histogram"}
+        np.testing.assert_array_equal(model.predict(views), model.labels_)
+        restored = pickle.loads(pickle.dumps(model))
+        some = {name: view[30:90] for name, view in views.items()}
+        np.testing.assert_array_equal(restored.predict(some), model.labels_[30:90])
+
+
+def test_views_that_share_nothing_change_no_weights_whatever_their_kinds():
+    rng = np.random.default_rng(0)
+    views, _ = clustered_views(rng)
+    alone = AgreementKKM(3, random_state=0).fit(views)
+    beside = views | {"noise": rng.normal(size=(120, 4)), "color": one_hot(rng, 4, 120)}
+    model = AgreementKKM(3, random_state=0).fit(beside)
+    np.testing.assert_allclose(model.weights_, [*alone.weights_, 0, 0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(model.labels_, alone.labels_)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_features_are_learned_of_prepared_rows(library):
+    views, _ = clustered_views(np.random.default_rng(0))
+    views["pixels"][:, 4] *= 30
+    nystroem = Nystroem(120, random_state=0)
+    prepared = {
+        name: preparation.apply(views[name])
+        for name, preparation in KernelBank(**ONE, rules="kind").fit(views)._preparations.items()
+    }
+    expected = SimpleMKKM(3, approximation=nystroem, kernels="gaussian", random_state=0)
+    expected.fit(prepared)
+    X = as_library(library, views)
+    model = SimpleMKKM(3, approximation=nystroem, random_state=0).fit(X)
+    np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-6)
+    np.testing.assert_allclose(model.approximation_error_, 0, atol=1e-6)
+    np.testing.assert_array_equal(to_host(model.labels_), to_host(expected.labels_))
+    np.testing.assert_array_equal(to_host(model.predict(X)), to_host(model.labels_))
+    restored = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(restored.predict(views), to_host(model.labels_))
+
+
+def test_features_follow_rules_by_name():
+    views, _ = clustered_views(np.random.default_rng(0))
+    settings = {"approximation": Nystroem(40, random_state=0), "random_state": 0}
+    plain = SimpleMKKM(3, kernels="gaussian", **settings).fit(views)
+    by_name = SimpleMKKM(3, kernels=dict.fromkeys(views, "gaussian"), **settings).fit(views)
+    np.testing.assert_array_equal(by_name.weights_, plain.weights_)
+    auto = SimpleMKKM(3, **settings).fit(views)
+    assert np.abs(auto.weights_ - plain.weights_).max() > 1e-3
+    for rules, message in (
+        ({"words": "graph"}, "'graph', which takes all samples at once, and an approximation"),
+        ({"text": "sparse"}, "rule for the view 'text'"),
+        ({"words": "text"}, "'text' for the view 'words'; choose among"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SimpleMKKM(3, kernels=rules, **settings).fit(views)
+
+
+def test_rows_that_are_not_finite_are_refused_before_they_are_prepared():
+    views, _ = clustered_views(np.random.default_rng(0))
+    model = SimpleMKKM(3, approximation=Nystroem(40), random_state=0).fit(views)
+    for name in views:
+        new = {other: each[:3].copy() for other, each in views.items()}
+        new[name][1, 0] = np.nan
+        with pytest.raises(ValueError, match="NaN|not finite|nan"):
+            model.predict(new)
+
+
+def test_features_of_memory_maps_and_dask_arrays_are_those_of_arrays(tmp_path):
+    da = pytest.importorskip("dask.array")
+    views, _ = clustered_views(np.random.default_rng(0))
+    maps = {}
+    for name, view in views.items():
+        np.save(tmp_path / f"{name}.npy", view)
+        maps[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    chunks = {name: da.from_array(view, chunks=(50, -1)) for name, view in views.items()}
+    model = SimpleMKKM(3, approximation=Nystroem(60), random_state=0)
+    labels = clone(model).fit(views).labels_
+    np.testing.assert_array_equal(clone(model).fit(maps).labels_, labels)
+    np.testing.assert_array_equal(np.asarray(clone(model).fit(chunks).labels_), labels)
+
+
+def test_parts_of_the_samples_keep_the_kinds_of_their_views():
+    views, y = clustered_views(np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    links = rng.random((120, 120)) < 0.02 + 0.2 * (y[:, None] == y)
+    views["links"] = symmetric(links.astype(float))
+    model = SimpleMKKM(3, random_state=0).fit(views)
+    assert model.bank_.rules_["links"] == "graph"
+    source = Resampler.of_fit(model, views)
+    part = np.arange(0, 120, 2)
+    bank = clone(source.kernels).fit(source.take(part))
+    assert bank.rules_ == model.bank_.rules_
+    np.testing.assert_array_equal(bank.views_["links"], views["links"][np.ix_(part, part)])
+    assert resample(model, views, n_resamples=3).mean > 0.8

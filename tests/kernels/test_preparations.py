@@ -1,0 +1,142 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from libraries import LIBRARIES, as_library, kind_of
+from mkclust.kernels.preparations import (
+    CalmColumns,
+    LinkedToItself,
+    LogTfIdf,
+    RowsAsTheyAre,
+    SquareRootsOfShares,
+)
+from mkclust.linalg import to_host
+
+ALL = [RowsAsTheyAre, LogTfIdf, SquareRootsOfShares, CalmColumns, LinkedToItself]
+
+
+def counts(seed=0, shape=(40, 12)):
+    return np.random.default_rng(seed).poisson(0.4, size=shape).astype(float)
+
+
+def loud(seed=0):
+    return np.random.default_rng(seed).normal(size=(40, 5)) * [1, 2, 1, 100, 1] + 3
+
+
+def test_log_tf_idf_is_that_of_scikit_learn():
+    X = counts() * 3
+    X[5] = 0
+    preparation = LogTfIdf.learn(X)
+    assert preparation.unit == np.median(X[X > 0])
+    second_road = TfidfTransformer(norm="l2", smooth_idf=True)
+    expected = second_road.fit_transform(np.log1p(X / preparation.unit)).toarray()
+    np.testing.assert_allclose(preparation.apply(X), expected, rtol=1e-12)
+    new = counts(1)
+    expected = second_road.transform(np.log1p(new / preparation.unit)).toarray()
+    np.testing.assert_allclose(preparation.apply(new), expected, rtol=1e-12)
+
+
+def test_distances_of_square_roots_of_shares_are_those_of_hellinger():
+    X = np.random.default_rng(0).gamma(1.0, size=(20, 6))
+    roots = SquareRootsOfShares.learn(X).apply(X)
+    p, q = X[3] / X[3].sum(), X[7] / X[7].sum()
+    affinity = sum((a * b) ** 0.5 for a, b in zip(p, q, strict=True))
+    assert np.sum((roots[3] - roots[7]) ** 2) == pytest.approx(2 - 2 * affinity, rel=1e-12)
+
+
+def test_loud_columns_are_brought_down_and_no_column_is_amplified():
+    X = np.hstack([loud(), np.full((40, 1), 0.1), 1e-6 * loud()[:, :1]])
+    calm = CalmColumns.learn(X).apply(X)
+    deviations = X.std(axis=0)
+    most = 2 * np.median(deviations[[0, 1, 2, 3, 4, 6]])
+    assert deviations[3] > most
+    np.testing.assert_allclose(calm[:, 3].std(), most, rtol=1e-12)
+    others = [0, 1, 2, 4, 5, 6]
+    np.testing.assert_array_equal(calm[:, others], X[:, others])
+
+
+def test_columns_that_are_all_alike_are_left_alone():
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    assert CalmColumns.learn(X).apply(X) is X
+    constant = np.full((40, 3), 0.1)
+    np.testing.assert_array_equal(CalmColumns.learn(constant).apply(constant), constant)
+
+
+def test_every_sample_is_linked_to_itself_by_its_largest_link():
+    A = np.array([[0.0, 2, 0, 0], [2, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
+    before = A.copy()
+    preparation = LinkedToItself.learn(A)
+    expected = A + np.diag([2.0, 2, 1, 1])
+    np.testing.assert_array_equal(preparation.apply_to_training(A), expected)
+    np.testing.assert_array_equal(preparation.apply(A[:2]), A[:2])
+    np.testing.assert_array_equal(A, before)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("make", ALL)
+def test_rows_are_prepared_where_they_live_and_in_their_precision(make, dtype, library):
+    X = counts(shape=(12, 12)) if make is not CalmColumns else loud()
+    expected = make.learn(X).apply_to_training(X)
+    rows = as_library(library, X.astype(dtype))
+    preparation = pickle.loads(pickle.dumps(make.learn(rows)))
+    prepared = preparation.apply_to_training(rows)
+    assert kind_of(prepared) == kind_of(rows)
+    assert prepared.dtype == rows.dtype
+    tolerance = {"float64": 1e-13, "float32": 1e-5}[dtype]
+    np.testing.assert_allclose(to_host(prepared), expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(to_host(rows), X.astype(dtype))
+    for value in vars(preparation).values():
+        assert isinstance(value, float) or value.dtype == np.float64
+
+
+@pytest.mark.parametrize("make", [RowsAsTheyAre, LogTfIdf, SquareRootsOfShares])
+def test_rows_of_zeros_stay_zero(make):
+    X = counts()
+    X[3] = 0
+    np.testing.assert_array_equal(make.learn(X).apply(X)[3], 0)
+    assert np.all(np.isfinite(make.learn(0 * X).apply(0 * X)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(ALL), st.integers(0, 100), st.floats(1e-6, 1e6))
+def test_the_unit_of_a_view_is_forgotten_or_left_as_it_was(make, seed, factor):
+    X = counts(seed, (12, 12)) if make is not CalmColumns else loud(seed)
+    prepared = make.learn(X).apply(X)
+    scaled = make.learn(factor * X).apply(factor * X)
+    keeps_the_unit = make in (RowsAsTheyAre, CalmColumns, LinkedToItself)
+    expected = factor * prepared if keeps_the_unit else prepared
+    np.testing.assert_allclose(scaled, expected, rtol=1e-9, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from([LogTfIdf, SquareRootsOfShares, CalmColumns]), st.integers(0, 100))
+def test_the_order_of_samples_and_columns_is_kept(make, seed):
+    X = counts(seed) if make is not CalmColumns else loud(seed)
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.permutation(X.shape[0]), rng.permutation(X.shape[1])
+    moved = X[rows][:, columns]
+    expected = make.learn(X).apply(X)[rows][:, columns]
+    np.testing.assert_allclose(make.learn(moved).apply(moved), expected, rtol=1e-10, atol=1e-13)
+
+
+def test_long_views_are_learned_from_in_blocks(monkeypatch):
+    X = counts(shape=(300, 7))
+    whole = [make.learn(X) for make in (LogTfIdf, CalmColumns)]
+    monkeypatch.setattr("mkclust.kernels.preparations.BLOCK_ENTRIES", 100)
+    parts = [make.learn(X) for make in (LogTfIdf, CalmColumns)]
+    np.testing.assert_allclose(parts[0].rarity, whole[0].rarity, rtol=1e-13)
+    np.testing.assert_allclose(parts[1].factors, whole[1].factors, rtol=1e-13)
+
+
+def test_negative_entries_of_new_rows_count_as_zero():
+    X = counts()
+    new = np.array([[-1.0, *X[0, 1:]]])
+    clipped = np.maximum(new, 0)
+    for make in (LogTfIdf, SquareRootsOfShares):
+        preparation = make.learn(X)
+        np.testing.assert_array_equal(preparation.apply(new), preparation.apply(clipped))
