@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
+from mkclust.kernels.neighborhoods import NeighborCount, NeighborhoodKernels, count_neighbors
 from mkclust.kernels.rows import CrossRows, KernelRows
 from mkclust.kernels.training import (
     are_equal,
@@ -16,8 +17,10 @@ from mkclust.kernels.training import (
     precision_of_all,
     read_new_views,
 )
+from mkclust.kernels.view_neighborhoods import new_neighborhoods, view_neighborhoods
 from mkclust.linalg import arrays_to_host, astype, copy_array, free_bytes, is_foreign, namespace
 from mkclust.linalg.memory import require_memory
+from mkclust.parameters import check_parameter
 from mkclust.samples.distances import (
     drawn_rows,
     mean_squared_norm,
@@ -58,6 +61,14 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Return no arrays but sources of rows, which compute the kernels from the views some rows at
         a time, as often as they are asked for. Memory is then as long as the views and not their
         square, and every product with the kernels takes the time to compute them.
+    neighbors : None, int, float or "auto", default=None
+        Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
+        of neighborhoods that hold both, the neighborhood of a sample being itself and so many
+        others that are the most similar to it. An integer of at least 2, a share of the samples,
+        or "auto": 20, and fewer of less than 60 samples. Kernels are then sparse
+        (`mkclust.linalg.FactoredMatrix`), never n x n, and kept on the host, wherever the views
+        are. Similarities are compared as by kernels of unit diagonal: all Gaussian kernels of a
+        view have the same neighbors, and so have "linear" and "cosine".
 
     Attributes
     ----------
@@ -75,6 +86,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
         One name a kernel, in their order: view by view, Gaussian, then polynomial, then linear.
     n_features_in_ : int
         Number of columns over all views.
+    n_neighbors_ : int
+        With `neighbors`: how many every sample has.
+    neighborhoods_ : tuple of Neighborhoods
+        With `neighbors`: the neighborhoods by every kernel.
 
     Notes
     -----
@@ -124,11 +139,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
         polynomials=((0, 2), (0, 4), (1, 2), (1, 4)),
         linear="linear",
         on_the_fly=False,
+        neighbors=None,
     ):
         self.widths = widths
         self.polynomials = polynomials
         self.linear = linear
         self.on_the_fly = on_the_fly
+        self.neighbors = neighbors
 
     def fit(self, X: Any, y: Any = None) -> "KernelBank":
         """Learn the width and scale of each view and keep the views for new rows.
@@ -150,7 +167,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def _learn(self, samples: Samples, formulas: tuple[Formula, ...]) -> "KernelBank":
         """Learn from views, and from the names of their columns."""
         views = samples.views
-        if next(iter(views.values())).shape[0] < 2:
+        n_samples = next(iter(views.values())).shape[0]
+        if n_samples < 2:
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
         fingerprints = {name: fingerprint(view) for name, view in views.items()}
@@ -173,6 +191,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
         n_views = len(self.views_)
         self.kernel_views_ = tuple(np.repeat(range(n_views), len(self.kernel_names_) // n_views))
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
+        if self.neighbors is not None:
+            self.n_neighbors_ = count_neighbors(self.neighbors, n_samples)
+            self.neighborhoods_ = view_neighborhoods(self, self.n_neighbors_)
         return self
 
     def __copy__(self) -> "KernelBank":
@@ -188,7 +209,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             state[name] = {view: arrays_to_host(array) for view, array in state[name].items()}
         return state
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array | KernelRows:
+    def fit_transform(self, X: Any, y: Any = None) -> Array | KernelRows | NeighborhoodKernels:
         """Fit to views and return their kernels.
 
         Parameters
@@ -202,14 +223,15 @@ class KernelBank(TransformerMixin, BaseEstimator):
         -------
         array of shape (n_kernels, n_samples, n_samples)
             The kernels, exactly symmetric. On the fly, their rows: ``rows(start, stop)`` gives
-            those of all kernels, symmetric up to rounding.
+            those of all kernels, symmetric up to rounding. With `neighbors`, a sequence of
+            factored matrices, whose ``toarray()`` writes one out.
         """
         formulas, samples = self._read_parameters(), read_views(X)
         n = next(iter(samples.views.values())).shape[0]
         self._require_memory(len(formulas), n, n, samples.views, "")
         return self._learn(samples, formulas)._kernels(self.views_)
 
-    def transform(self, X: Any) -> Array | CrossRows:
+    def transform(self, X: Any) -> Array | CrossRows | NeighborhoodKernels:
         """Return the kernels of new rows against the training rows, where these live.
 
         Parameters
@@ -222,7 +244,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         array of shape (n_kernels, n_new, n_samples)
             Cross kernels; exactly symmetric, with the diagonal that :meth:`self_similarity`
             gives, where `X` holds the training views. On the fly, their rows: ``blocks()`` gives
-            them one after another, ``rows(start, stop)`` those of some samples.
+            them one after another, ``rows(start, stop)`` those of some samples. With `neighbors`,
+            a sequence of factored matrices, of shape (n_new, n_samples).
         """
         views, training_views = self._check_new(X), self.views_
         n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, training_views))
@@ -247,7 +270,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """
         formulas, views = self._read_parameters(), read_views(X).parts
         n = max(map(length_of, views), default=0)
-        single = all(map(is_single, views))
+        single = all(map(is_single, views)) and self.neighbors is None
         return len(formulas) * len(views), n, np.dtype(np.float32 if single else np.float64)
 
     def self_similarity(self, X: Any) -> Array:
@@ -263,20 +286,24 @@ class KernelBank(TransformerMixin, BaseEstimator):
         array of shape (n_kernels, n_new)
             The values k(x, x), which scaling a kernel to a unit diagonal needs.
         """
-        return self._self_similarity(self._check_new(X))
+        views = self._check_new(X)
+        if self.neighbors is not None:
+            return np.ones((len(self.kernel_names_), next(iter(views.values())).shape[0]))
+        return self._self_similarity(views)
 
     def _read_parameters(self) -> tuple[Formula, ...]:
         """Return the kernels of a view that the parameters ask for, or refuse them."""
         formulas = read_formulas(self.widths, self.polynomials, self.linear)
         if not isinstance(self.on_the_fly, bool | np.bool_):
             raise ValueError(f"on_the_fly must be True or False; found {self.on_the_fly!r}.")
+        check_parameter("neighbors", self.neighbors, NeighborCount())
         return formulas
 
     def _require_memory(
         self, kinds: int, n_new: int, n: int, training_views: dict[str, Array], advice: str
     ) -> None:
         """Refuse kernels that do not fit into memory, before anything is learned or computed."""
-        if self.on_the_fly:
+        if self.on_the_fly or self.neighbors is not None:
             return
         m, precision = kinds * len(training_views), precision_of_all(training_views)
         require_memory(
@@ -304,14 +331,20 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _kernels(self, views: dict[str, Array]) -> Any:
         """Compute the kernels of checked views against the training views, or get ready to."""
-        if are_equal(views, self.views_):
+        is_training = are_equal(views, self.views_)
+        if self.neighbors is not None and is_training:
+            kernels = {id(each): each.kernel() for each in self.neighborhoods_}
+            return NeighborhoodKernels(tuple(kernels[id(each)] for each in self.neighborhoods_), True)
+        if self.neighbors is not None:
+            return new_neighborhoods(self, views)
+        if is_training:
             square = KernelRows(self, self.views_)
             return square if self.on_the_fly else square.whole()
         rows = CrossRows(self, views)
         return rows if self.on_the_fly else rows.rows(0, rows.shape[1])
 
     def _self_similarity(self, views: dict[str, Array]) -> Array:
-        """Compute k(x, x) for the rows of checked views."""
+        """Compute k(x, x) for the rows of checked views, of the kernels before any neighborhoods."""
         precision, diagonals = precision_of_all(self.views_), []
         for name, view in views.items():
             xp, squared = namespace(view), squared_norms(view) / self.scales_[name]
