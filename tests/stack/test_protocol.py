@@ -9,6 +9,7 @@ import scipy.sparse
 
 import mkclust
 from mkclust.kernels import Nystroem
+from mkclust.linalg import FactoredMatrix, is_sparse
 from mkclust.linalg.operators import (
     Anchor,
     AnchoredOperator,
@@ -46,6 +47,13 @@ def indefinite_kernels():
     return plain_kernels() - 2 * np.eye(N)
 
 
+def factored_kernels():
+    """Return kernels of which each sample has some neighbors' columns, itself among them."""
+    rng = np.random.default_rng(0)
+    members = [np.eye(N) + (rng.random((N, N)) < 0.1) for _ in range(M)]
+    return [FactoredMatrix.symmetric(scipy.sparse.csr_array(S)) for S in members]
+
+
 def compressed_stack():
     X = np.random.default_rng(0).normal(size=(M, N, 5))
     named = {f"view {p}": X[p] for p in range(M)}
@@ -56,9 +64,12 @@ STACKS = {
     "dense": lambda: as_stack(plain_kernels()),
     "repaired": lambda: as_stack(indefinite_kernels(), psd="shift"),
     "sparse": lambda: as_stack([scipy.sparse.csr_array(K) for K in plain_kernels()]),
+    "factored": lambda: as_stack(factored_kernels()),
+    "factored beside dense": lambda: as_stack([*factored_kernels()[:2], plain_kernels()[2]]),
     "streamed": lambda: as_stack(MatrixRows(list(plain_kernels()))),
     "low rank": compressed_stack,
 }
+STORAGE = {"sparse": "sparse", "factored": "sparse", "streamed": "streamed"}
 KINDS = {"streamed": StreamedStack, "low rank": LowRankStack}
 
 
@@ -105,7 +116,7 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
     swept = []
 
     def take(rows, blocks):
-        swept.append((rows, [b.toarray() if scipy.sparse.issparse(b) else b for b in blocks]))
+        swept.append((rows, [b.toarray() if is_sparse(b) else b for b in blocks]))
 
     stack.for_each_block(take)
     feature_map = stack.embedding_map(V)
@@ -122,7 +133,7 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         "precision": stack.precision == np.finfo(np.float64).eps,
         "n_kernels": m == M,
         "n_samples": (n == N) is not stack.compressed,
-        "storage": stack.storage == (kind if kind in ("sparse", "streamed") else "dense"),
+        "storage": stack.storage == STORAGE.get(kind, "dense"),
         "itemsize": stack.itemsize == 8,
         "combining_pays": stack.combining_pays is (kind != "streamed"),
         "repaired": stack.repaired is (kind == "repaired"),
@@ -174,12 +185,12 @@ def test_a_sweep_hands_over_the_kernels_as_they_came(stack):
 
     def take(rows, blocks):
         for p, block in enumerate(blocks):
-            found[p, rows] = block.toarray() if scipy.sparse.issparse(block) else block
+            found[p, rows] = block.toarray() if is_sparse(block) else block
 
     stack.for_each_block(take)
     for p, matrix in enumerate(stack.raw_kernels):
         rows = matrix[: stack.n_samples]
-        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        rows = rows.toarray() if is_sparse(rows) else rows
         np.testing.assert_array_equal(found[p], rows)
 
 

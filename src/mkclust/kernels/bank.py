@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
 from mkclust.kernels.kinds import RULES, Rule, check_rules, choose_rules, formulas_of
+from mkclust.kernels.neighborhoods import KernelList, NeighborCount, count_neighbors
 from mkclust.kernels.preparations import Preparation
-from mkclust.kernels.rows import CrossRows, KernelRows
+from mkclust.kernels.rows import CrossRows, KernelRows, mix_with_ones
 from mkclust.kernels.training import (
     are_equal,
     is_single,
@@ -19,8 +20,10 @@ from mkclust.kernels.training import (
     precision_of_all,
     read_new_views,
 )
+from mkclust.kernels.view_neighborhoods import new_neighborhoods, view_neighborhoods
 from mkclust.linalg import arrays_to_host, astype, copy_array, free_bytes, is_foreign, namespace
 from mkclust.linalg.memory import require_memory
+from mkclust.parameters import check_parameter
 from mkclust.samples.distances import (
     drawn_rows,
     mean_squared_norm,
@@ -31,7 +34,10 @@ from mkclust.samples.distances import (
 from mkclust.samples.forms import TABLE
 from mkclust.samples.local import fingerprint
 from mkclust.samples.samples import Expected, Samples, read_views
-from mkclust.types import Array
+from mkclust.types import Array, Float
+
+# Of fewer samples neighborhoods by rule would hold most, and say little.
+FEWEST_SAMPLES = 10
 
 
 class KernelBank(TransformerMixin, BaseEstimator):
@@ -66,6 +72,14 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Return no arrays but sources of rows, which compute the kernels from the views some rows at
         a time, as often as they are asked for. Memory is then as long as the views and not their
         square, and every product with the kernels takes the time to compute them.
+    neighbors : None, int, float or "auto", default=None
+        Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
+        of neighborhoods that hold both, the neighborhood of a sample being itself and so many
+        others that are the most similar to it. An integer of at least 2, a share of the samples,
+        or "auto": 20, and fewer of less than 60 samples. Kernels are then sparse
+        (`mkclust.linalg.FactoredMatrix`), never n x n, and kept on the host, wherever the views
+        are. Similarities are compared as by kernels of unit diagonal: all Gaussian kernels of a
+        view have the same neighbors, and so have "linear" and "cosine".
 
     Attributes
     ----------
@@ -85,6 +99,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
         One name a kernel, in their order: view by view, Gaussian, then polynomial, then linear.
     n_features_in_ : int
         Number of columns over all views.
+    neighborhoods_ : dict of int to Neighborhoods
+        The neighborhoods by those kernels that are, or are mixed with, shared neighborhoods, by
+        their places among all kernels.
 
     Notes
     -----
@@ -159,12 +176,14 @@ class KernelBank(TransformerMixin, BaseEstimator):
         linear="linear",
         rules=None,
         on_the_fly=False,
+        neighbors=None,
     ):
         self.widths = widths
         self.polynomials = polynomials
         self.linear = linear
         self.rules = rules
         self.on_the_fly = on_the_fly
+        self.neighbors = neighbors
 
     def fit(self, X: Any, y: Any = None) -> "KernelBank":
         """Learn the kind, width and scale of each view and keep the views for new rows.
@@ -210,7 +229,37 @@ class KernelBank(TransformerMixin, BaseEstimator):
         counts = [len(each.formulas) for each in learned.values()]
         self.kernel_views_ = tuple(np.repeat(range(len(views)), counts))
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
+        n = next(iter(views.values())).shape[0]
+        self._neighbors = {
+            name: neighbors
+            for name in views
+            if (neighbors := self._count_neighbors(rules[name], len(self._formulas[name]), n))
+        }
+        self.neighborhoods_ = view_neighborhoods(self)
         return self
+
+    def _count_neighbors(self, kind: str, n_kernels: int, n_samples: int) -> Any:
+        """Return the neighborhoods that kernels of a view are mixed with; None where with none."""
+        if self.neighbors is not None:
+            return NeighborhoodPart(count_neighbors(self.neighbors, n_samples), 1.0)
+        rule = RULES[kind]
+        # Of several kernels of a view somebody has said what they are to be.
+        if rule.neighbors is None or n_kernels > 1 or n_samples < FEWEST_SAMPLES:
+            return None
+        size = min(rule.neighbors, count_neighbors("auto", n_samples))
+        return NeighborhoodPart(size, rule.neighborhood_share)
+
+    @property
+    def _shares(self) -> Float:
+        """The share of shared neighborhoods in every kernel, (m,)."""
+        shares = {name: each.share for name, each in self._neighbors.items()}
+        names = list(self.views_)
+        return np.array([shares.get(names[view], 0.0) for view in self.kernel_views_])
+
+    @property
+    def only_neighborhoods(self) -> bool:
+        """Whether every kernel is one of shared neighborhoods."""
+        return bool(np.all(self._shares == 1))
 
     def _prepared(self, name: str, rows: Array) -> Array:
         """Return rows of a view as its kernels take them."""
@@ -232,7 +281,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             state[name] = {view: arrays_to_host(array) for view, array in state[name].items()}
         return state
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array | KernelRows:
+    def fit_transform(self, X: Any, y: Any = None) -> Array | KernelRows | KernelList:
         """Fit to views and return their kernels.
 
         Parameters
@@ -246,7 +295,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         -------
         array of shape (n_kernels, n_samples, n_samples)
             The kernels, exactly symmetric. On the fly, their rows: ``rows(start, stop)`` gives
-            those of all kernels, symmetric up to rounding.
+            those of all kernels, symmetric up to rounding. With `neighbors`, a sequence of
+            factored matrices, whose ``toarray()`` writes one out.
         """
         formulas, samples = self._read_parameters(), read_views(X)
         rules = self._read_rules(samples.views)
@@ -255,7 +305,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self._require_memory(m, n, n, samples.views, "")
         return self._learn(samples, formulas, rules)._kernels(self.views_)
 
-    def transform(self, X: Any) -> Array | CrossRows:
+    def transform(self, X: Any) -> Array | CrossRows | KernelList:
         """Return the kernels of new rows against the training rows, where these live.
 
         Parameters
@@ -268,7 +318,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         array of shape (n_kernels, n_new, n_samples)
             Cross kernels; exactly symmetric, with the diagonal that :meth:`self_similarity`
             gives, where `X` holds the training views. On the fly, their rows: ``blocks()`` gives
-            them one after another, ``rows(start, stop)`` those of some samples.
+            them one after another, ``rows(start, stop)`` those of some samples. With `neighbors`,
+            a sequence of factored matrices, of shape (n_new, n_samples).
         """
         views, training_views = self._check_new(X), self.views_
         n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, training_views))
@@ -293,7 +344,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """
         formulas, views = self._read_parameters(), read_views(X).parts
         n = max(map(length_of, views), default=0)
-        single = all(map(is_single, views))
+        single = all(map(is_single, views)) and self.neighbors is None
         return len(formulas) * len(views), n, np.dtype(np.float32 if single else np.float64)
 
     def self_similarity(self, X: Any) -> Array:
@@ -309,7 +360,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
         array of shape (n_kernels, n_new)
             The values k(x, x), which scaling a kernel to a unit diagonal needs.
         """
-        return self._self_similarity(self._check_new(X))
+        views = self._check_new(X)
+        if self.only_neighborhoods:
+            return np.ones((len(self.kernel_names_), next(iter(views.values())).shape[0]))
+        return mix_with_ones(self._self_similarity(views), self._shares)
 
     def explain(self) -> str:
         """Say what was made of each view, and why.
@@ -343,6 +397,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
         kind = f"{rule.kind} ({reason}); " if self.rules is not None else ""
         kernels = str(formulas[0]) if len(formulas) == 1 else f"{len(formulas)} kernels"
         width = f", median distance {self.medians_[name]:.3g}" if name in self.medians_ else ""
+        if neighbors := self._neighbors.get(name):
+            near = f"shared neighborhoods of {neighbors.size} neighbors"
+            kernels = f"{near} by {kernels}" if neighbors.share == 1 else f"{kernels} and {near}"
         return f"{name}: {kind}{self._preparations[name]}; {kernels}{width}"
 
     def _read_parameters(self) -> tuple[Formula, ...]:
@@ -351,6 +408,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         if not isinstance(self.on_the_fly, bool | np.bool_):
             raise ValueError(f"on_the_fly must be True or False; found {self.on_the_fly!r}.")
         check_rules(self.rules)
+        check_parameter("neighbors", self.neighbors, NeighborCount())
         return formulas
 
     def _read_rules(self, views: dict[str, Array]) -> dict[str, str]:
@@ -365,7 +423,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self, m: int, n_new: int, n: int, training_views: dict[str, Array], advice: str
     ) -> None:
         """Refuse kernels that do not fit into memory, before anything is learned or computed."""
-        if self.on_the_fly:
+        if self.on_the_fly or self.neighbors is not None:
             return
         precision = precision_of_all(training_views)
         require_memory(
@@ -393,14 +451,29 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _kernels(self, views: dict[str, Array]) -> Any:
         """Compute the kernels of checked views against the training views, or get ready to."""
-        if are_equal(views, self.views_):
-            square = KernelRows(self, self.views_)
-            return square if self.on_the_fly else square.whole()
-        rows = CrossRows(self, views)
-        return rows if self.on_the_fly else rows.rows(0, rows.shape[1])
+        is_training = are_equal(views, self.views_)
+        if is_training:
+            shared = {place: each.kernel() for place, each in self.neighborhoods_.items()}
+        else:
+            shared = new_neighborhoods(self, views)
+        if self.only_neighborhoods:
+            return KernelList(tuple(shared[place] for place in sorted(shared)), is_training)
+        shares, rows = self._shares, KernelRows if is_training else CrossRows
+        parts = {place: (each, float(shares[place])) for place, each in shared.items()}
+        source = rows(self, self.views_ if is_training else views, neighborhoods=parts)
+        if self.on_the_fly:
+            return source
+        alone = [place for place, share in enumerate(shares) if share == 1]
+        if not alone:
+            return source.all_rows()
+        # Each is held as if no other were there, whatever that is.
+        others = [place for place in range(len(shares)) if place not in alone]
+        matrices = dict(zip(others, source.only(others).all_rows(), strict=True))
+        matrices |= {place: shared[place] for place in alone}
+        return KernelList(tuple(matrices[place] for place in sorted(matrices)), is_training)
 
     def _self_similarity(self, views: dict[str, Array]) -> Array:
-        """Compute k(x, x) for the rows of checked views."""
+        """Compute k(x, x) for the rows of checked views, by the formulas alone."""
         precision, diagonals = precision_of_all(self.views_), []
         for name, view in views.items():
             rows = self._prepared(name, view)
@@ -411,6 +484,22 @@ class KernelBank(TransformerMixin, BaseEstimator):
             formulas = self._formulas[name]
             diagonals += [astype(formula.entries(tile), precision) for formula in formulas]
         return namespace(*diagonals).stack(diagonals)
+
+
+@dataclass(frozen=True)
+class NeighborhoodPart:
+    """What kernels of a view are mixed with: shared neighborhoods.
+
+    Attributes
+    ----------
+    size : int
+        Number of neighbors.
+    share : float
+        The share of them in a kernel; 1 where nothing else is in it.
+    """
+
+    size: int
+    share: float
 
 
 @dataclass(frozen=True)

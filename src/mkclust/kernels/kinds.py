@@ -25,7 +25,7 @@ from mkclust.types import Array, Float
 SPARSE_SHARE = 0.1
 # Rows are histograms where their sums differ by less than this share of their mean, and directions
 # where their lengths do.
-EQUAL_SUMS, EQUAL_LENGTHS = 0.05, 1e-3
+EQUAL_SUMS, EQUAL_LENGTHS = 0.01, 1e-3
 # Sums of columns that have nothing to do with each other vary by the root of the sum of their
 # variances; those of histograms by less than this share of it.
 RELATED = 0.5
@@ -33,6 +33,8 @@ RELATED = 0.5
 SYMMETRIC = 1e-6
 # The neighbors of a sample where similarities by themselves say little.
 NEIGHBORS = 20
+# What is near and what is far both tell clusters: this share of a kernel are shared neighborhoods.
+NEAR = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,8 @@ class Rule:
     neighbors : int or None
         With how many neighbors samples share neighborhoods, which are then its kernel; None where
         the similarities themselves are.
+    neighborhood_share : float
+        The share of shared neighborhoods in its kernel; the rest is the formula.
     of_pairs : bool
         Whether columns are the training samples, so that the rule takes all samples at once.
     is_nonnegative : bool
@@ -191,6 +195,7 @@ class Rule:
     preparation: type[Preparation] = RowsAsTheyAre
     formula: Formula | None = None
     neighbors: int | None = None
+    neighborhood_share: float = 1.0
     of_pairs: bool = False
     is_nonnegative: bool = False
 
@@ -237,6 +242,8 @@ RULES: dict[str, Rule] = {
             "nonnegative, and all rows add up to about the same",
             _are_histograms,
             SquareRootsOfShares,
+            neighbors=NEIGHBORS,
+            neighborhood_share=NEAR,
             is_nonnegative=True,
         ),
         Rule(
@@ -244,8 +251,17 @@ RULES: dict[str, Rule] = {
             "all rows of one length, with entries of both signs",
             _are_directions,
             formula=LINEAR["cosine"],
+            neighbors=NEIGHBORS,
+            neighborhood_share=NEAR,
         ),
-        Rule("dense", "none of the other kinds", lambda look: True, CalmColumns),
+        Rule(
+            "dense",
+            "none of the other kinds",
+            lambda look: True,
+            CalmColumns,
+            neighbors=NEIGHBORS,
+            neighborhood_share=NEAR,
+        ),
         # Never told, only asked for.
         Rule("gaussian", "asked for", lambda look: False),
     )

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mkclust.kernels.formulas import Formula
 from mkclust.kernels.tiles import (
     Points,
     ViewKernels,
@@ -18,6 +19,7 @@ from mkclust.kernels.tiles import (
 )
 from mkclust.kernels.training import precision_of_all
 from mkclust.linalg import (
+    FactoredMatrix,
     astype,
     empty,
     free_bytes,
@@ -27,6 +29,7 @@ from mkclust.linalg import (
     ranges,
     select,
     set_diagonal,
+    to_device,
     to_host,
 )
 from mkclust.linalg.memory import require_memory
@@ -54,6 +57,9 @@ class CrossRows:
         Views of the samples, checked, in the order of the training views and where these live.
     tile_limits : (int, int), default=None
         Rows and entries that are computed at a time, at most; None chooses.
+    neighborhoods : dict of int to (FactoredMatrix, float), default=None
+        Shared neighborhoods of the samples by the place of the kernel that they are a part of, and
+        their share in it; at 1 nothing else is computed.
 
     Attributes
     ----------
@@ -68,15 +74,34 @@ class CrossRows:
     of_training_samples: ClassVar[bool] = False
 
     def __init__(
-        self, bank: Any, views: dict[str, Array], tile_limits: tuple[int, int] | None = None
+        self,
+        bank: Any,
+        views: dict[str, Array],
+        tile_limits: tuple[int, int] | None = None,
+        *,
+        neighborhoods: dict[int, tuple[FactoredMatrix, float]] | None = None,
     ):
+        self._neighborhoods = neighborhoods or {}
         # A bank may be given other parameters later: what it makes now is noted here.
         precision, counts = precision_of_all(bank.views_), map(len, bank._formulas.values())
         *places, n_kernels = accumulate(counts, initial=0)
+        computed = [
+            place
+            for place in range(n_kernels)
+            if place not in self._neighborhoods or self._neighborhoods[place][1] < 1
+        ]
         self._views = tuple(
-            _view_kernels(bank, name, views[name], place, precision)
-            for place, name in zip(places, bank.views_, strict=True)
+            _view_kernels(bank, name, views[name], formulas, precision)
+            for name, first in zip(bank.views_, places, strict=True)
+            if (
+                formulas := [
+                    (place, formula)
+                    for place, formula in enumerate(bank._formulas[name], first)
+                    if place in computed
+                ]
+            )
         )
+        self._like = self._views[0].training.like
         n_new, n = (next(iter(rows.values())).shape[0] for rows in (views, bank.views_))
         self.shape: tuple[int, int, int] = (n_kernels, n_new, n)
         foreign = is_foreign(self.like)
@@ -99,6 +124,7 @@ class CrossRows:
             precision = precision_of(self)
             state["dtype"] = np.dtype(precision)
             state["_views"] = tuple(view.on_host() for view in self._views)
+            state["_like"] = to_host(self._like[:1, :1])
             if self._diagonal is not None:
                 state["_diagonal"] = to_host(self._diagonal, precision)
         return state
@@ -106,7 +132,7 @@ class CrossRows:
     @property
     def like(self) -> Array:
         """An array that says where the rows live."""
-        return self._views[0].training.like
+        return self._like
 
     @property
     def n_kernels(self) -> int:
@@ -120,6 +146,12 @@ class CrossRows:
             view for view in (each.only(indices) for each in self._views) if view.formulas
         )
         selected.shape = (len(indices), *self.shape[1:])
+        places = enumerate(indices)
+        selected._neighborhoods = {
+            place: self._neighborhoods[index]
+            for place, index in places
+            if index in self._neighborhoods
+        }
         if self._diagonal is not None:
             selected._diagonal = select(self._diagonal, list(indices))
         return selected
@@ -158,16 +190,39 @@ class CrossRows:
     def _tiles(self, rows: slice, blocks: Iterable[slice]) -> Iterator[tuple[int, slice, Array]]:
         """Compute some rows of all kernels, tile by tile, with their exact diagonal."""
         blocks = list(blocks)
+        for place, columns, tile in self._mixed_tiles(rows, blocks):
+            first, last = max(rows.start, columns.start), min(rows.stop, columns.stop)
+            if self._diagonal is not None and first < last:
+                square = tile[
+                    first - rows.start : last - rows.start,
+                    first - columns.start : last - columns.start,
+                ]
+                set_diagonal(square, self._diagonal[place, first:last])
+            yield place, columns, tile
+
+    def _mixed_tiles(self, rows: slice, blocks: list[slice]) -> Iterator[tuple[int, slice, Array]]:
+        """Compute some rows of all kernels, tile by tile, mixed with shared neighborhoods."""
+        shared = {
+            place: self._to_tile(part[rows].toarray())
+            for place, (part, _) in self._neighborhoods.items()
+        }
         for view in self._views:
             for place, columns, tile in view.tiles(rows, blocks):
-                first, last = max(rows.start, columns.start), min(rows.stop, columns.stop)
-                if self._diagonal is not None and first < last:
-                    square = tile[
-                        first - rows.start : last - rows.start,
-                        first - columns.start : last - columns.start,
-                    ]
-                    set_diagonal(square, self._diagonal[place, first:last])
+                if place in shared:
+                    share = self._neighborhoods[place][1]
+                    tile = (1 - share) * tile + share * shared[place][:, columns]
                 yield place, columns, tile
+        for place, (_, share) in self._neighborhoods.items():
+            if share == 1:
+                yield from ((place, columns, shared[place][:, columns]) for columns in blocks)
+
+    def _to_tile(self, similarities: np.ndarray) -> Array:
+        """Return similarities in the precision of the kernels and where these live."""
+        return to_device(similarities, self.like, precision_of(self))
+
+    def all_rows(self) -> Array:
+        """Return the kernels, (m, n_new, n)."""
+        return self.rows(0, self.shape[1])
 
     def blocks(self, n_bytes: int | None = None) -> Iterator[tuple[slice, Array]]:
         """Yield all rows, some at a time, with their place; each block takes the last one's."""
@@ -206,10 +261,18 @@ class KernelRows(CrossRows):
     of_training_samples: ClassVar[bool] = True
 
     def __init__(
-        self, bank: Any, views: dict[str, Array], tile_limits: tuple[int, int] | None = None
+        self,
+        bank: Any,
+        views: dict[str, Array],
+        tile_limits: tuple[int, int] | None = None,
+        *,
+        neighborhoods: dict[int, tuple[FactoredMatrix, float]] | None = None,
     ):
-        super().__init__(bank, views, tile_limits)
-        self._diagonal = bank._self_similarity(views)
+        super().__init__(bank, views, tile_limits, neighborhoods=neighborhoods)
+        shares = np.zeros(self.n_kernels)
+        for place, (_, share) in self._neighborhoods.items():
+            shares[place] = share
+        self._diagonal = mix_with_ones(bank._self_similarity(views), shares)
 
     @property
     def n_samples(self) -> int:
@@ -227,7 +290,15 @@ class KernelRows(CrossRows):
         selected._views = tuple(view.among(samples) for view in self._views)
         selected.shape = (self.shape[0], len(samples), len(samples))
         selected._diagonal = select(self.diagonal(), samples, axis=1)
+        selected._neighborhoods = {
+            place: (part[samples, samples], share)
+            for place, (part, share) in self._neighborhoods.items()
+        }
         return selected
+
+    def all_rows(self) -> Array:
+        """Return the kernels, (m, n, n), exactly symmetric."""
+        return self.whole()
 
     def whole(self) -> Array:
         """Return the kernels, (m, n, n), exactly symmetric."""
@@ -251,10 +322,24 @@ class KernelRows(CrossRows):
         return self.whole()
 
 
-def _view_kernels(bank: Any, name: str, view: Array, first: int, precision: str) -> ViewKernels:
-    """Return the kernels that a bank makes of one view, the first of them at a place."""
-    formulas, scale = bank._formulas[name], bank.scales_[name]
-    steepness = [formula.steepness for formula in formulas]
+def mix_with_ones(diagonals: Array, shares: np.ndarray) -> Array:
+    """Return self-similarities mixed with those of shared neighborhoods, which are one, (m, n)."""
+    if not shares.any():
+        return diagonals
+    parts = to_device(shares, diagonals, precision_of(diagonals))[:, None]
+    return diagonals * (1 - parts) + parts
+
+
+def _view_kernels(
+    bank: Any,
+    name: str,
+    view: Array,
+    formulas: Sequence[tuple[int, Formula]],
+    precision: str,
+) -> ViewKernels:
+    """Return kernels that a bank makes of one view, with their places among all."""
+    scale = bank.scales_[name]
+    steepness = [formula.steepness for _, formula in formulas]
     # Without units, squares could be too large or too small for single precision.
     median = bank.medians_.get(name, 1.0)
     width, length = power_of_two(median), power_of_two(np.sqrt(scale))
@@ -274,8 +359,7 @@ def _view_kernels(bank: Any, name: str, view: Array, first: int, precision: str)
     training = prepare(bank._prepared(name, bank.views_[name]))
     same = view is bank.views_[name]
     samples = training if same else prepare(bank._prepared(name, view))
-    places = list(enumerate(formulas, first))
-    return ViewKernels(places, samples, training, median, scale / length**2, length, precision)
+    return ViewKernels(formulas, samples, training, median, scale / length**2, length, precision)
 
 
 def _cut(part: slice, size: int) -> Iterator[slice]:

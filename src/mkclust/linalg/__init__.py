@@ -39,9 +39,11 @@ from mkclust.linalg.arrays import (
     to_host,
     zeros,
 )
+from mkclust.linalg.factored import FactoredMatrix, is_sparse
 from mkclust.linalg.sums import weighted_sum
 
 __all__ = [
+    "FactoredMatrix",
     "arrays_to_host",
     "as_floats",
     "astype",
@@ -54,6 +56,7 @@ __all__ = [
     "inner_products",
     "is_foreign",
     "is_on_accelerator",
+    "is_sparse",
     "namespace",
     "noise",
     "orthonormalize",

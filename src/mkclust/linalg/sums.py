@@ -21,6 +21,7 @@ from mkclust.linalg.arrays import (
     to_device,
     zeros,
 )
+from mkclust.linalg.factored import FactoredMatrix, factored_sum, is_sparse
 from mkclust.types import Array, Float
 
 # Entries combined at a time on a host: few enough to stay in a core's own cache, many enough that
@@ -46,7 +47,7 @@ def weighted_sum(
     coefficients : ndarray of shape (m,)
         One a matrix.
     matrices : sequence of m matrices of shape (n, n)
-        Dense or sparse; of one library, on one device.
+        Dense, sparse or factored; of one library, on one device.
     scales : sequence of m arrays of shape (n,) or None
         What the rows and columns of each are multiplied with; None leaves them.
     whole : ndarray of shape (m, n, n), default=None
@@ -59,11 +60,13 @@ def weighted_sum(
     Returns
     -------
     array of shape (n, n)
-        Sparse where all matrices are.
+        Sparse, or factored, where all matrices are.
     """
     if all(scipy.sparse.issparse(matrix) for matrix in matrices):
         parts = zip(coefficients, matrices, scales, strict=True)
         return sum(_scaled(matrix, c, scale) for c, matrix, scale in parts).tocsr()
+    if all(isinstance(matrix, FactoredMatrix) for matrix in matrices):
+        return factored_sum(coefficients, matrices, scales)
     n = matrices[0].shape[0]
     if is_foreign(matrices[0]):
         if out is None:
@@ -106,7 +109,7 @@ def _sum_on_host(
         for row, column, matrix in zip(rows, columns, matrices, strict=True):
             part = matrix[block]
             np.multiply.outer(row[block], column, out=scratch)
-            scratch *= part.toarray() if scipy.sparse.issparse(part) else part
+            scratch *= part.toarray() if is_sparse(part) else part
             out[block] += scratch
 
     # NumPy lets go of the interpreter lock inside these loops, and every block is computed

@@ -12,10 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
+from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, inner_products, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.mixture import leading_sums
+from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
@@ -37,6 +39,7 @@ COMMON: dict[str, Allowed] = {
     "center": Flag(),
     "normalize": Flag(),
     "validate": Flag(),
+    "neighbors": NeighborCount(),
     "n_init": Count(),
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
@@ -91,6 +94,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        neighbors: Any = None,
         n_init: int = 10,
         random_state: Any = None,
     ):
@@ -100,6 +104,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.normalize = normalize
         self.psd = psd
         self.validate = validate
+        self.neighbors = neighbors
         self.n_init = n_init
         self.random_state = random_state
 
@@ -120,6 +125,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self._check_parameters()
         started = time.perf_counter()
         source, kernels = open_source(self, X)
+        noted = check_neighborhoods(source.neighborhoods, source.ids, self.n_clusters)
         made = time.perf_counter()
         stack = source.stack(self, kernels)
         self._check_n_clusters(stack)
@@ -141,7 +147,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             warnings.warn(
                 f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning, 2
             )
-        learned |= {
+        learned |= noted | {
             "kernel_seconds_": made - started,
             "check_seconds_": checked - made,
             "solve_seconds_": solution.seconds,
@@ -310,6 +316,14 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if self.approximation is not None:
             self._check_approximation()
 
+    @property
+    def kernel_neighbors(self) -> Any:
+        """Whether kernels are replaced by their shared neighborhoods, and of how many neighbors.
+
+        None where they are not: a method may mean something else by a parameter of this name.
+        """
+        return None if "neighbors" in self.ALLOWED else self.neighbors
+
     def _check_approximation(self) -> None:
         """Refuse what is no feature map, and any where a method needs entries of the kernels."""
         approximation = self.approximation
@@ -318,6 +332,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             raise ValueError(
                 f"approximation={approximation!r}: pass None, or a feature map such as "
                 "mkclust.kernels.Nystroem(n_components=200)"
+            )
+        if self.kernel_neighbors is not None:
+            raise ValueError(
+                f"neighbors={self.neighbors!r} with an approximation: features have no neighbors; "
+                "pass neighbors=None, or approximation=None, which takes as little memory with "
+                "neighbors"
             )
         if self.NEEDS_ENTRIES:
             raise ValueError(

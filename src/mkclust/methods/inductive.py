@@ -34,6 +34,7 @@ class InductiveClusterer(
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        neighbors: Any = None,
         approximation: Any = None,
         n_init: int = 10,
         random_state: Any = None,
@@ -45,6 +46,7 @@ class InductiveClusterer(
             normalize=normalize,
             psd=psd,
             validate=validate,
+            neighbors=neighbors,
             n_init=n_init,
             random_state=random_state,
         )

@@ -347,6 +347,7 @@ class LMKKM(MultipleKernelClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        neighbors: Any = None,
         tol: float = 0.0,
         max_iter: int = 10,
         n_init: int = 10,
@@ -359,6 +360,7 @@ class LMKKM(MultipleKernelClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            neighbors=neighbors,
             n_init=n_init,
             random_state=random_state,
         )

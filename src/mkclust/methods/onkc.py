@@ -286,6 +286,7 @@ class ONKC(MultipleKernelClusterer):
         normalize: bool = True,
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
+        neighbors: Any = None,
         reg: float = 1.0,
         proximity: float = 1.0,
         tol: float = 1e-3,
@@ -300,6 +301,7 @@ class ONKC(MultipleKernelClusterer):
             normalize=normalize,
             psd=psd,
             validate=validate,
+            neighbors=neighbors,
             n_init=n_init,
             random_state=random_state,
         )

@@ -37,8 +37,9 @@ def require_room_for_views(
     samples = read_views(views)
     (m, n, dtype), parts = bank.announce(samples), samples.parts
     k, of_products = model.n_clusters, not model.NEEDS_ENTRIES
+    storage = "on-the-fly" if bank.on_the_fly and of_products else "dense"
     needed = exact_terms(
-        "on-the-fly" if bank.on_the_fly and of_products else "dense",
+        storage if bank.neighbors is None else "sparse",
         n,
         m,
         min(k, n),

@@ -9,14 +9,16 @@ tell; what a model remembers of its samples tells more, and is compared where it
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from mkclust.kernels import KernelBank
+from mkclust.kernels.neighborhoods import KernelList, Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
+from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite
@@ -98,17 +100,31 @@ class _FromSimilarities:
 
 @dataclass(frozen=True, kw_only=True)
 class FromKernels(_FromSimilarities):
-    """Precomputed kernels: new samples come as their similarities to the training samples."""
+    """Precomputed kernels: new samples come as their similarities to the training samples.
+
+    Attributes
+    ----------
+    found : KernelNeighborhoods or None
+        The neighborhoods that replace the kernels; None where they are used as they are.
+    """
+
+    found: KernelNeighborhoods | None = None
+
+    @property
+    def neighborhoods(self) -> dict[str, Neighborhoods]:
+        """The neighborhoods of every kernel by its name, where they are used."""
+        return {} if self.found is None else self.found.by_name
 
     def stack(self, model: Any, samples: Samples) -> KernelStack:
         """Return the kernels to fit on, with room beside them."""
-        stack = _as_stack(model, samples, validate=model.validate)
+        stack = _as_stack(model, samples, validate=model.validate and self.found is None)
         require_room_beside_kernels(model, stack)
         return stack
 
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
-        return {"n_features_in_": stack.n_samples}
+        shown = {"n_features_in_": stack.n_samples}
+        return shown if self.found is None else shown | {"n_neighbors_": self.found.size}
 
     def read(self, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
@@ -124,12 +140,15 @@ class FromKernels(_FromSimilarities):
                     f"{name} has the shape {shape}, the model was fitted on {n} samples: pass "
                     f"the same {n} x {n} kernels"
                 )
-        return kernels
+        if self.found is None:
+            return kernels
+        self.found.check_same(kernels)
+        return self.found.kernels()
 
     def training_stack(self, model: Any, X: Any) -> KernelStack:
         """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
         # What was checked in fit need not be checked again, but what was repaired must be.
-        validate = model.psd != "error" and model.validate
+        validate = model.psd != "error" and model.validate and self.found is None
         names = model.kernel_names_
         stack = _as_stack(model, self.kernels(model, X), validate=validate, names=names)
         if self.extension is not None:
@@ -152,7 +171,10 @@ class FromKernels(_FromSimilarities):
             row_sums(K, name)  # refuses what is not finite
         if self_similarity is not None:
             self_similarity = self._check_self_similarity(model, self_similarity, cross)
-        return cross, self_similarity
+        if self.found is None:
+            return cross, self_similarity
+        matrices = self.found.cross(cross, self_similarity)
+        return matrices, np.ones((len(matrices), cross[0].shape[0]))
 
     def _check_self_similarity(
         self, model: Any, self_similarity: Any, cross: Sequence[Array]
@@ -207,6 +229,14 @@ class FromViews(_FromSimilarities):
     bank: KernelBank
     feature_names: np.ndarray | None = None
 
+    @property
+    def neighborhoods(self) -> dict[str, Neighborhoods]:
+        """The neighborhoods of every kernel by its name, where they are used."""
+        if not self.bank.only_neighborhoods:
+            return {}
+        found = self.bank.neighborhoods_
+        return {name: found[place] for place, name in enumerate(self.bank.kernel_names_)}
+
     def stack(self, model: Any, kernels: Any) -> KernelStack:
         """Return the kernels to fit on, positive semidefinite by construction."""
         names, views = self.bank.kernel_names_, self.bank.kernel_views_
@@ -215,6 +245,8 @@ class FromViews(_FromSimilarities):
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
         shown = {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
+        if self.bank.neighbors is not None:
+            shown["n_neighbors_"] = max(each.size for each in self.bank._neighbors.values())
         return shown | _feature_names_in(self.feature_names)
 
     def read(self, X: Any) -> Samples:
@@ -229,12 +261,12 @@ class FromViews(_FromSimilarities):
             raise ValueError(f"X has {kernels.shape[1]} samples, the model was fitted on {n}")
         if not kernels.of_training_samples:
             raise ValueError("X holds other samples than the model was fitted on: pass the same")
-        return kernels
+        return list(kernels) if isinstance(kernels, KernelList) else kernels
 
     def training_stack(self, model: Any, X: Any) -> KernelStack:
         """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
         kernels, names = self.kernels(model, X), model.kernel_names_
-        if self.extension is None:
+        if self.extension is None or isinstance(kernels, list):
             return _as_stack(model, kernels, validate=False, names=names)
         # Spares the pass that learns the means.
         return StreamedStack(kernels, names, self.extension.standardizations)
@@ -282,6 +314,7 @@ class FromFeatures:
     columns: dict[str, list[str]]
     features: Features | None = None
     matrix: Array = None
+    neighborhoods: ClassVar[dict[str, Neighborhoods]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""

@@ -12,8 +12,10 @@ from sklearn.utils.validation import _get_feature_names
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input, rules_of
 from mkclust.kernels.kinds import learn_preparations
+from mkclust.kernels.neighborhoods import KernelList
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
+from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.room import require_room_for_features, require_room_for_views
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
 from mkclust.samples.forms import depth, looks_like_kernel
@@ -45,7 +47,11 @@ def open_source(model: Any, X: Any) -> tuple[Source, Any]:
         return _compress(model, read_views(X))
     samples = read_samples(X, expected=expected_input(model.kernels))
     if samples.kind == "kernels":
-        return FromKernels(ids=samples.ids), samples
+        if model.kernel_neighbors is None:
+            return FromKernels(ids=samples.ids), samples
+        found = KernelNeighborhoods.of(model, samples)
+        parts = {"names": tuple(found.by_name), "parts": tuple(found.kernels()), "whole": None}
+        return FromKernels(ids=samples.ids, found=found), replace(samples, **parts)
     return _make_kernels(model, samples)
 
 
@@ -60,15 +66,30 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
     if samples.kind == "table":
         feature_names = _get_feature_names(samples.parts[0])
         samples = _check_training_table(model, samples)
-    if isinstance(model.kernels, KernelBank):
-        bank = clone(model.kernels)
-    else:
-        bank = default_bank(samples.kind == "views", model.kernels)
+    bank = _make_bank(model, several_views=samples.kind == "views")
     require_room_for_views(model, bank, samples)
     kernels = bank.fit_transform(samples)
-    if bank.on_the_fly and model.NEEDS_ENTRIES:
+    if isinstance(kernels, KernelList):
+        kernels = list(kernels)
+    elif bank.on_the_fly and model.NEEDS_ENTRIES:
         kernels = kernels.entries(type(model).__name__)
     return FromViews(ids=samples.ids, bank=bank, feature_names=feature_names), kernels
+
+
+def _make_bank(model: Any, several_views: bool) -> KernelBank:
+    """Return the bank that a model asks for, not yet fitted."""
+    neighbors = model.kernel_neighbors
+    if not isinstance(model.kernels, KernelBank):
+        bank = default_bank(several_views, model.kernels).set_params(neighbors=neighbors)
+        # By Gaussian kernels of any width, neighbors are the same.
+        return bank if neighbors is None else bank.set_params(widths=(1.0,))
+    bank = clone(model.kernels)
+    if neighbors is not None and bank.neighbors is not None and bank.neighbors != neighbors:
+        raise ValueError(
+            f"neighbors={neighbors!r} with a KernelBank whose neighbors={bank.neighbors!r}: pass "
+            "one of them"
+        )
+    return bank if neighbors is None else bank.set_params(neighbors=neighbors)
 
 
 def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
-import scipy.sparse
 
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
@@ -14,6 +13,7 @@ from mkclust.linalg import (
     astype,
     empty,
     is_foreign,
+    is_sparse,
     namespace,
     ranges,
     select,
@@ -303,10 +303,8 @@ class Standardization:
         if local.row_means is not None:
             P = P - xp.mean(P, axis=0)  # cancels the new samples' own means exactly
         rows, means = empty((n_new, P.shape[1]), cross), zeros((n_new,), cross)
-        # In float64 whatever the similarities are, some rows at a time to spare the memory.
-        for part in ranges(
-            n_new, PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
-        ):
+        # In float64 whatever the similarities are, dense ones some rows at a time for the memory.
+        for part in ranges(n_new, _projected_rows(cross)):
             block = _as_float64(cross[part, :])
             rows[part, :] = block @ P
             if local.row_means is not None:
@@ -341,15 +339,22 @@ class Standardization:
         return xp.where(to_device(samples >= 0, additions), additions, average)
 
 
+def _projected_rows(cross: Array) -> int:
+    """Return how many rows of similarities are projected at a time; all that are sparse."""
+    if is_sparse(cross):
+        return max(1, cross.shape[0])
+    return PROJECTED_ROWS_ON_DEVICE if is_foreign(cross) else PROJECTED_ROWS
+
+
 def _as_float64(block: Array) -> Array:
     """Return a block of similarities, dense or sparse, in double precision."""
-    if scipy.sparse.issparse(block):
+    if is_sparse(block):
         return block.astype(np.float64, copy=False)
     return astype(block, "float64")
 
 
 def _row_means(block: Array) -> Array:
     """Return the mean of every row of a dense or sparse block."""
-    if scipy.sparse.issparse(block):
+    if is_sparse(block):
         return np.asarray(block.mean(axis=1)).reshape(-1)
     return namespace(block).mean(block, axis=1)

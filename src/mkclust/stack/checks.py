@@ -7,6 +7,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from mkclust.linalg import (
+    FactoredMatrix,
     as_floats,
     astype,
     copy_array,
@@ -41,6 +42,8 @@ def as_numbers(matrix: Array, who: str) -> Array:
             f"{who} is a sparse tensor, and kernels are multiplied as dense ones there: pass its "
             ".to_dense(), or a SciPy sparse matrix of the host"
         )
+    if isinstance(matrix, FactoredMatrix):
+        return matrix
     if is_foreign(matrix):
         return as_floats(matrix, who)
     if scipy.sparse.issparse(matrix):
@@ -106,6 +109,8 @@ def row_sums(matrix: Array, who: str) -> Array:
 
 def check_symmetry(matrix: Array, who: str) -> None:
     """Raise where a kernel and its transpose differ by more than rounding."""
+    if isinstance(matrix, FactoredMatrix):
+        return  # symmetric by construction
     if scipy.sparse.issparse(matrix):
         largest = abs(matrix).max()
         difference = abs(matrix - matrix.T).max()

@@ -7,7 +7,6 @@ from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
@@ -16,6 +15,7 @@ from mkclust.linalg import (
     free_bytes,
     is_foreign,
     is_on_accelerator,
+    is_sparse,
     namespace,
     precision_of,
     ranges,
@@ -45,7 +45,7 @@ DENSE_ROWS = 512
 
 def _product(matrix: Array, X: Array) -> Array:
     """Multiply a symmetric matrix with a thin one, in the matrix's own precision."""
-    if scipy.sparse.issparse(matrix):
+    if is_sparse(matrix):
         return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=np.float64)
     if not hasattr(matrix, "__array__") and not is_foreign(matrix):
         return matrix @ X  # known by its rows, which see to all that
@@ -58,7 +58,7 @@ def _product(matrix: Array, X: Array) -> Array:
 
 def _n_entries(matrix: Any) -> int:
     """Return how many entries of a matrix are stored."""
-    return matrix.nnz if scipy.sparse.issparse(matrix) else matrix.shape[0] * matrix.shape[1]
+    return matrix.nnz if is_sparse(matrix) else matrix.shape[0] * matrix.shape[1]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class StandardizedKernel:
     def block(self, rows: Array | slice, columns: Array | slice) -> Array:
         """Return the entries of some rows and columns."""
         part = select(select(self.matrix, rows), columns, axis=1)
-        part = part.toarray() if scipy.sparse.issparse(part) else part
+        part = part.toarray() if is_sparse(part) else part
         part = self.standardization.entries(part, rows, columns)
         if self.shift:
             everyone = to_device(np.arange(self.shape[0]), part)
@@ -181,7 +181,7 @@ class Combination:
     def dense(self) -> Array:
         """Write the entries out, (n, n)."""
         matrix = self.matrix
-        matrix = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+        matrix = matrix.toarray() if is_sparse(matrix) else matrix
         xp = namespace(matrix)
         M = xp.astype(matrix, xp.float64)
         for rows in ranges(self.shape[0], DENSE_ROWS):
@@ -254,7 +254,7 @@ class DenseStack(UncompressedStack):
     @property
     def storage(self) -> Storage:
         """How the kernels as they came are held."""
-        return "sparse" if all(map(scipy.sparse.issparse, self.raw_kernels)) else "dense"
+        return "sparse" if all(map(is_sparse, self.raw_kernels)) else "dense"
 
     @property
     def itemsize(self) -> int:

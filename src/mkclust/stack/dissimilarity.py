@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from mkclust.linalg import namespace, select, to_host
+from mkclust.linalg import is_sparse, namespace, select, to_host
 from mkclust.types import Array, Float
 
 # Samples among which entries are looked at.
@@ -61,14 +60,14 @@ def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
 def _rows(matrix: Any, samples: np.ndarray) -> Float:
     """Return some rows, on the host."""
     part = select(matrix, samples)
-    return to_host(part.toarray() if scipy.sparse.issparse(part) else part)
+    return to_host(part.toarray() if is_sparse(part) else part)
 
 
 def _among(matrix: Any, samples: np.ndarray) -> Float:
     """Return the entries among some samples, on the host."""
     rows = select(matrix, samples)
     part = select(rows, samples, axis=1)
-    return to_host(part.toarray() if scipy.sparse.issparse(part) else part)
+    return to_host(part.toarray() if is_sparse(part) else part)
 
 
 def _violations(D: Float) -> float:

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 
-from mkclust.linalg import free_bytes, is_foreign, precision_of, rounding_of, select
+from mkclust.linalg import free_bytes, is_foreign, is_sparse, precision_of, rounding_of, select
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.checks import as_numbers
 from mkclust.types import Array
@@ -118,7 +117,7 @@ class MatrixRows:
 def _read(matrix: Any, part: Any, who: str) -> Array:
     """Return a part of a matrix as floats in memory."""
     entries = matrix[part, ...] if is_foreign(matrix) else matrix[part]
-    if scipy.sparse.issparse(entries):
+    if is_sparse(entries):
         entries = entries.toarray()
     return as_numbers(
         _copy_from_map(entries, who) if isinstance(entries, np.memmap) else entries, who

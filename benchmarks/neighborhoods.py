@@ -1,0 +1,102 @@
+"""Shared neighborhoods of many samples: time, memory and accuracy, beside features of as many.
+
+Every fit runs in a process of its own. ``python benchmarks/neighborhoods.py`` writes
+``benchmarks/speed/neighborhoods.json``; ``--samples 10000`` tries it out on fewer.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+METHODS = ("AverageKKM", "AgreementKKM", "SimpleMKKM")
+ROADS = ("neighbors", "Nystroem")
+K, N_COLUMNS, N_VIEWS, NEIGHBORS, LANDMARKS = 20, 50, 3, 30, 200
+TARGET = Path(__file__).parent / "speed" / "neighborhoods.json"
+
+
+def make_views(n: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return three views of curved clusters: in each, some clusters lie on top of each other."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(K, size=n)
+    views = {}
+    for number in range(N_VIEWS):
+        # Two clusters share a place in every view, other two in another one.
+        place = (rng.permutation(K) // 2)[y]
+        centers = rng.normal(size=(K // 2, N_COLUMNS))
+        bend = rng.normal(size=(2, N_COLUMNS)) / np.sqrt(2)
+        angle = rng.uniform(0, np.pi, size=n)
+        curve = np.column_stack([np.cos(angle), np.sin(angle)]) @ bend
+        noise = 0.5 * rng.normal(size=(n, N_COLUMNS))
+        views[f"view {number}"] = centers[place] + curve + noise
+    return views, y
+
+
+def fit(method: str, road: str, n: int) -> dict[str, float]:
+    """Fit one model in this process, and return what it took."""
+    from sklearn.metrics import adjusted_rand_score
+
+    import mkclust
+    from mkclust.kernels import Nystroem
+
+    views, y = make_views(n)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    options = {"neighbors": NEIGHBORS} if road == "neighbors" else {}
+    if road == "Nystroem":
+        options = {"approximation": Nystroem(n_components=LANDMARKS)}
+    model = getattr(mkclust, method)(n_clusters=K, random_state=0, **options)
+    started = time.perf_counter()
+    model.fit(views)
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "seconds": round(seconds, 1),
+        "seconds of kernels": round(model.kernel_seconds_, 1),
+        "seconds of solve": round(model.solve_seconds_, 1),
+        "peak GB of the process": round(peak / 2**20, 2),
+        "GB before the fit": round(before / 2**20, 2),
+        "adjusted Rand index": round(float(adjusted_rand_score(y, model.labels_)), 3),
+    }
+
+
+def main() -> None:
+    """Run every fit in a process of its own, and write what they took."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=100_000)
+    parser.add_argument("--fit", nargs=2, metavar=("METHOD", "ROAD"))
+    parser.add_argument("--to", type=Path, default=TARGET)
+    arguments = parser.parse_args()
+    if arguments.fit:
+        print(json.dumps(fit(*arguments.fit, arguments.samples)))
+        return
+    figures: dict[str, dict] = {}
+    for method in METHODS:
+        figures[method] = {}
+        for road in ROADS:
+            command = [sys.executable, "-W", "ignore", __file__, "--fit", method, road]
+            command += ["--samples", str(arguments.samples)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            figures[method][road] = json.loads(done.stdout)
+            print(method, road, figures[method][road], flush=True)
+        both = figures[method]
+        ratio = both["neighbors"]["seconds"] / both["Nystroem"]["seconds"]
+        both["times as long as with features"] = round(ratio, 1)
+        print(method, "takes", both["times as long as with features"], "times as long", flush=True)
+    setting = {
+        "samples": arguments.samples,
+        "views": N_VIEWS,
+        "columns": N_COLUMNS,
+        "clusters": K,
+        "neighbors": NEIGHBORS,
+        "landmarks": LANDMARKS,
+    }
+    arguments.to.write_text(json.dumps({"setting": setting, "fits": figures}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

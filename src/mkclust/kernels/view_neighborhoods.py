@@ -1,0 +1,140 @@
+"""The shared neighborhoods of the kernels that a bank makes of views."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import scipy.sparse
+
+from mkclust.kernels.formulas import Cosine, Formula, InnerProduct
+from mkclust.kernels.neighborhoods import (
+    ListsOfRows,
+    Neighborhoods,
+    cosine_neighborhoods,
+    find_training_samples,
+    join_by_cosine,
+    join_by_similarity,
+    join_nearest,
+    lengths_of,
+    nearest_neighborhoods,
+)
+from mkclust.kernels.rows import CrossRows, KernelRows
+from mkclust.linalg import FactoredMatrix, astype, select, to_host
+from mkclust.types import Array
+
+# How the most similar samples are found: by distances, by cosines, by distances that a view
+# consists of, or by the kernel's own rows.
+Measure = Literal["distance", "cosine", "given", "rows"]
+
+
+def _measure(formula: Formula) -> Measure:
+    """Return by what the most similar samples are found, scaled to a unit diagonal or not."""
+    if formula.steepness:
+        return "distance"
+    return "cosine" if isinstance(formula, Cosine | InnerProduct) else "rows"
+
+
+def _measures(bank: Any) -> Iterator[tuple[int, str, Measure]]:
+    """Yield the place of every kernel with neighborhoods, its view, and how these are found."""
+    place = 0
+    for name, formulas in bank._formulas.items():
+        for formula in formulas:
+            if name in bank._neighbors:
+                kind = bank.rules_[name]
+                yield place, name, "given" if kind == "distances" else _measure(formula)
+            place += 1
+
+
+def view_neighborhoods(bank: Any) -> dict[int, Neighborhoods]:
+    """Return the neighborhoods of the training samples by those kernels of a bank that have any.
+
+    Kernels of a view with the same neighbors share them.
+    """
+    shared: dict[tuple[str, str], Neighborhoods] = {}
+    every: dict[int, Neighborhoods] = {}
+    for place, name, measure in _measures(bank):
+        size = bank._neighbors[name].size
+        if measure == "rows":
+            every[place] = _by_rows(bank, place, size)
+            continue
+        if (name, measure) not in shared:
+            rows = bank._prepared(name, bank.views_[name])
+            shared[name, measure] = FIND[measure](rows, size)
+        every[place] = shared[name, measure]
+    return every
+
+
+def _by_rows(bank: Any, place: int, size: int) -> Neighborhoods:
+    """Return the neighborhoods by the rows of one kernel."""
+    rows = KernelRows(bank, bank.views_).only([place])
+    builder = ListsOfRows(size, lengths_of(to_host(rows.diagonal())[0]))
+    for part, blocks in rows.blocks():
+        builder.add(part.start, blocks[0])
+    return builder.result()
+
+
+def new_neighborhoods(bank: Any, views: dict[str, Array]) -> dict[int, FactoredMatrix]:
+    """Return the similarities of new samples to the training samples, by a bank's neighborhoods."""
+    shared: dict[tuple[str, str], FactoredMatrix] = {}
+    matrices: dict[int, FactoredMatrix] = {}
+    if not bank._neighbors:
+        return matrices
+    samples = find_training_samples(views, bank.views_)
+    for place, name, measure in _measures(bank):
+        neighborhoods, size = bank.neighborhoods_[place], bank._neighbors[name].size
+        if measure == "rows":
+            joined, own = _join_by_rows(bank, views, place, size)
+            matrices[place] = neighborhoods.cross(joined, own, samples)
+            continue
+        if (name, measure) not in shared:
+            new_rows = bank._prepared(name, views[name])
+            rows = bank._prepared(name, bank.views_[name])
+            joined, own = JOIN[measure](neighborhoods, size, new_rows, rows)
+            shared[name, measure] = neighborhoods.cross(joined, own, samples)
+        matrices[place] = shared[name, measure]
+    return matrices
+
+
+def _by_given_distances(distances: Array, size: int) -> Neighborhoods:
+    """Return the neighborhoods of samples whose rows are their distances to all samples."""
+    builder = ListsOfRows(size, None)
+    builder.add(0, _closeness(distances))
+    return builder.result()
+
+
+def _join_by_given_distances(
+    neighborhoods: Neighborhoods, size: int, new_rows: Array, rows: Array
+) -> tuple[Any, Any]:
+    """Return whose neighborhoods samples join by their distances, and who is in their own."""
+    return join_by_similarity(neighborhoods, size, _closeness(new_rows), None, None)
+
+
+def _closeness(distances: Array) -> Array:
+    """Return similarities, above zero, that are the larger the smaller distances are."""
+    return 1 / (1 + astype(distances, "float64"))
+
+
+def _join_by_rows(bank: Any, views: dict[str, Array], place: int, size: int) -> tuple[Any, Any]:
+    """Return whose neighborhoods new samples join, and who is in theirs, by a kernel's rows."""
+    cross, parts = CrossRows(bank, views).only([place]), []
+    lengths, new_lengths = (
+        lengths_of(to_host(select(bank._self_similarity(each), [place])[0, :]))
+        for each in (bank.views_, views)
+    )
+    for rows, blocks in cross.blocks():
+        some = new_lengths[rows]
+        neighborhoods = bank.neighborhoods_[place]
+        parts.append(join_by_similarity(neighborhoods, size, blocks[0], some, lengths))
+    joined, own = zip(*parts, strict=True)
+    return scipy.sparse.vstack(joined, "csr"), scipy.sparse.vstack(own, "csr")
+
+
+FIND = {
+    "distance": nearest_neighborhoods,
+    "cosine": cosine_neighborhoods,
+    "given": _by_given_distances,
+}
+JOIN = {
+    "distance": join_nearest,
+    "cosine": join_by_cosine,
+    "given": _join_by_given_distances,
+}

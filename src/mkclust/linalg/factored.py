@@ -1,0 +1,123 @@
+"""Matrices known by two sparse factors, whose product has far more entries than they have."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+
+from mkclust.types import Array, Float
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredMatrix:
+    """The product of two sparse matrices, never written out: ``left @ right``.
+
+    Samples that share neighbors have similarities with hundreds of others, and are known by some
+    tens of numbers each. Products with vectors take these numbers only.
+
+    Attributes
+    ----------
+    left : CSR array of shape (n, q)
+        Its rows are selected.
+    right : CSR array of shape (q, n)
+        Its columns are selected; the transpose of `left` where the matrix is symmetric.
+    """
+
+    left: Any = field(repr=False)
+    right: Any = field(repr=False)
+    ndim: ClassVar[int] = 2
+    __array_ufunc__ = None  # so that an array leaves its product with this to this
+
+    @classmethod
+    def symmetric(cls, factor: Any) -> "FactoredMatrix":
+        """Return ``F F^T``."""
+        factor = scipy.sparse.csr_array(factor)
+        return cls(factor, factor.T.tocsr())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.left.shape[0], self.right.shape[1]
+
+    @property
+    def dtype(self) -> Any:
+        """Number type of the entries."""
+        return self.left.dtype
+
+    @property
+    def like(self) -> Any:
+        """Something that says where vectors live that this can be multiplied with: the host."""
+        return self.left
+
+    @property
+    def nnz(self) -> int:
+        """How many numbers a product reads."""
+        return self.left.nnz + self.right.nnz
+
+    @property
+    def T(self) -> "FactoredMatrix":
+        """The transpose."""
+        return FactoredMatrix(self.right.T.tocsr(), self.left.T.tocsr())
+
+    def __matmul__(self, X: Array) -> Float:
+        """Multiply with a vector or a thin matrix."""
+        return self.left @ (self.right @ X)
+
+    def __getitem__(self, where: Any) -> "FactoredMatrix":
+        """Return some rows, or some rows and columns: of slices, or by their numbers."""
+        parts = where if isinstance(where, tuple) else (where,)
+        rows, columns = (*parts, slice(None))[:2]
+        left = self.left if _is_all(rows) else self.left[rows]
+        right = self.right if _is_all(columns) else self.right[:, columns]
+        return FactoredMatrix(left, right)
+
+    def astype(self, dtype: Any, copy: bool = True) -> "FactoredMatrix":
+        """Return the same in another number type."""
+        parts = (part.astype(dtype, copy=copy) for part in (self.left, self.right))
+        return FactoredMatrix(*parts)
+
+    def toarray(self) -> Float:
+        """Write the entries out, (n, n)."""
+        return (self.left @ self.right).toarray()
+
+    def diagonal(self) -> Float:
+        """Return the diagonal of a square matrix, (n,)."""
+        return np.asarray(self.left.multiply(self.right.T.tocsr()).sum(axis=1)).reshape(-1)
+
+    def sum(self, axis: int = 1, dtype: Any = np.float64) -> Float:
+        """Return the row sums, or those of the columns for ``axis=0``."""
+        if axis == 0:
+            return np.asarray(self.left.sum(axis=0, dtype=dtype)).reshape(-1) @ self.right
+        return self.left @ np.asarray(self.right.sum(axis=1, dtype=dtype)).reshape(-1)
+
+    def mean(self, axis: int = 1) -> Float:
+        """Return the mean of every row, or of every column for ``axis=0``."""
+        return self.sum(axis) / self.shape[axis]
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Return whether a matrix is SciPy's and sparse, or known by factors that are."""
+    return isinstance(matrix, FactoredMatrix) or scipy.sparse.issparse(matrix)
+
+
+def factored_sum(
+    coefficients: Float, matrices: Sequence[FactoredMatrix], scales: Sequence[Float | None]
+) -> FactoredMatrix:
+    """Return ``sum_p c_p D_p K_p D_p`` of symmetric matrices: their factors side by side."""
+    parts = np.flatnonzero(coefficients).tolist() or [0]  # of nothing at all, still the size
+    root, sign = np.sqrt(np.abs(coefficients)), np.sign(coefficients)
+    left, right = [], []
+    for p in parts:
+        scale = root[p] if scales[p] is None else root[p] * scales[p]
+        diagonal = scipy.sparse.diags_array(np.broadcast_to(scale, matrices[p].shape[:1]))
+        left.append(diagonal @ matrices[p].left * (sign[p] or 1.0))
+        right.append(matrices[p].right @ diagonal)
+    stacked = scipy.sparse.hstack(left, "csr"), scipy.sparse.vstack(right, "csr")
+    return FactoredMatrix(*stacked)
+
+
+def _is_all(where: Any) -> bool:
+    """Return whether rows or columns are selected by a slice that leaves none out."""
+    return isinstance(where, slice) and where == slice(None)

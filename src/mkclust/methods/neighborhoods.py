@@ -1,0 +1,238 @@
+"""Shared neighborhoods of precomputed kernels, and what a fit says about neighborhoods."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from mkclust.kernels.neighborhoods import (
+    ListsOfRows,
+    Neighborhoods,
+    NeighborhoodsWarning,
+    count_components,
+    count_neighbors,
+    join_by_similarity,
+    lengths_of,
+)
+from mkclust.linalg import FactoredMatrix, astype, is_sparse, noise, to_device, to_host
+from mkclust.samples.samples import Samples
+from mkclust.stack import KernelStack, as_stack
+from mkclust.stack.checks import check_symmetry, describe
+from mkclust.stack.dissimilarity import refuse_distances
+from mkclust.types import Array, Float
+
+# A sample is a training sample where its similarities differ by no more than this share.
+SAME_SAMPLE = 1e-6
+# So many samples are named in a message.
+MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class KernelNeighborhoods:
+    """The neighborhoods of precomputed kernels, and what tells how new samples join them.
+
+    Attributes
+    ----------
+    size : int
+        Number of neighbors.
+    by_name : dict of str to Neighborhoods
+        Those of every kernel.
+    diagonals : ndarray of shape (n_kernels, n_samples)
+        Self-similarities.
+    normalize : bool
+        Whether similarities are compared that are scaled to a unit diagonal.
+    prints : ndarray of shape (n_samples, 3)
+        Random products of the similarities, by which training samples are known again.
+    """
+
+    size: int
+    by_name: dict[str, Neighborhoods] = field(repr=False)
+    diagonals: Float = field(repr=False)
+    normalize: bool
+    prints: Float = field(repr=False)
+
+    @classmethod
+    def of(cls, model: Any, samples: Samples) -> "KernelNeighborhoods":
+        """Find the neighborhoods of kernels in one pass over their rows."""
+        stack = as_stack(samples, center=False, normalize=False, validate=False)
+        size = count_neighbors(model.kernel_neighbors, stack.n_samples)
+        if model.validate:
+            _check(stack)
+        diagonals = np.stack([to_host(each.diagonal) for each in stack.standardizations])
+        lengths = lengths_of(diagonals) if model.normalize else [None] * len(diagonals)
+        builders = [ListsOfRows(size, each) for each in lengths]
+        prints = np.zeros((stack.n_samples, 3))
+
+        def take(rows: slice, blocks: Sequence[Array]) -> None:
+            """Take in some rows of every kernel."""
+            prints[rows] = _products(blocks, diagonals)
+            for builder, block in zip(builders, blocks, strict=True):
+                builder.add(rows.start, block)
+
+        stack.for_each_block(take)
+        every = [builder.result() for builder in builders]
+        by_name = dict(zip(stack.names, every, strict=True))
+        return cls(size, by_name, diagonals, bool(model.normalize), prints)
+
+    def kernels(self) -> list[FactoredMatrix]:
+        """Return the kernels of the training samples."""
+        return [each.kernel() for each in self.by_name.values()]
+
+    def check_same(self, kernels: Any) -> None:
+        """Refuse other kernels than these neighborhoods are of."""
+        stack = as_stack(kernels, center=False, normalize=False, validate=False)
+        prints = np.zeros_like(self.prints)
+
+        def take(rows: slice, blocks: Sequence[Array]) -> None:
+            """Look at some rows of every kernel."""
+            prints[rows] = _products(blocks, self.diagonals)
+
+        stack.for_each_block(take)
+        if np.abs(prints - self.prints).max() > SAME_SAMPLE * np.abs(self.prints).max():
+            raise ValueError(
+                "X holds other kernels than the model was fitted on: pass the same kernels, samples "
+                "in the same order"
+            )
+
+    def cross(
+        self, matrices: Sequence[Array], self_similarity: Float | None
+    ) -> list[FactoredMatrix]:
+        """Return the similarities of new samples to the training samples by neighborhoods.
+
+        Parameters
+        ----------
+        matrices : sequence of m arrays of shape (n_new, n_samples)
+            Their similarities as they come.
+        self_similarity : ndarray of shape (m, n_new) or None
+            Their similarities to themselves; None where they are known.
+
+        Returns
+        -------
+        list of m FactoredMatrix of shape (n_new, n_samples)
+        """
+        samples, crossed = self._find_training_samples(matrices), []
+        for p, (name, neighborhoods) in enumerate(self.by_name.items()):
+            row_lengths = lengths = None
+            if self.normalize:
+                own = None if self_similarity is None else self_similarity[p]
+                own = self._self_similarity(p, name, samples) if own is None else own
+                row_lengths, lengths = lengths_of(own), lengths_of(self.diagonals[p])
+            joined, own_lists = join_by_similarity(
+                neighborhoods, self.size, matrices[p], row_lengths, lengths
+            )
+            crossed.append(neighborhoods.cross(joined, own_lists, samples))
+        return crossed
+
+    def _self_similarity(self, index: int, name: str, samples: np.ndarray) -> Float:
+        """Return the self-similarities of samples where they follow from what is known."""
+        diagonal = self.diagonals[index]
+        known, first = diagonal[np.maximum(samples, 0)], diagonal[0]
+        if np.all(samples >= 0) or np.all(np.abs(diagonal - first) <= SAME_SAMPLE * abs(first)):
+            return known
+        raise ValueError(
+            f"{name}: comparing new samples by similarities that are scaled to a unit diagonal "
+            "needs their similarity to themselves, and it is not constant for this kernel; pass "
+            f"self_similarity, an array of shape ({len(self.by_name)}, {len(samples)}) of k(x, x), "
+            "or fit with normalize=False"
+        )
+
+    def _find_training_samples(self, matrices: Sequence[Array]) -> np.ndarray:
+        """Return the numbers of the training samples that new ones are, -1 for none, (n_new,).
+
+        The one in the same place comes first: of samples that are alike, too, each finds itself.
+        """
+        products = _products(matrices, self.diagonals)
+        same, n = SAME_SAMPLE * np.abs(self.prints).max(), len(self.prints)
+        nearest = KDTree(self.prints).query(products, p=np.inf, distance_upper_bound=same)[1]
+        samples = np.where(nearest < n, nearest, -1)
+        both = min(len(products), n)
+        in_place = np.abs(products[:both] - self.prints[:both]).max(axis=1) <= same
+        samples[:both][in_place] = np.flatnonzero(in_place)
+        return samples
+
+
+def _products(blocks: Sequence[Array], diagonals: Float) -> Float:
+    """Return the products of samples' similarities, all kernels together, with random numbers."""
+    total: Any = 0.0
+    for p, (block, diagonal) in enumerate(zip(blocks, diagonals, strict=True)):
+        block = block if is_sparse(block) else astype(block, "float64")
+        probe = to_device(noise((len(diagonal), 3), p, diagonal), block)
+        total = total + to_host(block @ probe) / (np.abs(diagonal).mean() or 1.0)
+    return total
+
+
+def _check(stack: KernelStack) -> None:
+    """Refuse asymmetric kernels and distances; that kernels are indefinite does no harm."""
+    for index, (name, matrix) in enumerate(zip(stack.names, stack.raw_kernels, strict=True)):
+        label = describe(index, name)
+        if stack.storage != "streamed":
+            check_symmetry(matrix, label)
+        refuse_distances(matrix, stack.standardizations[index].diagonal, label)
+
+
+def check_neighborhoods(
+    by_name: Mapping[str, Neighborhoods], ids: np.ndarray | None, n_clusters: int
+) -> dict[str, Any]:
+    """Say what is wrong with neighborhoods, and return what a model notes of them.
+
+    Parameters
+    ----------
+    by_name : dict of str to Neighborhoods
+        Those of every kernel; empty where there are none.
+    ids : ndarray of shape (n_samples,) or None
+        Ids of the samples, where they have some.
+    n_clusters : int
+        How many clusters there are to be.
+
+    Returns
+    -------
+    dict of str to int
+        The number of groups that are not connected; nothing where there are no neighborhoods.
+    """
+    if not by_name:
+        return {}
+    for name, each in by_name.items():
+        if each.members.nnz == each.n_samples**2:
+            raise ValueError(
+                f"by {name} every sample is in the neighborhood of every other, which tells "
+                "nothing: pass fewer neighbors"
+            )
+    alone = {name: each.isolated() for name, each in by_name.items()}
+    everywhere = np.all(list(alone.values()), axis=0)
+    if everywhere.any():
+        raise ValueError(
+            f"{_listed(everywhere, ids)} no neighbor in any kernel, similarities above zero being "
+            "what counts: no cluster can be told; drop those samples, or add a kernel or view "
+            "by which they are similar to others"
+        )
+    for name, isolated in alone.items():
+        if isolated.any():
+            warnings.warn(
+                f"by {name} {_listed(isolated, ids)} no neighbor, similarities above zero being "
+                "what counts: the other kernels alone tell their clusters",
+                NeighborhoodsWarning,
+                3,
+            )
+    n_components = count_components(list(by_name.values()))
+    if n_components > n_clusters:
+        warnings.warn(
+            f"the neighborhoods of all kernels together fall apart into {n_components} groups that "
+            f"are not connected, and n_clusters={n_clusters}: clusters join unconnected groups "
+            "arbitrarily; raise neighbors, or ask for as many clusters as there are groups",
+            NeighborhoodsWarning,
+            3,
+        )
+    return {"n_components_": n_components}
+
+
+def _listed(which: np.ndarray, ids: np.ndarray | None) -> str:
+    """Return 'sample 3 has' or '12 samples (1, 2, ...) have', by their ids where there are any."""
+    numbers = np.flatnonzero(which)
+    names = [str(number if ids is None else ids[number]) for number in numbers[:MOST_NAMED]]
+    if len(numbers) == 1:
+        return f"sample {names[0]} has"
+    more = ", ..." if len(numbers) > MOST_NAMED else ""
+    return f"{len(numbers)} samples ({', '.join(names)}{more}) have"
