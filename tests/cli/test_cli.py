@@ -248,7 +248,7 @@ def test_parameters_of_a_method_can_be_set(data):
     [
         ("mkkm-mir", "reg=-1", ["reg=-1", "at least 0"]),
         ("mkkm-mir", "reg=much", ["reg='much'"]),
-        ("lkam", "neighbors=2", ["neighbors=2", "between 0 and 1"]),
+        ("lkam", "neighbors=1.5", ["neighbors=1.5", "between 0 and 1"]),
         ("onkc", "proximity=0", ["proximity=0", "greater than 0"]),
         ("mkkm", "reg=1", ["mkkm has no such option: reg", "max_iter"]),
         ("lkam", "reg", ["NAME=VALUE"]),
