@@ -3,7 +3,7 @@ import pytest
 
 from mkclust import LKAM
 from mkclust.methods import solve_lkam
-from mkclust.methods.localize import neighborhood_mask
+from mkclust.methods.localize import neighborhood_mask, neighborhood_size
 from mkclust.stack import as_stack
 from problems import projector, random_kernels
 
@@ -14,7 +14,7 @@ def raw(kernels):
 
 def shared_neighborhoods(stack, neighbors):
     """Return in how many neighborhoods every two samples are."""
-    return neighborhood_mask(stack, neighbors).counts
+    return neighborhood_mask(stack, neighborhood_size(neighbors, stack.n_samples, 3)).counts
 
 
 def local_quantities(kernels, neighbors):

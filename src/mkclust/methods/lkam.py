@@ -11,12 +11,13 @@ from mkclust.methods.localize import (
     localize,
     mix_among_neighbors,
     neighborhood_mask,
+    neighborhood_size,
 )
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
 from mkclust.stack import KernelStack
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 
 def solve_lkam(
@@ -67,7 +68,8 @@ def solve_lkam(
     .. [1] M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local
        Kernel Alignment Maximization. IJCAI 2016.
     """
-    local, correlations = localize(stack, neighborhood_mask(stack, neighbors))
+    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
+    local, correlations = localize(stack, neighborhood_mask(stack, size))
     return descend_regularized(local, n_clusters, reg * correlations, tol=tol, max_iter=max_iter)
 
 
@@ -100,6 +102,8 @@ class LKAM(MultipleKernelClusterer):
         Mixing weights, summing to one; some may be zero. Not importance.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: ``sum_p coefficients_p K_p`` is what is masked and clustered.
+    n_neighbors_ : int
+        How many samples a neighborhood has.
     objective_ : float
         The objective of the final weights and partition.
     history_ : ndarray of shape (n_iter_ + 1,)
@@ -183,8 +187,15 @@ class LKAM(MultipleKernelClusterer):
             max_iter=self.max_iter,
         )
 
+    def _learned(
+        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+    ) -> dict[str, Any]:
+        """Return the size of the neighborhoods."""
+        size = neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
+        return {"n_neighbors_": size}
+
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the share of neighborhoods they share."""
         stack = self._source.training_stack(self, X)
-        mask = neighborhood_mask(stack, self.neighbors)
+        mask = neighborhood_mask(stack, self.n_neighbors_)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)

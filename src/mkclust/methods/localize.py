@@ -24,10 +24,11 @@ from mkclust.types import Array, Float
 # Rows worked on at a time: enough for BLAS, few enough to add little memory. On a device, as many
 # as have so many entries.
 BLOCK_ROWS, BLOCK_ENTRIES_ON_DEVICE = 256, 2**25
-# The neighborhoods of neighbors="auto": a share of the samples, but not fewer than so many, unless
-# that were more than a part of all. On seven data sets shares of 4 to 7 % were as good; of 2 % and
-# of less than about ten samples harmful on half of them, and of 10 % on one.
-AUTO_SHARE, AUTO_LEAST, AUTO_PART = 0.05, 20, 1 / 3
+# The neighborhoods of neighbors="auto" have this part of the samples that a cluster has on average,
+# but not fewer than so many, and not more than a part of all samples. Measured on seven data sets
+# with two kinds of kernels: above a cluster's size the gain fades, below half of it good clusters
+# may fall apart, and fewer than about ten neighbors are harmful.
+AUTO_PART_OF_CLUSTER, AUTO_LEAST, AUTO_PART_OF_ALL = 2 / 3, 20, 1 / 3
 
 Neighbors = float | int | Literal["auto"]
 MaskKind = Literal["counts", "published", "cosine"]
@@ -53,16 +54,16 @@ class NeighborhoodSize:
         )
 
 
-def neighborhood_size(neighbors: Neighbors, n_samples: int) -> int:
+def neighborhood_size(neighbors: Neighbors, n_samples: int, n_clusters: int) -> int:
     """Return how many samples a neighborhood has.
 
     Parameters
     ----------
     neighbors : float, int or "auto"
-        A share of the samples, a count, or "auto": 5 % of the samples, but at least 20, or a third
-        of the samples where these are fewer than 60.
-    n_samples : int
-        Number of samples.
+        A share of the samples, a count, or "auto": two thirds of the samples that a cluster has on
+        average, but at least 20, and at most a third of all samples.
+    n_samples, n_clusters : int
+        Number of samples, and of clusters.
 
     Returns
     -------
@@ -71,12 +72,12 @@ def neighborhood_size(neighbors: Neighbors, n_samples: int) -> int:
     Examples
     --------
     >>> from mkclust.methods.localize import neighborhood_size
-    >>> [neighborhood_size("auto", n) for n in (30, 200, 2000)], neighborhood_size(0.1, 200)
-    ([10, 20, 100], 20)
+    >>> [neighborhood_size("auto", n, 10) for n in (30, 200, 2000)], neighborhood_size(0.1, 200, 10)
+    ([10, 20, 133], 20)
     """
     if neighbors == "auto":
-        least = min(AUTO_LEAST, int(AUTO_PART * n_samples))
-        return max(1, least, int(np.floor(AUTO_SHARE * n_samples + 0.5)))
+        wanted = max(AUTO_LEAST, AUTO_PART_OF_CLUSTER * n_samples / n_clusters)
+        return max(1, int(min(wanted, AUTO_PART_OF_ALL * n_samples) + 0.5))
     if isinstance(neighbors, numbers.Integral):
         if neighbors >= n_samples:
             raise ValueError(
@@ -130,17 +131,15 @@ class Mask:
         return astype(counts, "float64") / roots
 
 
-def neighborhood_mask(
-    stack: KernelStack, neighbors: Neighbors, kind: MaskKind = "published"
-) -> Mask:
+def neighborhood_mask(stack: KernelStack, size: int, kind: MaskKind = "published") -> Mask:
     """Return by how much the neighborhoods of the average kernel count two samples' similarity.
 
     Parameters
     ----------
     stack : KernelStack
         The kernels.
-    neighbors : float, int or "auto"
-        The size of a neighborhood, see `neighborhood_size`.
+    size : int
+        How many samples a neighborhood has, see `neighborhood_size`.
     kind : {"published", "counts", "cosine"}, default="published"
         "published": the share of the neighborhoods that both samples are in, a sample itself left
         out of its own unless all are wanted. "counts": the same with every sample in its own.
@@ -152,7 +151,6 @@ def neighborhood_mask(
     """
     n, m = stack.n_samples, stack.n_kernels
     average = stack.combine(np.full(m, 1 / m)).dense()
-    size = neighborhood_size(neighbors, n)
     set_diagonal(average, -np.inf if kind == "published" else np.inf)
     if kind != "published":
         size = min(size + 1, n)

@@ -14,6 +14,7 @@ from mkclust.methods.localize import (
     localize,
     mix_among_neighbors,
     neighborhood_mask,
+    neighborhood_size,
 )
 from mkclust.methods.simple_mkkm import SimpleClusterer, solve_simple_mkkm, warn_of_other_clusters
 from mkclust.methods.solution import Solution
@@ -72,7 +73,8 @@ def solve_localized_simple_mkkm(
     .. [1] X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple
        Kernel K-means. ICCV 2021.
     """
-    local, _ = localize(stack, neighborhood_mask(stack, neighbors, mask))
+    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
+    local, _ = localize(stack, neighborhood_mask(stack, size, mask))
     return solve_simple_mkkm(local, n_clusters, tol=tol, max_iter=max_iter, prove=prove)
 
 
@@ -102,8 +104,8 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     neighbors : float, int or "auto", default="auto"
         The size of a neighborhood. A float is the paper's tau, above 0 and at most 1, a share of
         the samples: the authors search 0.05, 0.10, ..., 0.95 (``GRID``). An integer of at least 2
-        is a count. "auto" is 5 % of the samples, but at least 20, or a third of the samples where
-        these are fewer than 60.
+        is a count. "auto" is two thirds of the samples that a cluster has on average, but at least
+        20, and at most a third of all samples.
     mask : {"counts", "published", "cosine"}, default="counts"
         With A_ab, the number of samples in whose neighborhood both a and b are, the mask B is
         A / n for "counts", every sample being in its own neighborhood. "published" is the same with
@@ -134,6 +136,8 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         the consensus.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: ``sum_p coefficients_p K_p`` is what is masked and clustered.
+    n_neighbors_ : int
+        How many samples a neighborhood has, itself not counted.
     objective_ : float
         ``Tr((B o K) H H^T)``, the minimum over the weights.
     duality_gap_ : float
@@ -229,7 +233,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve on the kernels among neighbors."""
-        mask = neighborhood_mask(stack, self.neighbors, self.mask)
+        mask = neighborhood_mask(stack, self._size(stack), self.mask)
         _warn_of_isolated_samples(mask)
         return self._minimize(localize(stack, mask)[0])
 
@@ -241,12 +245,16 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         # Other clusters are what neighborhoods are for, unless views of noise are in them.
         if solution.agreement is not None and solution.agreement.set_aside:
             warn_of_other_clusters(solution, learned["baseline_agreement_"])
-        return learned
+        return learned | {"n_neighbors_": self._size(stack)}
+
+    def _size(self, stack: KernelStack) -> int:
+        """Return how many samples a neighborhood has."""
+        return neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
 
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the neighborhoods they share."""
         stack = self._source.training_stack(self, X)
-        mask = neighborhood_mask(stack, self.neighbors, self.mask)
+        mask = neighborhood_mask(stack, self.n_neighbors_, self.mask)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)
 
 
