@@ -693,7 +693,7 @@ def test_methods_and_kernels_that_cannot_be_approximated_stay_exact(data):
         assert choose(name, method=method, most_exact_samples=10)[0].landmarks is None
 
 
-@pytest.mark.parametrize("method", ["lmkkm", "onkc", "lkam"])
+@pytest.mark.parametrize("method", ["lmkkm", "onkc", "lkam", "localized-simplemkkm"])
 def test_a_method_that_needs_entries_says_so_before_anything_is_read(method):
     options = ("-k", 3, "--method", method, "--approximation", "nystroem")
     message = fail("cluster", "missing.npz", *options)
