@@ -197,8 +197,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         in the fit. LMKKM mixes by the weights of both samples; ONKC has a kernel of its own near
         the mix, found again by one eigendecomposition; LKAM and LocalizedSimpleMKKM count the mix
         by the neighborhoods that two samples have in common; LF-MVC mixes no kernels, and what it
-        has are the cosines between rows of its embedding. With an approximation the kernels are those of
-        the features. What draws SimpleMKKM's partition to an anchor is no part of it.
+        has are the cosines between rows of its embedding. With an approximation the kernels are
+        those of the features. What draws SimpleMKKM's partition to an anchor is no part of it.
 
         Nothing as large as the samples squared is made where few are asked for, except by ONKC,
         LKAM and LocalizedSimpleMKKM, whose similarities of two samples depend on all others.
