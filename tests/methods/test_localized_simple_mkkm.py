@@ -254,6 +254,16 @@ def test_a_sample_in_no_neighborhood_is_named_and_still_gets_a_label(n):
     assert model.duality_gap_ <= 1e-6
 
 
+def test_a_kernel_that_is_zero_among_neighbors_is_refused_by_name():
+    kernels = kernels_with_an_outlier(50)
+    kernels[1] = 0
+    kernels[1, 0, 0] = 1e-9
+    model = LocalizedSimpleMKKM(3, neighbors=12, mask="published", center=False, normalize=False)
+    message = "kernel 1 is zero between all samples .* raise neighbors, or leave it out"
+    with pytest.warns(UserWarning, match="in no neigh"), pytest.raises(ValueError, match=message):
+        model.fit(kernels)
+
+
 def test_of_many_samples_in_no_neighborhood_the_first_are_named():
     kernels = random_kernels(200, 2)
     n_isolated = np.sum(neighborhood_mask(as_stack(kernels), 2).n_neighborhoods == 0)

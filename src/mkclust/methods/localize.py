@@ -164,6 +164,12 @@ def neighborhood_mask(stack: KernelStack, size: int, kind: MaskKind = "published
 def localize(stack: KernelStack, mask: Mask) -> tuple[KernelStack, Float]:
     """Return the kernels that count similarities of neighbors only, and their correlations M."""
     entries, correlations = _localize_entries(stack.entries(), mask)
+    for name, correlation in zip(stack.names, correlations.diagonal(), strict=True):
+        if correlation == 0:
+            raise ValueError(
+                f"{name} is zero between all samples that share a neighborhood: raise neighbors, "
+                "or leave it out"
+            )
     local = as_stack(entries, center=False, normalize=False, validate=False, names=stack.names)
     return local, correlations
 
