@@ -112,7 +112,8 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         every sample left out of its own. One that is in no other has then no similarity to any:
         its row of ``embedding_`` is zero, its cluster the one with the center nearest to the
         origin, and a warning names it. "cosine" is A_ab / sqrt(A_aa A_bb), every sample being in
-        its own neighborhood: samples in few neighborhoods count as much as others.
+        its own neighborhood: samples in few neighborhoods count as much as others. Take it for
+        kernels with little beside their diagonal, such as graphs repaired by ``psd="shift"``.
     solver : {"subspace", "reduced-gradient"}, default="subspace"
         The certified subspace solver, or the paper's reduced gradient, as in `SimpleMKKM`.
     stopping : {"gap", "step"}, default="gap"
