@@ -109,7 +109,7 @@ def all_cases():
     wanted = [
         (method, "precomputed", 600, 5, k, "float64") for method in METHODS for k in (60, 150)
     ]
-    for method in ("simplemkkm", "lkam", "onkc"):
+    for method in ("simplemkkm", "localized-simplemkkm", "lkam", "onkc"):
         wanted += [(method, "precomputed", 600, 5, k, "float64") for k in (3, 100, 300, 599)]
     for method in ("simplemkkm", "lmkkm", "onkc"):
         wanted += [(method, "precomputed", 600, 2, 150, "float64")]
@@ -132,6 +132,7 @@ def quick_cases():
         ("anchored-mkkm", "precomputed", 50),
         ("simplemkkm", "views", 120),
         ("lkam", "views", 50),
+        ("localized-simplemkkm", "views", 50),
         ("lmkkm", "precomputed", 50),
         ("onkc", "precomputed", 120),
         ("simplemkkm", "on-the-fly", 20),

@@ -64,6 +64,8 @@ VARIANTS = [
     ("mkkm-mm", {"solver": "saddle"}),
     ("lkam", {"neighbors": 0.1}),
     ("lkam", {"neighbors": 1.0}),
+    ("localized-simplemkkm", {"neighbors": 0.1, "mask": "published"}),
+    ("localized-simplemkkm", {"neighbors": 9, "mask": "cosine"}),
     ("onkc", {"proximity": 0.05}),
     ("lmkkm", {"tol": 1e-6}),
 ]

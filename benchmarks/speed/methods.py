@@ -30,6 +30,7 @@ SOLVERS = {
     "agreement-kkm": methods.solve_agreement_kkm,
     "anchored-mkkm": methods.solve_anchored_mkkm,
     "anchored-mkkm (1)": partial(methods.solve_anchored_mkkm, anchor=1.0),
+    "localized-simplemkkm": methods.solve_localized_simple_mkkm,
     "mkkm": methods.solve_mkkm,
     "mkkm-mir": methods.solve_mkkm_mir,
     "mkkm-mm": methods.solve_mkkm_mm,

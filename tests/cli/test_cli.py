@@ -248,7 +248,7 @@ def test_parameters_of_a_method_can_be_set(data):
     [
         ("mkkm-mir", "reg=-1", ["reg=-1", "at least 0"]),
         ("mkkm-mir", "reg=much", ["reg='much'"]),
-        ("lkam", "neighbors=2", ["neighbors=2", "between 0 and 1"]),
+        ("lkam", "neighbors=1.5", ["neighbors=1.5", "between 0 and 1"]),
         ("onkc", "proximity=0", ["proximity=0", "greater than 0"]),
         ("mkkm", "reg=1", ["mkkm has no such option: reg", "max_iter"]),
         ("lkam", "reg", ["NAME=VALUE"]),
@@ -693,7 +693,7 @@ def test_methods_and_kernels_that_cannot_be_approximated_stay_exact(data):
         assert choose(name, method=method, most_exact_samples=10)[0].landmarks is None
 
 
-@pytest.mark.parametrize("method", ["lmkkm", "onkc", "lkam"])
+@pytest.mark.parametrize("method", ["lmkkm", "onkc", "lkam", "localized-simplemkkm"])
 def test_a_method_that_needs_entries_says_so_before_anything_is_read(method):
     options = ("-k", 3, "--method", method, "--approximation", "nystroem")
     message = fail("cluster", "missing.npz", *options)

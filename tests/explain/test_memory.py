@@ -23,7 +23,7 @@ from mkclust.kernels import maps as features
 from mkclust.linalg import memory
 from mkclust.linalg import memory_terms as terms
 from mkclust.linalg.memory import available_bytes, require_memory
-from mkclust.methods import agreement, lkam, room
+from mkclust.methods import agreement, localize, room
 from mkclust.samples import distances
 from mkclust.stack import DenseStack, as_stack, dense, rows
 
@@ -140,7 +140,7 @@ def test_the_formulas_use_the_numbers_of_the_rooms_that_do_the_work():
     assert (terms.SEARCH_STEPS, terms.N_PROBES) == (MAX_STEPS, N_PROBES)
     krylov = (terms.KRYLOV_BLOCKS, terms.MANY_KRYLOV_BLOCKS)
     assert krylov == (KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS)
-    assert terms.LOCAL_ROWS == lkam.BLOCK_ROWS
+    assert terms.LOCAL_ROWS == localize.BLOCK_ROWS
     compared = (terms.COMPARED_ROWS, terms.COMPARED_ROWS_ON_DEVICE)
     assert compared == (dense.OFF_DIAGONAL_ROWS, dense.GRAM_ROWS_ON_DEVICE)
     assert terms.JUDGED_SAMPLES == agreement.JUDGED_SAMPLES

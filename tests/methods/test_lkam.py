@@ -3,13 +3,18 @@ import pytest
 
 from mkclust import LKAM
 from mkclust.methods import solve_lkam
-from mkclust.methods.lkam import shared_neighborhoods
+from mkclust.methods.localize import neighborhood_mask, neighborhood_size
 from mkclust.stack import as_stack
 from problems import projector, random_kernels
 
 
 def raw(kernels):
     return as_stack(kernels, center=False, normalize=False)
+
+
+def shared_neighborhoods(stack, neighbors):
+    """Return in how many neighborhoods every two samples are."""
+    return neighborhood_mask(stack, neighborhood_size(neighbors, stack.n_samples, 3)).counts
 
 
 def local_quantities(kernels, neighbors):
@@ -88,9 +93,10 @@ def test_it_says_nothing_of_samples_it_has_not_seen():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"neighbors": 0}, r"neighbors=0: pass a number between 0 and 1 \(0 excluded\)"),
+        ({"neighbors": 0}, r"neighbors=0: pass a share .* between 0 and 1 \(0 excluded"),
         ({"neighbors": 1.5}, "neighbors=1.5"),
-        ({"neighbors": 5}, "neighbors=5"),
+        ({"neighbors": 1}, "neighbors=1: .* a count, an integer of at least 2"),
+        ({"neighbors": 30}, "neighbors=30 with n_samples=30: a sample has 29 others"),
         ({"reg": -1}, "reg=-1: pass a number of at least 0"),
     ],
 )

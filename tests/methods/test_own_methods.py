@@ -135,7 +135,7 @@ def test_page_displays_and_command_read_a_method_s_weights_by_one_sentence(setti
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = method(3, random_state=0, **settings).fit(problem[0])
-        against = name in ("simplemkkm", "anchored-mkkm", "mkkm-mm")
+        against = name in ("simplemkkm", "localized-simplemkkm", "anchored-mkkm", "mkkm-mm")
         sentence = plots.LARGE_WEIGHT if against else plots.MIXING_WEIGHT
         if name == "agreement-kkm":
             sentence = plots.SHARE_OF_VOICE

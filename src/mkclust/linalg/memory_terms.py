@@ -5,7 +5,7 @@ entries that are computed with are float64 whatever the kernels are.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Terms = dict[str, int]
 
@@ -24,21 +24,22 @@ PARTITIONS_HELD = {
     "kamm-a": 2,
     "agreement-kkm": 0,
     "anchored-mkkm": 4,  # that of a weaker anchor is held while the next one is tried
+    "localized-simplemkkm": 3,
 }
 # Methods that search weights and eigenvectors together in one basis, and compare their clusters
 # with those of the compromise.
-CERTIFIED = ("simplemkkm", "anchored-mkkm")
+CERTIFIED = ("simplemkkm", "anchored-mkkm", "localized-simplemkkm")
 # What is read or drawn at a time; the tests keep these at what the rooms that do it say.
 MEDIAN_ROWS, FEATURE_MEDIAN_ROWS, MEDIAN_BLOCK = 5_000, 1_000, 256
 STREAM_BYTES, STREAM_ROWS, STREAM_SHARE, STREAM_LEAST = 64 * 2**20, 32, 1 / 32, 4 * 2**20
 # Work space of the linear algebra, blocks of small products, what was freed and not given back.
 OVERHEAD = 20 * 10**6
 # Methods that work on the entries of the kernels and cannot cluster new samples.
-OF_ENTRIES = ("lmkkm", "onkc", "lkam")
+OF_ENTRIES = ("lmkkm", "onkc", "lkam", "localized-simplemkkm")
 # What the rooms that do the work say: below so many samples, or where so many blocks fill the
 # space, an eigenproblem is solved at full size; steps of the search for missed eigenvectors, and
 # random vectors in it; blocks of a Krylov space, and of one where eigenvalues lie close together;
-# rows that LKAM weighs at a time.
+# rows that the localized methods weigh at a time.
 SMALL_SPACE, BLOCKS_IN_SPACE = 200, 5
 SEARCH_STEPS, N_PROBES = 32, 8
 KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
@@ -212,15 +213,29 @@ def _lkam_terms(fit: Fit) -> list[Terms]:
     mix = {**kernels, "mix of the kernels": fit.square * (fit.m > 1)}
     partitions = {"partitions held": fit.partition + fit.vectors(2 * fit.k)}
     return [
-        {**_mix_terms(fit), "entries of the average kernel": 3 * fit.square},
-        {
-            **kernels,
-            "shared neighborhoods": fit.square // 2,
-            "rows weighed at a time": 3 * fit.m * fit.vectors(min(LOCAL_ROWS, fit.n)),
-        },
+        *_localizing_terms(fit),
         *({**mix, **partitions, **step} for step in _eigenvector_terms(fit)),
         {**mix, **partitions, "new partition": fit.partition, **_product_terms(fit)},
     ]
+
+
+def _localizing_terms(fit: Fit) -> list[Terms]:
+    """Return what it takes to find neighborhoods, and to write out kernels among neighbors."""
+    return [
+        {**_mix_terms(fit), "entries of the average kernel": 3 * fit.square},
+        {
+            "kernels among neighbors": fit.m * fit.square,
+            "shared neighborhoods": fit.square // 2,
+            "rows weighed at a time": 3 * (fit.m + 1) * fit.vectors(min(LOCAL_ROWS, fit.n)),
+        },
+    ]
+
+
+def _localized_simple_terms(fit: Fit) -> list[Terms]:
+    """Return what LocalizedSimpleMKKM takes: kernels among neighbors, and SimpleMKKM's of these."""
+    kernels = {"kernels among neighbors": fit.m * fit.square}
+    solver = _mixing_terms(replace(fit, itemsize=8, has_mix=True))
+    return [*_localizing_terms(fit), *({**kernels, **step} for step in solver)]
 
 
 def _lmkkm_terms(fit: Fit) -> list[Terms]:
@@ -257,6 +272,7 @@ SOLVER_TERMS = {
     "lf-mvc": _lf_mvc_terms,
     "lkam": _lkam_terms,
     "lmkkm": _lmkkm_terms,
+    "localized-simplemkkm": _localized_simple_terms,
     "onkc": _onkc_terms,
 }
 

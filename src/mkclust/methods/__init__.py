@@ -11,6 +11,10 @@ from mkclust.methods.kamm import KAMMA, KAMMR, solve_kamm_a, solve_kamm_r
 from mkclust.methods.lf_mvc import LFMVC, solve_lf_mvc
 from mkclust.methods.lkam import LKAM, solve_lkam
 from mkclust.methods.lmkkm import LMKKM, solve_lmkkm
+from mkclust.methods.localized_simple_mkkm import (
+    LocalizedSimpleMKKM,
+    solve_localized_simple_mkkm,
+)
 from mkclust.methods.mkkm import MKKM, solve_mkkm
 from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
 from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle
@@ -36,6 +40,7 @@ __all__ = [
     "AverageKKM",
     "GroupsWarning",
     "InductiveClusterer",
+    "LocalizedSimpleMKKM",
     "MKKMMiR",
     "MultipleKernelClusterer",
     "NeighborhoodsWarning",
@@ -51,6 +56,7 @@ __all__ = [
     "solve_lf_mvc",
     "solve_lkam",
     "solve_lmkkm",
+    "solve_localized_simple_mkkm",
     "solve_mkkm",
     "solve_mkkm_mir",
     "solve_mkkm_mm",
@@ -74,6 +80,7 @@ METHODS: dict[str, type[MultipleKernelClusterer]] = {
     "kamm-a": KAMMA,
     "agreement-kkm": AgreementKKM,
     "anchored-mkkm": AnchoredMKKM,
+    "localized-simplemkkm": LocalizedSimpleMKKM,
 }
 
 # What the command line takes unless it is told otherwise, and what to begin with.

@@ -12,6 +12,7 @@ from mkclust.linalg import sum_of_squares, to_device, zeros
 from mkclust.linalg.operators import Anchor
 from mkclust.methods.agreement_kkm import Compromise, find_compromise, names_set_aside
 from mkclust.methods.certified import CertifiedClusterer
+from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.simple_mkkm import ROUNDINGS, solution_of
 from mkclust.methods.solution import Solution
@@ -152,7 +153,7 @@ def _projections(
     return projections
 
 
-class AnchoredMKKM(CertifiedClusterer):
+class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     r"""SimpleMKKM over the views that agree, drawn to their compromise; certified.
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k}

@@ -201,13 +201,13 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
         For most methods that is ``sum_p coefficients_p K_p``, every kernel centered and scaled as
         in the fit. LMKKM mixes by the weights of both samples; ONKC has a kernel of its own near
-        the mix, found again by one eigendecomposition; LKAM counts the mix by the share of
-        neighborhoods that two samples have in common; LF-MVC mixes no kernels, and what it has are
-        the cosines between rows of its embedding. With an approximation the kernels are those of
-        the features. What draws SimpleMKKM's partition to an anchor is no part of it.
+        the mix, found again by one eigendecomposition; LKAM and LocalizedSimpleMKKM count the mix
+        by the neighborhoods that two samples have in common; LF-MVC mixes no kernels, and what it
+        has are the cosines between rows of its embedding. With an approximation the kernels are
+        those of the features. What draws SimpleMKKM's partition to an anchor is no part of it.
 
-        Nothing as large as the samples squared is made where few are asked for, except by ONKC and
-        LKAM, whose similarities of two samples depend on all others.
+        Nothing as large as the samples squared is made where few are asked for, except by ONKC,
+        LKAM and LocalizedSimpleMKKM, whose similarities of two samples depend on all others.
 
         Parameters
         ----------

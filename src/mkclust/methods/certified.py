@@ -2,18 +2,21 @@
 
 from typing import Any, ClassVar
 
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.linalg import to_device
-from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
-from mkclust.samples.dask import agreement
+from mkclust.samples.dask import agreement as rand_index
 from mkclust.stack import KernelStack
 from mkclust.types import Array
 
+# Relative error of the compromise's eigenvalue sum: its clusters are compared, not computed on.
+COMPARED_TOLERANCE = 1e-6
 
-class CertifiedClusterer(InductiveClusterer):
+
+class CertifiedClusterer(MultipleKernelClusterer):
     """Base of the methods that minimize over the weights what the partition maximizes."""
 
     ALLOWED: ClassVar[dict[str, Allowed]] = {"prove": Choice((True, False, "auto"))}
@@ -23,7 +26,11 @@ class CertifiedClusterer(InductiveClusterer):
 
     def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:
         """Return the partition of the views' compromise, None where there is one kernel only."""
-        raise NotImplementedError(f"{type(self).__name__} must define _compromise")
+        agreement, start = solution.agreement, solution.baseline
+        if agreement is None or start is None:
+            return None
+        mixed = stack.combine(agreement.coefficients())
+        return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""
@@ -64,5 +71,5 @@ class CertifiedClusterer(InductiveClusterer):
             "cluster_gap_": relaxation.cluster_gap,
             "n_passes_": solution.n_passes,
             "baseline_labels_": baseline_labels,
-            "baseline_agreement_": agreement(baseline_labels, labels, self.n_clusters),
+            "baseline_agreement_": rand_index(baseline_labels, labels, self.n_clusters),
         }

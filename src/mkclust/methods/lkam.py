@@ -4,27 +4,20 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mkclust.linalg import (
-    astype,
-    empty,
-    is_foreign,
-    namespace,
-    ranges,
-    select,
-    set_diagonal,
-    to_host,
-    zeros,
-)
 from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.localize import (
+    NeighborhoodSize,
+    Neighbors,
+    localize,
+    mix_among_neighbors,
+    neighborhood_mask,
+    neighborhood_size,
+)
 from mkclust.methods.mkkm_mir import descend_regularized
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
-from mkclust.stack import KernelStack, as_stack
+from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
-
-# Rows worked on at a time: enough for BLAS, few enough to add little memory. On a device, as many
-# as have so many entries.
-BLOCK_ROWS, BLOCK_ENTRIES_ON_DEVICE = 256, 2**25
 
 
 def solve_lkam(
@@ -32,7 +25,7 @@ def solve_lkam(
     n_clusters: int,
     *,
     reg: float = 1.0,
-    neighbors: float = 0.5,
+    neighbors: Neighbors = 0.5,
     tol: float = 1e-6,
     max_iter: int = 10,
 ) -> Solution:
@@ -57,8 +50,9 @@ def solve_lkam(
         Number of clusters, k.
     reg : float, default=1.0
         The paper's lambda.
-    neighbors : float, default=0.5
-        The paper's tau: the size of a neighborhood, as a share of the samples.
+    neighbors : float, int or "auto", default=0.5
+        The size of a neighborhood: the paper's tau, a share of the samples; a count of them; or
+        "auto" (`neighborhood_size`).
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=10
@@ -74,64 +68,9 @@ def solve_lkam(
     .. [1] M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local
        Kernel Alignment Maximization. IJCAI 2016.
     """
-    local, correlations = localize(stack, neighbors)
+    size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
+    local, correlations = localize(stack, neighborhood_mask(stack, size))
     return descend_regularized(local, n_clusters, reg * correlations, tol=tol, max_iter=max_iter)
-
-
-def localize(stack: KernelStack, neighbors: float) -> tuple[KernelStack, Float]:
-    """Return the kernels that count similarities of neighbors only, and their correlations M."""
-    shared = shared_neighborhoods(stack, neighbors)
-    entries, correlations = _localize_entries(stack.entries(), shared)
-    local = as_stack(entries, center=False, normalize=False, validate=False, names=stack.names)
-    return local, correlations
-
-
-def shared_neighborhoods(stack: KernelStack, neighbors: float) -> Array:
-    """Count for every two samples in how many neighborhoods both are, (n, n).
-
-    The neighborhood of a sample are those most similar to it by the average kernel, itself left
-    out unless all are wanted.
-    """
-    n, m = stack.n_samples, stack.n_kernels
-    average = stack.combine(np.full(m, 1 / m)).dense()
-    size = max(1, int(np.floor(neighbors * n + 0.5)))
-    set_diagonal(average, -np.inf)
-    # Counts are exact in single precision up to 2^24 samples.
-    members = empty((n, n), average, "float32")
-    for rows in ranges(n, _height(average, n)):
-        members[rows, :] = astype(_nearest(average[rows, :], size), "float32")
-    return members.T @ members
-
-
-def _nearest(similarities: Array, size: int) -> Array:
-    """Return which entries are among the largest of their row, so many of each."""
-    xp, rest = namespace(similarities), similarities.shape[1] - size
-    if is_foreign(similarities):
-        least = xp.sort(similarities, axis=1)[:, rest : rest + 1]
-    else:
-        least = np.partition(similarities, rest, axis=1)[:, rest : rest + 1]
-    inside, border = similarities > least, similarities == least
-    # Among equals at the border the first are taken, as by a stable sort.
-    room = size - xp.sum(astype(inside, "int32"), axis=1, keepdims=True)
-    return inside | (border & (xp.cumulative_sum(astype(border, "int32"), axis=1) <= room))
-
-
-def _height(like: Array, width: int) -> int:
-    """Return how many rows to work on at a time."""
-    return max(1, BLOCK_ENTRIES_ON_DEVICE // width) if is_foreign(like) else BLOCK_ROWS
-
-
-def _localize_entries(entries: Array, shared: Array) -> tuple[Array, Float]:
-    """Weigh the entries by shared neighborhoods, in place; return them and their correlations."""
-    (m, n, _), xp = entries.shape, namespace(entries)
-    total = zeros((m, m), entries)
-    for rows in ranges(n, _height(entries, m * n)):
-        block = entries[:, rows, :]
-        local = block * (astype(shared[rows, :], "float64") / n)
-        total += xp.reshape(local, (m, -1)) @ xp.reshape(block, (m, -1)).T
-        entries[:, rows, :] = local
-    correlations = to_host(total)
-    return entries, (correlations + correlations.T) / 2
 
 
 class LKAM(MultipleKernelClusterer):
@@ -146,9 +85,10 @@ class LKAM(MultipleKernelClusterer):
     {inputs}
     reg : float, default=1.0
         The paper's lambda, not negative. The authors search 2^-15, ..., 2^15 (``GRID``).
-    neighbors : float, default=0.5
-        The paper's tau, above 0 and at most 1: the size of a neighborhood, as a share of the
-        samples. The authors search 0.05, 0.15, ..., 0.95.
+    neighbors : float, int or "auto", default=0.5
+        The size of a neighborhood. A float is the paper's tau, above 0 and at most 1, a share of
+        the samples: the authors search 0.05, 0.15, ..., 0.95. An integer of at least 2 is a
+        count, and "auto" the rule of `LocalizedSimpleMKKM`.
     tol : float, default=1e-6
         Relative change of the objective at which to stop.
     max_iter : int, default=10
@@ -162,6 +102,8 @@ class LKAM(MultipleKernelClusterer):
         Mixing weights, summing to one; some may be zero. Not importance.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: ``sum_p coefficients_p K_p`` is what is masked and clustered.
+    n_neighbors_ : int
+        How many samples a neighborhood has.
     objective_ : float
         The objective of the final weights and partition.
     history_ : ndarray of shape (n_iter_ + 1,)
@@ -198,7 +140,7 @@ class LKAM(MultipleKernelClusterer):
     }
     ALLOWED: ClassVar[dict[str, Allowed]] = {
         "reg": Number(0),
-        "neighbors": Number(0, 1, open_low=True),
+        "neighbors": NeighborhoodSize(),
     }
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
     FOOTPRINT: ClassVar[str] = "lkam"
@@ -213,7 +155,7 @@ class LKAM(MultipleKernelClusterer):
         psd: Literal["error", "clip", "shift"] = "error",
         validate: bool = True,
         reg: float = 1.0,
-        neighbors: float = 0.5,
+        neighbors: Neighbors = 0.5,
         tol: float = 1e-6,
         max_iter: int = 10,
         n_init: int = 10,
@@ -245,12 +187,15 @@ class LKAM(MultipleKernelClusterer):
             max_iter=self.max_iter,
         )
 
+    def _learned(
+        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+    ) -> dict[str, Any]:
+        """Return the size of the neighborhoods."""
+        size = neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
+        return {"n_neighbors_": size}
+
     def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the share of neighborhoods they share."""
         stack = self._source.training_stack(self, X)
-        entries = stack.mixed_entries(self.coefficients_, samples)
-        shared = shared_neighborhoods(stack, self.neighbors)
-        if samples is not None:
-            shared = select(select(shared, samples), samples, axis=1)
-        entries *= to_host(shared) / stack.n_samples
-        return entries
+        mask = neighborhood_mask(stack, self.n_neighbors_)
+        return mix_among_neighbors(stack, self.coefficients_, mask, samples)

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.engine.search import Search, search
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.certified import CertifiedClusterer
+from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
@@ -21,8 +21,6 @@ from mkclust.types import Array, Float
 # The learned weights are warned of where they find other clusters than the compromise of the views
 # does: where the adjusted Rand index of both is below this.
 OTHER_CLUSTERS = 0.8
-# Relative error of the compromise's eigenvalue sum: its clusters are compared, not computed on.
-COMPARED_TOLERANCE = 1e-6
 # By so many roundings of the kernels' entries, at most, alignments are rounded up.
 ROUNDINGS = 2
 
@@ -98,7 +96,59 @@ def solution_of(result: Search) -> Solution:
     )
 
 
-class SimpleMKKM(CertifiedClusterer):
+class SimpleClusterer(CertifiedClusterer):
+    """Base of SimpleMKKM and its localized form: the choice of the solver."""
+
+    WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
+    ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
+        "solver": Choice(("subspace", "reduced-gradient")),
+        "stopping": Choice(("gap", "step")),
+    }
+
+    solver: Literal["subspace", "reduced-gradient"]
+    stopping: Literal["gap", "step"]
+    prove: bool | Literal["auto"]
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of."""
+        super()._check_parameters()
+        if self.stopping == "step" and self.solver == "subspace":
+            raise ValueError(
+                "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
+                "or stopping='gap' for the subspace solver"
+            )
+
+    def _minimize(self, stack: KernelStack) -> Solution:
+        """Solve with the chosen solver."""
+        if self.solver == "subspace":
+            return solve_simple_mkkm(
+                stack,
+                self.n_clusters,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                prove=self.prove,
+            )
+        return solve_reduced_gradient(
+            stack,
+            self.n_clusters,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            stopping=self.stopping,
+            prove=self.prove,
+        )
+
+    def _explain_stop(self, solution: Solution) -> str:
+        """Say why the solver stopped before its rule was met, and what to do about it."""
+        if self.solver == "subspace" or solution.n_iter >= self.max_iter:
+            return super()._explain_stop(solution)
+        return (
+            f"stopped after {solution.n_iter} iterations at a certified relative gap of "
+            f"{solution.gap:.2g} (tol={self.tol:g}): no gradient leads further down (a tie); pass "
+            "solver='subspace'"
+        )
+
+
+class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     r"""Simple multiple kernel k-means [1]_, solved to certified global optimality.
 
     Mixes the kernels as ``K = sum_p gamma_p^2 K_p`` with weights on the simplex, and clusters the
@@ -203,11 +253,6 @@ class SimpleMKKM(CertifiedClusterer):
         "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple "
         "Kernel K-means. ICML, 2020.",
     )
-    WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
-    ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
-        "solver": Choice(("subspace", "reduced-gradient")),
-        "stopping": Choice(("gap", "step")),
-    }
 
     def __init__(
         self,
@@ -246,62 +291,25 @@ class SimpleMKKM(CertifiedClusterer):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of."""
-        super()._check_parameters()
-        if self.stopping == "step" and self.solver == "subspace":
-            raise ValueError(
-                "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
-                "or stopping='gap' for the subspace solver"
-            )
-
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve with the chosen solver."""
-        if self.solver == "subspace":
-            return solve_simple_mkkm(
-                stack,
-                self.n_clusters,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                prove=self.prove,
-            )
-        return solve_reduced_gradient(
-            stack,
-            self.n_clusters,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            stopping=self.stopping,
-            prove=self.prove,
-        )
-
-    def _explain_stop(self, solution: Solution) -> str:
-        """Say why the solver stopped before its rule was met, and what to do about it."""
-        if self.solver == "subspace" or solution.n_iter >= self.max_iter:
-            return super()._explain_stop(solution)
-        return (
-            f"stopped after {solution.n_iter} iterations at a certified relative gap of "
-            f"{solution.gap:.2g} (tol={self.tol:g}): no gradient leads further down (a tie); pass "
-            "solver='subspace'"
-        )
-
-    def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:
-        """Return the partition of the views' compromise, None where there is one kernel only."""
-        agreement, start = solution.agreement, solution.baseline
-        if agreement is None or start is None:
-            return None
-        mixed = stack.combine(agreement.coefficients())
-        return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
+        return self._minimize(stack)
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate and what the compromise finds; warn where that is different."""
         learned = super()._learned(stack, solution, labels, *further)
-        agreement, rand_index = solution.agreement, learned["baseline_agreement_"]
-        if agreement is not None and agreement.any_share and rand_index < OTHER_CLUSTERS:
-            message = _explain_other_clusters(agreement, solution.weights, rand_index)
-            warnings.warn(message, WeightsWarning, stacklevel=3)
+        warn_of_other_clusters(solution, learned["baseline_agreement_"])
         return learned
+
+
+def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
+    """Warn, from within `_learned`, where the weights find other clusters than the compromise."""
+    agreement = solution.agreement
+    if agreement is not None and agreement.any_share and rand_index < OTHER_CLUSTERS:
+        message = _explain_other_clusters(agreement, solution.weights, rand_index)
+        warnings.warn(message, WeightsWarning, stacklevel=4)
 
 
 def _explain_other_clusters(agreement: Agreement, weights: Float, rand_index: float) -> str:
