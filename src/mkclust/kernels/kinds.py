@@ -130,8 +130,12 @@ def _is_graph(look: Look) -> bool:
 
 
 def _is_sparse(look: Look) -> bool:
-    """Return whether nearly all entries are zero, and the others positive."""
-    return look.is_nonnegative and look.share_of_zeros > 1 - SPARSE_SHARE and bool(look.rows.any())
+    """Return whether few entries are not zero, these positive, and most rows have some."""
+    return (
+        look.is_nonnegative
+        and look.share_of_zeros > 1 - SPARSE_SHARE
+        and bool(np.mean(look.rows.any(axis=1)) > 0.5)
+    )
 
 
 def _is_binary(look: Look) -> bool:
