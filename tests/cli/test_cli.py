@@ -1174,7 +1174,7 @@ def test_the_module_runs_as_a_program(data):
 def test_the_version_and_the_help_are_shown():
     assert succeed("--version").stdout == f"mkclust {mkclust.__version__}\n"
     assert "demo" in succeed().stdout
-    assert "--kernels auto|on-the-fly|precomputed" in succeed("cluster", "--help").stdout
+    assert "--kernels auto|gaussian|on-the-fly|precomputed" in succeed("cluster", "--help").stdout
 
 
 def test_without_typer_the_program_says_what_to_install():
