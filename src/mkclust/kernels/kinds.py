@@ -343,11 +343,8 @@ def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Prep
         Some rows of each view.
     """
     chosen = choose_rules(rules, views, 0, of_rows=True)
-    return {
-        name: RULES[kind].preparation.learn(views[name])
-        for name, kind in chosen.items()
-        if RULES[kind].preparation is not RowsAsTheyAre
-    }
+    learned = {name: RULES[kind].preparation.learn(views[name]) for name, kind in chosen.items()}
+    return {name: each for name, each in learned.items() if each.changes_rows}
 
 
 def formulas_of(rule: Rule, of_bank: tuple[Formula, ...]) -> tuple[Formula, ...]:
