@@ -291,6 +291,24 @@ def test_kernels_on_the_fly_give_the_labels_of_the_estimator(data):
     assert "--kernels on-the-fly needs views" in message
 
 
+def test_the_command_says_what_was_made_of_each_view(data):
+    data["views"]["words"] = np.random.default_rng(0).poisson(0.06, size=(60, 80)).astype(float)
+    save_npz("d.npz", data)
+    output = succeed("cluster", "d.npz", "-k", 3).output
+    model = Recommended(3, random_state=0).fit(data["views"])
+    assert model.bank_.explain() in output
+    assert read_run()["rules"] == model.bank_.rules_
+    assert read_run()["rules"]["words"] == "sparse"
+    output = succeed("cluster", "d.npz", "-k", 3, "--kernels", "gaussian").output
+    assert "median distance" not in output
+    plain = Recommended(3, kernels="gaussian", random_state=0).fit(data["views"])
+    np.testing.assert_array_equal(read_labels(), plain.labels_)
+    assert set(read_run()["rules"].values()) == {"gaussian"}
+    np.save("K.npy", data["kernels"])
+    message = fail("cluster", "K.npy", "-k", 3, "--kernels", "gaussian")
+    assert "--kernels gaussian needs views" in message
+
+
 def test_square_matrices_are_kernels_where_the_user_says_so(data):
     first, second, _ = data["kernels"]
     np.savez("K.npz", first=first, second=second)
@@ -1156,7 +1174,7 @@ def test_the_module_runs_as_a_program(data):
 def test_the_version_and_the_help_are_shown():
     assert succeed("--version").stdout == f"mkclust {mkclust.__version__}\n"
     assert "demo" in succeed().stdout
-    assert "--kernels auto|on-the-fly|precomputed" in succeed("cluster", "--help").stdout
+    assert "--kernels auto|gaussian|on-the-fly|precomputed" in succeed("cluster", "--help").stdout
 
 
 def test_without_typer_the_program_says_what_to_install():

@@ -114,6 +114,11 @@ def test_columns_about_a_large_mean_are_no_histogram():
     assert tell_kind(rng.random((N, 900)), N) == "dense"
 
 
+def test_a_few_columns_that_are_mostly_zero_are_no_counts_of_words():
+    children = np.random.default_rng(0).poisson(0.05, size=(N, 2)) * 1.5
+    assert tell_kind(children, N) == "dense"
+
+
 def test_a_square_view_of_some_rows_only_is_no_graph():
     assert tell_kind(example("graph"), 10 * N) == "sparse"
     assert tell_kind(example("graph"), None) == "sparse"

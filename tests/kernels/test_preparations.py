@@ -127,8 +127,10 @@ def test_the_order_of_samples_and_columns_is_kept(make, seed):
 def test_long_views_are_learned_from_in_blocks(monkeypatch):
     X = counts(shape=(300, 7))
     whole = [make.learn(X) for make in (LogTfIdf, CalmColumns)]
+    prepared = whole[0].apply(X)
     monkeypatch.setattr("mkclust.kernels.preparations.BLOCK_ENTRIES", 100)
     parts = [make.learn(X) for make in (LogTfIdf, CalmColumns)]
+    np.testing.assert_array_equal(whole[0].apply(X), prepared)
     np.testing.assert_allclose(parts[0].rarity, whole[0].rarity, rtol=1e-13)
     np.testing.assert_allclose(parts[1].factors, whole[1].factors, rtol=1e-13)
 

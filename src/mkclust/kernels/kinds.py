@@ -132,8 +132,12 @@ def _is_graph(look: Look) -> bool:
 
 
 def _is_sparse(look: Look) -> bool:
-    """Return whether nearly all entries are zero, and the others positive."""
-    return look.is_nonnegative and look.share_of_zeros > 1 - SPARSE_SHARE and bool(look.rows.any())
+    """Return whether few entries are not zero, these positive, and most rows have some."""
+    return (
+        look.is_nonnegative
+        and look.share_of_zeros > 1 - SPARSE_SHARE
+        and bool(np.mean(look.rows.any(axis=1)) > 0.5)
+    )
 
 
 def _is_binary(look: Look) -> bool:
@@ -355,11 +359,8 @@ def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Prep
         Some rows of each view.
     """
     chosen = choose_rules(rules, views, 0, of_rows=True)
-    return {
-        name: RULES[kind].preparation.learn(views[name])
-        for name, kind in chosen.items()
-        if RULES[kind].preparation is not RowsAsTheyAre
-    }
+    learned = {name: RULES[kind].preparation.learn(views[name]) for name, kind in chosen.items()}
+    return {name: each for name, each in learned.items() if each.changes_rows}
 
 
 def formulas_of(rule: Rule, of_bank: tuple[Formula, ...]) -> tuple[Formula, ...]:

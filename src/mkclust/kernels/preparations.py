@@ -14,6 +14,7 @@ import numpy as np
 from mkclust.linalg import (
     astype,
     copy_array,
+    empty,
     namespace,
     precision_of,
     ranges,
@@ -36,9 +37,9 @@ CONSTANT = 1e-12
 
 
 class Preparation:
-    """What becomes of the rows of a view; as it is, nothing.
+    """What becomes of the rows of a view: a child says what is done to some of them.
 
-    ``SUMMARY`` says what is done, in words that follow the name of a view.
+    ``SUMMARY`` says it in words that follow the name of a view.
     """
 
     SUMMARY = "rows as they are"
@@ -48,9 +49,23 @@ class Preparation:
         """Learn from the training rows of a view."""
         return cls()
 
+    @property
+    def changes_rows(self) -> bool:
+        """Whether anything is done to rows."""
+        return True
+
     def apply(self, rows: Array) -> Array:
         """Return rows prepared, where they live; the rows themselves where nothing is done."""
-        return rows
+        if not self.changes_rows:
+            return rows
+        prepared = empty(rows.shape, rows, precision_of(rows))
+        for part in _parts(rows):
+            prepared[part, :] = self._prepare(rows[part, :])
+        return prepared
+
+    def _prepare(self, rows: Array) -> Array:
+        """Return some rows prepared."""
+        raise NotImplementedError(f"{type(self).__name__} must define _prepare")
 
     def apply_to_training(self, view: Array) -> Array:
         """Return the same of the training rows, all of them."""
@@ -63,6 +78,11 @@ class Preparation:
 
 class RowsAsTheyAre(Preparation):
     """Leave rows alone."""
+
+    @property
+    def changes_rows(self) -> bool:
+        """Nothing is done."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -93,7 +113,7 @@ class LogTfIdf(Preparation):
         rarity = np.log((1 + view.shape[0]) / (1 + _positive_counts(view))) + 1
         return cls(float(np.median(positive)) if positive.size else 1.0, rarity)
 
-    def apply(self, rows: Array) -> Array:
+    def _prepare(self, rows: Array) -> Array:
         """Return weighted rows of unit length; rows of zeros stay zero."""
         xp = namespace(rows)
         weighted = xp.log1p(_nonnegative(rows) / self.unit) * _beside(self.rarity, rows)
@@ -105,7 +125,7 @@ class SquareRootsOfShares(Preparation):
 
     SUMMARY = "square roots of the shares of each row"
 
-    def apply(self, rows: Array) -> Array:
+    def _prepare(self, rows: Array) -> Array:
         """Return square roots of shares; rows of zeros stay zero."""
         xp, rows = namespace(rows), _nonnegative(rows)
         sums = xp.sum(rows, axis=1, dtype=xp.float64)
@@ -137,10 +157,13 @@ class CalmColumns(Preparation):
         loud = deviations > most
         return cls(np.where(loud, most / np.where(loud, deviations, 1.0), 1.0))
 
-    def apply(self, rows: Array) -> Array:
-        """Return rows with no loud column; the rows themselves where there is none."""
-        if np.all(self.factors == 1):
-            return rows
+    @property
+    def changes_rows(self) -> bool:
+        """Whether any column is loud."""
+        return bool(np.any(self.factors < 1))
+
+    def _prepare(self, rows: Array) -> Array:
+        """Return rows with no loud column."""
         return rows * _beside(self.factors, rows)
 
     def __str__(self) -> str:
@@ -156,6 +179,11 @@ class LinkedToItself(Preparation):
     """Link every training sample of a graph to itself, by its largest link."""
 
     SUMMARY = "every sample linked to itself by its largest link"
+
+    @property
+    def changes_rows(self) -> bool:
+        """New samples are no columns, and keep their links."""
+        return False
 
     def apply_to_training(self, view: Array) -> Array:
         """Return the links with a new diagonal; a sample without any link has that to itself."""
@@ -181,8 +209,13 @@ def numbers_looked_at(n_rows: int, n_columns: int) -> np.ndarray:
 
 def _blocks(view: Array) -> Iterator[Array]:
     """Yield the rows of a view in float64 where they live, some at a time."""
-    for rows in ranges(view.shape[0], max(1, BLOCK_ENTRIES // max(1, view.shape[1]))):
-        yield astype(view[rows, :], "float64")
+    for part in _parts(view):
+        yield astype(view[part, :], "float64")
+
+
+def _parts(view: Array) -> Iterator[slice]:
+    """Cut the rows of a view into parts that do not take much memory."""
+    return ranges(view.shape[0], max(1, BLOCK_ENTRIES // max(1, view.shape[1])))
 
 
 def _positive_counts(view: Array) -> Float:
