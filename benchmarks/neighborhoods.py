@@ -21,19 +21,13 @@ TARGET = Path(__file__).parent / "speed" / "neighborhoods.json"
 
 
 def make_views(n: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Return three views of curved clusters: in each, some clusters lie on top of each other."""
+    """Return three views of blobs, in each of which every two clusters lie in one place."""
     rng = np.random.default_rng(seed)
-    y = rng.integers(K, size=n)
-    views = {}
+    y, views = rng.integers(K, size=n), {}
     for number in range(N_VIEWS):
-        # Two clusters share a place in every view, other two in another one.
-        place = (rng.permutation(K) // 2)[y]
-        centers = rng.normal(size=(K // 2, N_COLUMNS))
-        bend = rng.normal(size=(2, N_COLUMNS)) / np.sqrt(2)
-        angle = rng.uniform(0, np.pi, size=n)
-        curve = np.column_stack([np.cos(angle), np.sin(angle)]) @ bend
-        noise = 0.5 * rng.normal(size=(n, N_COLUMNS))
-        views[f"view {number}"] = centers[place] + curve + noise
+        places = rng.permutation(K) // 2
+        centers = rng.normal(size=(K // 2, N_COLUMNS))[places]
+        views[f"view {number}"] = centers[y] + 0.7 * rng.normal(size=(n, N_COLUMNS))
     return views, y
 
 

@@ -334,7 +334,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
         is_training = are_equal(views, self.views_)
         if self.neighbors is not None and is_training:
             kernels = {id(each): each.kernel() for each in self.neighborhoods_}
-            return NeighborhoodKernels(tuple(kernels[id(each)] for each in self.neighborhoods_), True)
+            return NeighborhoodKernels(
+                tuple(kernels[id(each)] for each in self.neighborhoods_), True
+            )
         if self.neighbors is not None:
             return new_neighborhoods(self, views)
         if is_training:
@@ -344,7 +346,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return rows if self.on_the_fly else rows.rows(0, rows.shape[1])
 
     def _self_similarity(self, views: dict[str, Array]) -> Array:
-        """Compute k(x, x) for the rows of checked views, of the kernels before any neighborhoods."""
+        """Compute k(x, x) for the rows of checked views, whatever neighborhoods replace."""
         precision, diagonals = precision_of_all(self.views_), []
         for name, view in views.items():
             xp, squared = namespace(view), squared_norms(view) / self.scales_[name]

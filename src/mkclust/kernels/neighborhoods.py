@@ -60,7 +60,8 @@ class NeighborCount:
             return True
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
             return False
-        return bool(value >= 2 if isinstance(value, Integral) else 0 < value < 1)
+        number = float(value)
+        return number >= 2 if isinstance(value, Integral) else 0 < number < 1
 
     def advice(self) -> str:
         """Return what to pass, in words."""
@@ -244,7 +245,7 @@ def _scaled(block: Any, row_lengths: Float | None, lengths: Float | None) -> Arr
 
 
 def lengths_of(diagonal: Float) -> Float:
-    """Return the roots of self-similarities; infinite where there is none, to be similar to none"""
+    """Return the roots of self-similarities, infinite for a sample that is similar to nobody."""
     return np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
 
 

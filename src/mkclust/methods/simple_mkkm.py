@@ -122,6 +122,7 @@ class SimpleMKKM(CertifiedClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     solver : {"subspace", "reduced-gradient"}, default="subspace"
         The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer,

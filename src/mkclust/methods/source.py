@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from mkclust.kernels import KernelBank
+from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
-from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.room import require_room_beside_kernels
