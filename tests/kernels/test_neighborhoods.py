@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 
 from libraries import LIBRARIES, as_library
-from mkclust import METHODS, AverageKKM, KernelBank, NeighborhoodsWarning, SimpleMKKM
+from mkclust import METHODS, AverageKKM, KernelBank, NeighborhoodsWarning, SimpleMKKM, diagnose
 from mkclust.kernels import Nystroem
 from mkclust.kernels.neighborhoods import count_neighbors
 from mkclust.linalg import FactoredMatrix
@@ -215,6 +215,18 @@ def test_a_stored_model_predicts_the_same():
         model = SimpleMKKM(3, neighbors=5, random_state=0).fit(X)
         again = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(again.predict(samples), model.predict(samples))
+
+
+def test_what_explains_a_fit_takes_neighborhoods():
+    views = blobs()
+    K = KernelBank(**GAUSSIAN).fit_transform(views)
+    drops = []
+    for X in (views, K):
+        model = SimpleMKKM(3, neighbors=8, random_state=0).fit(X)
+        assert "of 8 shared neighbors" in model.describe_mixed_kernel()
+        diagnosis = diagnose(model, X)
+        drops.append(diagnosis.redundancy)
+    np.testing.assert_allclose(*drops, atol=1e-10)
 
 
 # Where similarities come from -------------------------------------------------------------------
