@@ -1,9 +1,9 @@
 """Shared neighborhoods of many samples: time, memory and accuracy, beside features of as many.
 
 Every fit runs in a process of its own. ``python benchmarks/neighborhoods.py`` writes
-``benchmarks/speed/neighborhoods.json``, after every fit what is known by then; ``--samples 10000``
-tries it out on fewer, ``--methods SimpleMKKM`` replaces the figures of one method. On a machine that
-others use, too, seconds of the processor tell more than those of the clock.
+``benchmarks/speed/neighborhoods.json``, after every fit what is known by then. ``--samples 10000``
+tries it out on fewer, ``--methods SimpleMKKM`` replaces the figures of one method. Where others use
+the machine, too, seconds of the processor tell more than those of the clock.
 """
 
 import argparse
