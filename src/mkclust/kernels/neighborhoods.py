@@ -60,7 +60,8 @@ class NeighborCount:
             return True
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
             return False
-        return bool(value >= 2 if isinstance(value, Integral) else 0 < value < 1)
+        number = float(value)
+        return number >= 2 if isinstance(value, Integral) else 0 < number < 1
 
     def advice(self) -> str:
         """Return what to pass, in words."""

@@ -1,13 +1,19 @@
 """Matrices known by two sparse factors, whose product has far more entries than they have."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 
+from mkclust.linalg.arrays import ranges
+from mkclust.linalg.threads import n_threads
 from mkclust.types import Array, Float
+
+# From so many products of numbers on, threads pay.
+THREADED = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +69,7 @@ class FactoredMatrix:
 
     def __matmul__(self, X: Array) -> Float:
         """Multiply with a vector or a thin matrix."""
-        return self.left @ (self.right @ X)
+        return _product(self.left, _product(self.right, X))
 
     def __getitem__(self, where: Any) -> "FactoredMatrix":
         """Return some rows, or some rows and columns: of slices, or by their numbers."""
@@ -95,6 +101,17 @@ class FactoredMatrix:
     def mean(self, axis: int = 1) -> Float:
         """Return the mean of every row, or of every column for ``axis=0``."""
         return self.sum(axis) / self.shape[axis]
+
+
+def _product(matrix: Any, X: Array) -> Float:
+    """Multiply a CSR array with a vector or a thin matrix, on all threads where that pays."""
+    threads = n_threads() if X.ndim == 2 and matrix.nnz * X.shape[1] >= THREADED else 1
+    if threads == 1:
+        return matrix @ X
+    # SciPy lets go of the interpreter lock, and rows are computed alike on whichever thread.
+    parts = list(ranges(matrix.shape[0], -(-matrix.shape[0] // threads)))
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate(list(pool.map(lambda rows: matrix[rows] @ X, parts)))
 
 
 def is_sparse(matrix: Any) -> bool:

@@ -22,6 +22,7 @@ from mkclust.linalg.arrays import (
     zeros,
 )
 from mkclust.linalg.factored import FactoredMatrix, factored_sum, is_sparse
+from mkclust.linalg.threads import n_threads
 from mkclust.types import Array, Float
 
 # Entries combined at a time on a host: few enough to stay in a core's own cache, many enough that
@@ -126,20 +127,6 @@ def _scaled(matrix: Array, c: float, scale: Float | None) -> Array:
         return matrix * one(c)
     diagonal = scipy.sparse.diags_array(scale.astype(matrix.dtype))
     return diagonal @ matrix @ (diagonal * one(c))
-
-
-@cache
-def _thread_pools() -> Any:
-    """Return the handles of the linear algebra's threads; finding them takes milliseconds."""
-    from threadpoolctl import ThreadpoolController  # comes with scikit-learn
-
-    return ThreadpoolController().select(user_api="blas")
-
-
-def n_threads() -> int:
-    """Return how many threads the user lets the linear algebra have."""
-    limits = [pool["num_threads"] for pool in _thread_pools().info()]
-    return min(limits, default=1)
 
 
 def _sum_on_device(

@@ -133,6 +133,7 @@ class AgreementKKM(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     {seeds}
 

@@ -171,6 +171,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     anchor : float or "auto", default="auto"
         How strongly the partition is drawn to that of the compromise, in units of its mean leading

@@ -43,6 +43,7 @@ class AverageKKM(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     {seeds}
 

@@ -245,6 +245,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """
         done = [("centered", self.center), ("scaled to a unit diagonal", self.normalize)]
         standard = " and ".join(word for word, was in done if was) or "neither centered nor scaled"
+        if hasattr(self, "n_neighbors_"):
+            standard = f"of {self.n_neighbors_} shared neighbors, {standard}"
         what = self.SIMILARITIES
         if what == SUM and self.__sklearn_is_fitted__() and not self._has_coefficients:
             what = COSINES

@@ -31,6 +31,15 @@ psd : {"error", "clip", "shift"}, default="error"
 validate : bool, default=True
     Look for asymmetry, distances and negative eigenvalues in precomputed kernels (a check with
     the diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
+    "neighbors": """\
+neighbors : None, int, float or "auto", default=None
+    Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of
+    neighborhoods that hold both, a neighborhood being a sample and so many others, the most similar
+    to it by that kernel, as far as they are similar at all. An integer of at least 2, a share of
+    the samples, or "auto": 20, and fewer of less than 60 samples. These kernels are sparse and kept
+    on the host, and positive semidefinite whatever the kernels were: ``psd`` has nothing to repair.
+    Kernels are compared as scaled to a unit diagonal, precomputed ones where ``normalize`` says so.
+    A table gets one Gaussian kernel, for those of all widths have the same neighbors.""",
     "approximation": """\
 approximation : transformer or None, default=None
     A feature map in scikit-learn's manner, such as ``mkclust.kernels.Nystroem(200)``, cloned for
@@ -65,6 +74,10 @@ alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
     methods without ``coefficients_`` or ``predict``, nor with an approximation.
+n_neighbors_, n_components_ : int
+    With ``neighbors`` only: how many every sample has, and into how many groups samples fall that
+    no neighborhood of any kernel connects. More of these than clusters are warned of
+    (`NeighborhoodsWarning`).
 bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 sample_ids_ : ndarray of shape (n_samples,)

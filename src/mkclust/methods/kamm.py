@@ -97,6 +97,7 @@ class KAMMR(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     tol : float, default=1e-4
         Kernels whose slopes differ by less than this share count as alike: the ascent rests.
@@ -265,6 +266,7 @@ class KAMMA(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     tol : float, default=1e-4
         Largest change of a weight at which to stop.

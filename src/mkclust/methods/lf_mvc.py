@@ -209,6 +209,7 @@ class LFMVC(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     reg : float, default=2.0
         The paper's :math:`\lambda`, at least zero: how much the average kernel's partition counts.

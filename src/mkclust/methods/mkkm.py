@@ -78,6 +78,7 @@ class MKKM(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     tol : float, default=1e-4
         Relative change of the objective at which to stop.

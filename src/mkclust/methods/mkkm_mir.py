@@ -109,6 +109,7 @@ class MKKMMiR(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     reg : float, default=0.5
         The paper's lambda, not negative. The authors search 2^-15, 2^-14, ..., 2^10 (``GRID``).

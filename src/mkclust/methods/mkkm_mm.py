@@ -181,6 +181,7 @@ class MKKMMM(InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     solver : {"alternate", "saddle"}, default="alternate"
         The authors' alternation, or the weights of the saddle point.

@@ -93,8 +93,8 @@ class KernelNeighborhoods:
         stack.for_each_block(take)
         if np.abs(prints - self.prints).max() > SAME_SAMPLE * np.abs(self.prints).max():
             raise ValueError(
-                "X holds other kernels than the model was fitted on: pass the same kernels, samples "
-                "in the same order"
+                "X holds other kernels than the model was fitted on: pass the same kernels, their "
+                "samples in the same order"
             )
 
     def cross(

@@ -172,6 +172,7 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     Parameters
     ----------
     {inputs}
+    {neighbors}
     {approximation}
     solver : {"subspace", "reduced-gradient"}, default="subspace"
         The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer,

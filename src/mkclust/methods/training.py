@@ -50,8 +50,9 @@ def open_source(model: Any, X: Any) -> tuple[Source, Any]:
         if model.kernel_neighbors is None:
             return FromKernels(ids=samples.ids), samples
         found = KernelNeighborhoods.of(model, samples)
-        parts = {"names": tuple(found.by_name), "parts": tuple(found.kernels()), "whole": None}
-        return FromKernels(ids=samples.ids, found=found), replace(samples, **parts)
+        names, kernels = tuple(found.by_name), tuple(found.kernels())
+        samples = replace(samples, names=names, parts=kernels, whole=None)
+        return FromKernels(ids=samples.ids, found=found), samples
     return _make_kernels(model, samples)
 
 
@@ -68,7 +69,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
         samples = _check_training_table(model, samples)
     bank = _make_bank(model, several_views=samples.kind == "views")
     require_room_for_views(model, bank, samples)
-    kernels = bank.fit_transform(samples)
+    kernels: Any = bank.fit_transform(samples)
     if isinstance(kernels, KernelList):
         kernels = list(kernels)
     elif bank.on_the_fly and model.NEEDS_ENTRIES:

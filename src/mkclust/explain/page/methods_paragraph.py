@@ -98,11 +98,13 @@ def _approximation(map_: Any) -> str:
 def _standardized(model: Any) -> str:
     """Say how the kernels were standardized."""
     done = []
+    if hasattr(model, "n_neighbors_"):
+        done.append(f"replaced by the shared neighborhoods of {model.n_neighbors_} neighbors")
     if model.center:
         done.append("centered in its feature space")
     if model.normalize:
         done.append("scaled to a unit diagonal")
-    return f"Each kernel was {' and '.join(done)}." if done else ""
+    return f"Each kernel was {join_words(done)}." if done else ""
 
 
 def _settings(model: Any) -> str:

@@ -1,0 +1,409 @@
+"""Shared neighborhoods against their formula written out, for views and for kernels."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
+
+from libraries import LIBRARIES, as_library
+from mkclust import METHODS, AverageKKM, KernelBank, NeighborhoodsWarning, SimpleMKKM, diagnose
+from mkclust.kernels import Nystroem
+from mkclust.kernels.neighborhoods import count_neighbors
+from mkclust.linalg import FactoredMatrix
+from mkclust.linalg.factored import factored_sum
+from mkclust.stack import MatrixRows, as_stack
+
+GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+COSINE = {"widths": (), "polynomials": (), "linear": "cosine"}
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.NeighborhoodsWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+
+def blobs(n=60, k=3, seed=0):
+    """Return two views of clusters that overlap a little."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    return [3 * np.eye(k, d)[y] + rng.normal(size=(n, d)) for d in (4, 6)]
+
+
+def memberships(S, r):
+    """Return which samples (rows) are in whose neighborhoods (columns), one after another."""
+    n = len(S)
+    members = np.eye(n, dtype=bool)
+    for i in range(n):
+        others = [j for j in sorted(range(n), key=lambda j: (-S[i, j], j)) if j != i]
+        for j in others[:r]:
+            members[j, i] = S[i, j] > 0
+    return members
+
+
+def shared(members):
+    """Return the kernel of memberships by its formula."""
+    members = members.astype(float)
+    counts = members.sum(axis=1)
+    return members @ members.T / np.sqrt(np.outer(counts, counts))
+
+
+def shared_with_new(S, cross, r):
+    """Return the similarities of new samples by the formula, entry by entry."""
+    members, n = memberships(S, r), len(S)
+    counts, rows = members.sum(axis=1), []
+    for row in cross:
+        joined = np.zeros(n, bool)
+        for i in range(n):
+            neighbors = [S[i, j] for j in range(n) if members[j, i] and j != i]
+            least = min(neighbors) if len(neighbors) == r else 0
+            joined[i] = row[i] >= least and row[i] > 0
+        own = np.zeros(n, bool)
+        for j in sorted(range(n), key=lambda j: (-row[j], j))[:r]:
+            own[j] = row[j] > 0
+        both = np.array([np.sum(joined & members[y]) + own[y] for y in range(n)])
+        rows.append(both / np.sqrt((joined.sum() + 1) * counts))
+    return np.array(rows)
+
+
+def unit_diagonal(K):
+    return K / np.sqrt(np.outer(K.diagonal(), K.diagonal()))
+
+
+# The kernel -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("r", [2, 5, 38])
+def test_neighborhoods_of_gaussian_kernels_are_those_of_their_formula(r):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    bank = KernelBank(widths=(0.5, 2.0), polynomials=(), linear=None, neighbors=r)
+    K = bank.fit_transform([X])
+    expected = shared(memberships(rbf_kernel(X, gamma=0.1), r))
+    for kernel in K:
+        np.testing.assert_allclose(kernel.toarray(), expected, atol=1e-14)
+    assert bank.n_neighbors_ == r
+    assert K[0] is K[1]
+
+
+def test_neighborhoods_by_angles_leave_out_zeros_and_what_points_elsewhere():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[5] = X[11] = 0
+    X[7] = 3 * X[8]
+    S = cosine_similarity(X)
+    for r in (3, 30):
+        for linear in ("cosine", "linear"):
+            bank = KernelBank(**COSINE | {"linear": linear}, neighbors=r)
+            K = bank.fit_transform([X])[0].toarray()
+            np.testing.assert_allclose(K, shared(memberships(S, r)), atol=1e-14)
+        assert K[5].sum() == K[5, 5] == 1
+
+
+def test_neighborhoods_of_other_kernels_are_found_by_their_rows():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    bank = KernelBank(widths=(), polynomials=((1, 2),), linear=None)
+    K = bank.fit_transform([X])[0]
+    found = KernelBank(**bank.get_params() | {"neighbors": 4}).fit_transform([X])[0]
+    expected = shared(memberships(unit_diagonal(K), 4))
+    np.testing.assert_allclose(found.toarray(), expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_kernel_is_positive_semidefinite_with_a_unit_diagonal(dtype):
+    views = [view.astype(dtype) for view in blobs()]
+    for kernel in KernelBank(neighbors="auto").fit_transform(views):
+        K = kernel.toarray()
+        np.testing.assert_allclose(K.diagonal(), 1)
+        np.testing.assert_array_equal(K, K.T)
+        assert np.linalg.eigvalsh(K)[0] > -1e-12
+        assert K.min() >= 0
+
+
+def test_of_samples_that_are_equally_similar_the_first_are_neighbors():
+    X = np.repeat(np.arange(4.0), 5)[:, None]  # five copies of four samples
+    S = rbf_kernel(X, gamma=1)
+    found = KernelBank(**GAUSSIAN, neighbors=2).fit_transform([X])[0]
+    np.testing.assert_allclose(found.toarray(), shared(memberships(S, 2)), atol=1e-14)
+    model = AverageKKM(4, neighbors=2, random_state=0, center=False).fit(S[None])
+    np.testing.assert_allclose(model.mixed_kernel(S[None]), shared(memberships(S, 2)), atol=1e-14)
+
+
+def test_the_order_of_samples_changes_nothing():
+    views = blobs()
+    order = np.random.default_rng(1).permutation(60)
+    K = KernelBank(**GAUSSIAN, neighbors=6).fit_transform(views)
+    permuted = KernelBank(**GAUSSIAN, neighbors=6).fit_transform([view[order] for view in views])
+    for before, after in zip(K, permuted, strict=True):
+        expected = before.toarray()[np.ix_(order, order)]
+        np.testing.assert_allclose(after.toarray(), expected, atol=1e-14)
+
+
+# New samples ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("r", [2, 7])
+def test_new_samples_join_neighborhoods_by_the_formula(r):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(30, 3)), rng.normal(size=(8, 3))
+    X[4] = new[2] = 0
+    for options, similarity in (
+        (GAUSSIAN, lambda A, B: rbf_kernel(A, B, gamma=0.1)),
+        (COSINE, cosine_similarity),
+    ):
+        bank = KernelBank(**options, neighbors=r).fit([X, X])
+        expected = shared_with_new(similarity(X, X), similarity(new, X), r)
+        known = np.array([2]) if options is GAUSSIAN else np.array([], int)
+        rest = np.setdiff1d(np.arange(8), [2])
+        found = bank.transform([new, new])
+        assert found.shape == (2, 8, 30)
+        np.testing.assert_allclose(found[0].toarray()[rest], expected[rest], atol=1e-14)
+        if len(known):  # the very sample that the bank knows
+            K = bank.transform([X, X])[0].toarray()
+            np.testing.assert_allclose(found[0].toarray()[2], K[4], atol=1e-14)
+        np.testing.assert_array_equal(bank.self_similarity([new, new]), np.ones((2, 8)))
+
+
+def test_new_samples_come_as_similarities_to_precomputed_kernels():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(30, 3)), rng.normal(size=(5, 3))
+    K, cross = X @ X.T, new @ X.T
+    S = unit_diagonal(K)
+    lengths = np.linalg.norm(new, axis=1)[:, None] * np.linalg.norm(X, axis=1)
+    model = AverageKKM(2, neighbors=6, random_state=0, center=False).fit(np.stack([K, K]))
+    own = np.tile(np.square(new).sum(axis=1), (2, 1))
+    found, ones = model._source.similarities(model, [cross, cross], own)
+    np.testing.assert_allclose(
+        found[0].toarray(), shared_with_new(S, cross / lengths, 6), atol=1e-14
+    )
+    assert np.all(ones == 1)
+    with pytest.raises(ValueError, match="pass self_similarity"):
+        model.predict([cross, cross])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_clusters_by_neighborhoods(name):
+    if name == "lkam":
+        pytest.skip("LKAM has neighbors of its own")
+    views = blobs()
+    K = KernelBank(**GAUSSIAN).fit_transform(views)
+    model = METHODS[name](3, neighbors=5, random_state=0).fit(views)
+    given = METHODS[name](3, neighbors=5, random_state=0).fit(K)
+    np.testing.assert_array_equal(model.labels_, given.labels_)
+    assert model.n_neighbors_ == given.n_neighbors_ == 5
+    assert model.n_components_ == given.n_components_ >= 1
+    np.testing.assert_allclose(model.mixed_kernel(views), given.mixed_kernel(K), atol=1e-10)
+    if hasattr(model, "predict"):
+        np.testing.assert_array_equal(model.predict(views), model.labels_)
+        np.testing.assert_array_equal(given.predict(K), given.labels_)
+        some = [view[7:20] for view in views]
+        np.testing.assert_array_equal(model.predict(some), model.labels_[7:20])
+        np.testing.assert_array_equal(given.predict(K[:, 7:20]), model.labels_[7:20])
+        new = [view[:20] + 0.01 for view in views]
+        cross = KernelBank(**GAUSSIAN).fit(views).transform(new)
+        np.testing.assert_allclose(model.transform(new), given.transform(cross), atol=1e-9)
+
+
+def test_a_stored_model_predicts_the_same():
+    views = blobs()
+    new = [view + 0.3 for view in views]
+    K = KernelBank(**GAUSSIAN).fit_transform(views)
+    for X, samples in ((views, new), (K, K[:, :9])):
+        model = SimpleMKKM(3, neighbors=5, random_state=0).fit(X)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict(samples), model.predict(samples))
+
+
+def test_what_explains_a_fit_takes_neighborhoods():
+    views = blobs()
+    K = KernelBank(**GAUSSIAN).fit_transform(views)
+    drops = []
+    for X in (views, K):
+        model = SimpleMKKM(3, neighbors=8, random_state=0).fit(X)
+        assert "of 8 shared neighbors" in model.describe_mixed_kernel()
+        diagnosis = diagnose(model, X)
+        drops.append(diagnosis.redundancy)
+    np.testing.assert_allclose(*drops, atol=1e-10)
+
+
+# Where similarities come from -------------------------------------------------------------------
+
+
+def test_kernels_may_be_computed_on_the_fly_streamed_or_sparse():
+    views = blobs(n=70)
+    K = KernelBank(**GAUSSIAN).fit_transform(views)
+    model = SimpleMKKM(3, neighbors=5, random_state=0).fit(views)
+    fly = SimpleMKKM(3, neighbors=5, kernels="on-the-fly", random_state=0).fit(views)
+    streamed = SimpleMKKM(3, neighbors=5, random_state=0).fit(MatrixRows(list(K), block_rows=9))
+    sparse = SimpleMKKM(3, neighbors=5, kernels="precomputed", random_state=0)
+    sparse.fit([scipy.sparse.csr_matrix(each) for each in K])
+    single = SimpleMKKM(3, neighbors=5, random_state=0).fit(K.astype(np.float32))
+    for other in (fly, streamed, sparse, single):
+        np.testing.assert_array_equal(other.labels_, model.labels_)
+        np.testing.assert_allclose(other.weights_, model.weights_, atol=1e-8)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_neighborhoods_of_other_libraries_are_kept_on_the_host(library):
+    views = blobs()
+    K = KernelBank(**GAUSSIAN).fit_transform(views)
+    model = AverageKKM(3, neighbors=5, random_state=0).fit(views)
+    for X in (views, K):
+        there = [as_library(library, each) for each in X]
+        kernels = "precomputed" if X is K else "auto"
+        other = AverageKKM(3, neighbors=5, kernels=kernels, random_state=0).fit(there)
+        np.testing.assert_array_equal(other.labels_, model.labels_)
+        np.testing.assert_array_equal(other.predict(there), model.labels_)
+
+
+def test_a_table_has_one_gaussian_kernel_for_all_have_the_same_neighbors():
+    model = AverageKKM(3, neighbors=5, random_state=0).fit(blobs()[0])
+    assert sum("gaussian" in name for name in model.kernel_names_) == 1
+    assert len(model.kernel_names_) == 6
+
+
+# What is asked for, and what is refused ---------------------------------------------------------
+
+
+def test_neighbors_are_a_number_a_share_or_left_to_the_library():
+    assert count_neighbors(7, 50) == 7
+    assert count_neighbors(0.1, 50) == 5
+    assert count_neighbors(0.001, 50) == 2
+    assert [count_neighbors("auto", n) for n in (3, 30, 60, 1000)] == [2, 10, 20, 20]
+
+
+@pytest.mark.parametrize("neighbors", [1, 0, -3, True, 1.0, 0.0, 2.5, "many", np.nan, [5]])
+def test_other_numbers_of_neighbors_are_refused(neighbors):
+    with pytest.raises(ValueError, match="neighbors=.*pass None, 'auto', an integer"):
+        AverageKKM(3, neighbors=neighbors).fit(blobs())
+    with pytest.raises(ValueError, match="neighbors=.*pass None, 'auto', an integer"):
+        KernelBank(neighbors=neighbors).fit(blobs())
+
+
+def test_more_neighbors_than_other_samples_are_refused():
+    with pytest.raises(ValueError, match="neighbors=60, and each of 60 samples has 59: pass at"):
+        AverageKKM(3, neighbors=60).fit(blobs())
+    with pytest.raises(ValueError, match="which tells nothing: pass fewer neighbors"):
+        AverageKKM(3, neighbors=59).fit(blobs())
+    with pytest.raises(ValueError, match="pass at least three samples"):
+        AverageKKM(2, neighbors="auto").fit([np.eye(2), np.ones((2, 3)) * [[1], [2]]])
+
+
+def test_features_have_no_neighbors():
+    with pytest.raises(ValueError, match="features have no neighbors"):
+        AverageKKM(3, neighbors=5, approximation=Nystroem(20)).fit(blobs())
+
+
+def test_a_bank_and_a_model_agree_on_the_neighbors():
+    views = blobs()
+    bank = KernelBank(**GAUSSIAN, neighbors=5)
+    model = AverageKKM(3, kernels=bank, random_state=0).fit(views)
+    np.testing.assert_array_equal(
+        model.labels_, AverageKKM(3, neighbors=5, random_state=0).fit(views).labels_
+    )
+    with pytest.raises(ValueError, match="pass one of them"):
+        AverageKKM(3, kernels=bank, neighbors=6).fit(views)
+
+
+def test_other_kernels_than_those_of_the_fit_are_refused():
+    views = blobs()
+    K = KernelBank(**GAUSSIAN).fit_transform(views)
+    model = AverageKKM(3, neighbors=5, random_state=0).fit(K)
+    with pytest.raises(ValueError, match="other kernels than the model was fitted on"):
+        model.mixed_kernel(K[:, ::-1, ::-1])
+
+
+def test_distances_and_asymmetric_kernels_are_refused_but_not_indefinite_ones():
+    X = blobs()[0]
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    with pytest.raises(ValueError, match="distances, not similarities"):
+        AverageKKM(3, neighbors=5).fit(D[None])
+    K = rbf_kernel(X)
+    K[3, 4] += 1
+    with pytest.raises(ValueError, match="not symmetric"):
+        AverageKKM(3, neighbors=5, kernels="precomputed").fit([K])
+    indefinite = rbf_kernel(X) - 0.5 * np.eye(60)
+    assert AverageKKM(3, neighbors=5, random_state=0).fit(indefinite[None]).labels_.shape == (60,)
+
+
+def sparse_kernels():
+    """Return two kernels of 30 samples, in the first of which samples 3 and 8 are like nobody."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(2, 30, 3))
+    K = X @ X.transpose(0, 2, 1)
+    for sample in (3, 8):
+        K[0, sample] = K[0, :, sample] = 0
+        K[0, sample, sample] = 1
+    return K
+
+
+def test_samples_without_neighbors_in_a_kernel_are_named():
+    K = sparse_kernels()
+    with pytest.warns(NeighborhoodsWarning, match=r"by kernel 0 2 samples \(3, 8\) have no"):
+        model = AverageKKM(2, neighbors=4, random_state=0).fit(K)
+    assert model.labels_.shape == (30,)
+    ids = [f"s{i}" for i in range(30)]
+    frames = {name: pd.DataFrame(each, ids, ids) for name, each in zip("ab", K, strict=True)}
+    with pytest.warns(NeighborhoodsWarning, match=r"by a 2 samples \(s3, s8\) have no"):
+        AverageKKM(2, neighbors=4, kernels="precomputed", random_state=0).fit(frames)
+
+
+def test_samples_without_neighbors_in_any_kernel_are_refused_by_name():
+    K = sparse_kernels()[:1]
+    with pytest.raises(ValueError, match=r"2 samples \(3, 8\) have no neighbor in any kernel"):
+        AverageKKM(2, neighbors=4).fit(K)
+
+
+def test_more_unconnected_groups_than_clusters_are_told():
+    X = 100 * np.repeat(np.arange(5.0), 10)[:, None] + np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.warns(NeighborhoodsWarning, match="fall apart into 5 groups.*n_clusters=3"):
+        model = AverageKKM(3, neighbors=4, random_state=0).fit([X, X])
+    assert model.n_components_ == 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NeighborhoodsWarning)
+        assert AverageKKM(5, neighbors=9, random_state=0).fit([X, X]).n_components_ == 5
+
+
+# On the way to a solution -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_certificates_on_neighborhoods_hold_against_dense_eigenvalues(seed):
+    views = blobs(n=250, k=4, seed=seed)
+    model = SimpleMKKM(4, neighbors=8, random_state=0).fit(views)
+    stack = as_stack(list(KernelBank(**GAUSSIAN, neighbors=8).fit_transform(views)))
+    assert stack.storage == "sparse"
+    dense = as_stack(np.stack([kernel.toarray() for kernel in stack.raw_kernels]))
+
+    def value(weights):
+        return np.linalg.eigvalsh(dense.combine(weights**2).dense())[-4:].sum()
+
+    assert value(model.weights_) == pytest.approx(model.objective_, rel=1e-6)
+    grid = np.linspace(0, 1, 41)
+    least = min(value(np.array([t, 1 - t])) for t in grid)
+    assert model.objective_ <= least * (1 + model.duality_gap_ + 1e-6)
+
+
+def test_sums_of_factored_matrices_have_any_sign():
+    rng = np.random.default_rng(0)
+    factors = [scipy.sparse.random_array((20, 30), density=0.2, rng=rng) for _ in range(3)]
+    matrices = [FactoredMatrix.symmetric(factor) for factor in factors]
+    scales = [rng.uniform(size=20), None, rng.uniform(size=20)]
+    dense = [factor.toarray() @ factor.toarray().T for factor in factors]
+    for c in (np.array([1.0, -2.0, 0.5]), np.array([0.0, 0.0, 0.0]), np.array([0.0, 3.0, 1.0])):
+        ones = [np.ones(20) if s is None else s for s in scales]
+        expected = sum(x * np.outer(s, s) * K for x, s, K in zip(c, ones, dense, strict=True))
+        found = factored_sum(c, matrices, scales)
+        np.testing.assert_allclose(found.toarray(), expected, atol=1e-12)
+        np.testing.assert_allclose(found.sum(axis=0), expected.sum(axis=0), atol=1e-12)
+        np.testing.assert_allclose(found.T.toarray(), expected.T, atol=1e-12)
+
+
+def test_many_columns_are_multiplied_on_threads_alike():
+    rng = np.random.default_rng(0)
+    factor = scipy.sparse.random_array((3000, 3000), density=0.03, rng=rng, format="csr")
+    X, matrix = rng.normal(size=(3000, 20)), FactoredMatrix.symmetric(factor)
+    np.testing.assert_array_equal(matrix @ X, factor @ (factor.T.tocsr() @ X))
