@@ -1,6 +1,7 @@
 """Shared neighborhoods against their formula written out, for views and for kernels."""
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -407,3 +408,16 @@ def test_many_columns_are_multiplied_on_threads_alike():
     factor = scipy.sparse.random_array((3000, 3000), density=0.03, rng=rng, format="csr")
     X, matrix = rng.normal(size=(3000, 20)), FactoredMatrix.symmetric(factor)
     np.testing.assert_array_equal(matrix @ X, factor @ (factor.T.tocsr() @ X))
+
+
+def test_a_certificate_by_neighborhoods_of_many_samples_takes_no_square_of_them():
+    n = 3200
+    views = [view.astype(np.float32) for view in blobs(n=n, k=4)]
+    model = SimpleMKKM(4, neighbors=10, n_init=1, random_state=0)
+    stack = as_stack(list(KernelBank(**GAUSSIAN, neighbors=10).fit_transform(views)))
+    tracemalloc.start()
+    solution = model.solve(stack)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert solution.converged
+    assert peak < 8 * n**2

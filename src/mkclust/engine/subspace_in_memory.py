@@ -45,6 +45,8 @@ MAX_REFINEMENTS = 2
 # Up to so many samples, problems whose eigenvalues lie too close together for a subspace are solved
 # by dense eigendecompositions.
 MOST_SAMPLES_WHOLE = 2000
+# Sparse kernels of more samples are not written out for a proof: they are there to spare that.
+MOST_SPARSE_PROVED = 3000
 
 
 class InMemorySearch(SubspaceSearch):
@@ -127,7 +129,8 @@ class InMemorySearch(SubspaceSearch):
         """Return whether a proof comes before a search, after one that does not tell, or never."""
         if self.problem.prove != "auto":
             return "first" if self.problem.prove else "never"
-        if not self.fits():
+        is_large = self.stack.n_samples > MOST_SPARSE_PROVED
+        if not self.fits() or (is_large and self.stack.storage == "sparse"):
             return "never"
         n, m = self.stack.n_samples, self.stack.n_kernels
         n_columns = self.n_columns + m * self.basis.n_columns
