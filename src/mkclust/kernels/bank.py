@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
 from mkclust.kernels.kinds import RULES, Rule, check_rules, choose_rules, formulas_of
+from mkclust.kernels.links import Links
 from mkclust.kernels.neighborhoods import KernelList, NeighborCount, count_neighbors
 from mkclust.kernels.preparations import Preparation
 from mkclust.kernels.rows import CrossRows, KernelRows, mix_with_ones
@@ -23,7 +24,7 @@ from mkclust.kernels.training import (
 from mkclust.kernels.view_neighborhoods import new_neighborhoods, view_neighborhoods
 from mkclust.linalg import arrays_to_host, astype, copy_array, free_bytes, is_foreign, namespace
 from mkclust.linalg.memory import require_memory
-from mkclust.parameters import check_parameter
+from mkclust.parameters import Choice, check_parameter
 from mkclust.samples.distances import (
     drawn_rows,
     mean_squared_norm,
@@ -80,6 +81,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
         (`mkclust.linalg.FactoredMatrix`), never n x n, and kept on the host, wherever the views
         are. Similarities are compared as by kernels of unit diagonal: all Gaussian kernels of a
         view have the same neighbors, and so have "linear" and "cosine".
+    neighborhoods : {"shared", "graph"}, default="shared"
+        What becomes of `neighbors`: the share of neighborhoods that two samples share, or the
+        graph of who is a neighbor of whom, normalized by degrees and shifted by the identity,
+        :math:`(I + D^{-1/2} W D^{-1/2}) / 2`, which has as many entries as there are neighbors.
 
     Attributes
     ----------
@@ -177,6 +182,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         rules=None,
         on_the_fly=False,
         neighbors=None,
+        neighborhoods="shared",
     ):
         self.widths = widths
         self.polynomials = polynomials
@@ -184,6 +190,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self.rules = rules
         self.on_the_fly = on_the_fly
         self.neighbors = neighbors
+        self.neighborhoods = neighborhoods
 
     def fit(self, X: Any, y: Any = None) -> "KernelBank":
         """Learn the kind, width and scale of each view and keep the views for new rows.
@@ -236,6 +243,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
             if (neighbors := self._count_neighbors(rules[name], len(self._formulas[name]), n))
         }
         self.neighborhoods_ = view_neighborhoods(self)
+        if self.neighbors is not None and self.neighborhoods == "graph":
+            self.neighborhoods_ = {
+                place: Links.of(each) for place, each in self.neighborhoods_.items()
+            }
         return self
 
     def _count_neighbors(self, kind: str, n_kernels: int, n_samples: int) -> Any:
@@ -362,7 +373,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """
         views = self._check_new(X)
         if self.only_neighborhoods:
-            return np.ones((len(self.kernel_names_), next(iter(views.values())).shape[0]))
+            values = [each.self_similarity() for each in self.neighborhoods_.values()]
+            return np.outer(values, np.ones(next(iter(views.values())).shape[0]))
         return mix_with_ones(self._self_similarity(views), self._shares)
 
     def explain(self) -> str:
@@ -409,6 +421,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             raise ValueError(f"on_the_fly must be True or False; found {self.on_the_fly!r}.")
         check_rules(self.rules)
         check_parameter("neighbors", self.neighbors, NeighborCount())
+        check_parameter("neighborhoods", self.neighborhoods, Choice(("shared", "graph")))
         return formulas
 
     def _read_rules(self, views: dict[str, Array]) -> dict[str, str]:

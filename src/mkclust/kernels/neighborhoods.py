@@ -124,6 +124,10 @@ class Neighborhoods:
         """Return what is stored: all else follows from it."""
         return {"members": self.members, "least": self.least}
 
+    def self_similarity(self) -> float:
+        """Return the similarity of every sample with itself, new or not."""
+        return 1.0
+
     def kernel(self) -> FactoredMatrix:
         """Return the similarities of all samples, (n_samples, n_samples)."""
         return FactoredMatrix.symmetric(scipy.sparse.diags_array(self.shares) @ self.members)
