@@ -121,11 +121,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     - "categories": 0 and 1, in groups of columns with one 1 in every row. One cosine kernel, the
       share of equal categories.
-    - "distances": one column a sample, symmetric, with a zero diagonal and few other zeros.
+    - "distances": one column a sample, symmetric, with a zero diagonal and few other zeros. One
+      kernel: shared neighborhoods of the 20 nearest.
     - "graph": one column a sample, symmetric, nonnegative and mostly zero. One kernel: the cosine
       of the links of two samples, of which each is linked to itself by its largest link.
     - "sparse": nonnegative, with less than 10 % of the entries not zero, as counts of words. One
-      cosine kernel of logarithms, log(1 + x / u) with u the median of the positive entries,
+      kernel: shared neighborhoods of the 20 nearest by the cosine of logarithms, log(1 + x / u) with u the median of the positive entries,
       weighted by the inverse document frequency of their columns.
     - "binary": two values only. The kernels of the parameters.
     - "histogram": nonnegative, with rows that add up to about the same. The kernels of the
@@ -133,6 +134,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
     - "directions": all rows of one length, with entries of both signs. One cosine kernel.
     - "dense": all others. The kernels of the parameters, of columns of which none varies more than
       twice as much as the median one: those that do are scaled down to that.
+
+    Where the one kernel of a histogram, of directions or of a dense view stands alone, a third of it
+    are the shared neighborhoods of the 20 nearest: what is near and what is far both tell clusters.
+    Fewer than ten samples have no neighborhoods by kind.
 
     Of views of another library than NumPy, such as torch or CuPy, the kernels are arrays of that
     library, computed and kept on the device of the views; new rows are brought there. They are
