@@ -126,8 +126,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
     - "graph": one column a sample, symmetric, nonnegative and mostly zero. One kernel: the cosine
       of the links of two samples, of which each is linked to itself by its largest link.
     - "sparse": nonnegative, with less than 10 % of the entries not zero, as counts of words. One
-      kernel: shared neighborhoods of the 20 nearest by the cosine of logarithms, log(1 + x / u) with u the median of the positive entries,
-      weighted by the inverse document frequency of their columns.
+      kernel: shared neighborhoods of the 20 nearest by the cosine of logarithms, log(1 + x / u)
+      with u the median of the positive entries, weighted by the inverse document frequency of
+      their columns.
     - "binary": two values only. The kernels of the parameters.
     - "histogram": nonnegative, with rows that add up to about the same. The kernels of the
       parameters, of the square roots of each row's shares.
@@ -135,9 +136,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
     - "dense": all others. The kernels of the parameters, of columns of which none varies more than
       twice as much as the median one: those that do are scaled down to that.
 
-    Where the one kernel of a histogram, of directions or of a dense view stands alone, a third of it
-    are the shared neighborhoods of the 20 nearest: what is near and what is far both tell clusters.
-    Fewer than ten samples have no neighborhoods by kind.
+    Where a histogram, directions or a dense view have one kernel, a third of it are the shared
+    neighborhoods of the 20 nearest: what is near and what is far both tell clusters. Fewer than
+    ten samples have no neighborhoods by kind.
 
     Of views of another library than NumPy, such as torch or CuPy, the kernels are arrays of that
     library, computed and kept on the device of the views; new rows are brought there. They are
