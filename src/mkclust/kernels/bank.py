@@ -464,7 +464,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         if self.on_the_fly:
             return source
         alone = [place for place, share in enumerate(shares) if share == 1]
-        if not alone:
+        # Sparse matrices are of the host: kernels of a device are all written out there.
+        if not alone or is_foreign(source.like):
             return source.all_rows()
         # Each is held as if no other were there, whatever that is.
         others = [place for place in range(len(shares)) if place not in alone]
@@ -567,11 +568,11 @@ def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
     return clone(bank).set_params(rules=choose_rules(bank.rules, views, n))
 
 
-def rules_of(kernels: Any) -> Any:
+def rules_of(asked: Any) -> Any:
     """Return the rules of a bank that ``kernels`` of an estimator asks for by names."""
-    if isinstance(kernels, Mapping):
-        return kernels
-    return None if kernels == "gaussian" else "kind"
+    if isinstance(asked, Mapping):
+        return asked
+    return None if asked == "gaussian" else "kind"
 
 
 def _rows_from(origin: Array, view: Array) -> Array:
@@ -581,17 +582,17 @@ def _rows_from(origin: Array, view: Array) -> Array:
     return np.subtract(view, origin, dtype=np.float64)
 
 
-def expected_input(kernels: Any) -> Expected:
+def expected_input(asked: Any) -> Expected:
     """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
-    if isinstance(kernels, Mapping):
-        check_rules(kernels, "kernels")
+    if isinstance(asked, Mapping):
+        check_rules(asked, "kernels")
         return "views"
-    if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
-        return "auto" if kernels == "auto" else "precomputed"
-    named = isinstance(kernels, str) and kernels in ("on-the-fly", "gaussian")
-    if not (named or isinstance(kernels, KernelBank)):
+    if isinstance(asked, str) and asked in ("auto", "precomputed"):
+        return "auto" if asked == "auto" else "precomputed"
+    named = isinstance(asked, str) and asked in ("on-the-fly", "gaussian")
+    if not (named or isinstance(asked, KernelBank)):
         raise ValueError(
-            f"kernels={kernels!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
+            f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
             "from names of views to kinds, such as {'text': 'sparse'}, or a KernelBank instance"
         )
     return "views"
