@@ -166,7 +166,7 @@ class Neighborhoods:
         return (np.diff(self.members.indptr) == 1) & (in_lists == 1)
 
 
-class KernelList(tuple[Any, ...]):
+class KernelList(list[Any]):
     """Kernels one after another, each held in its own way.
 
     Parameters
@@ -177,13 +177,9 @@ class KernelList(tuple[Any, ...]):
         Whether the samples are the training samples: then the kernels are square and symmetric.
     """
 
-    of_training_samples: bool
-
-    def __new__(cls, matrices: Sequence[Any], of_training_samples: bool = False) -> "KernelList":
-        """Make a tuple that knows of which samples it is."""
-        kernels = super().__new__(cls, matrices)
-        kernels.of_training_samples = of_training_samples
-        return kernels
+    def __init__(self, matrices: Sequence[Any], of_training_samples: bool = False):
+        super().__init__(matrices)
+        self.of_training_samples = of_training_samples
 
     @property
     def shape(self) -> tuple[int, int, int]:
