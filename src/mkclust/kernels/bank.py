@@ -382,8 +382,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
         >>> colors = np.eye(3)[rng.integers(3, size=30)]
         >>> views = {"pixels": rng.normal(size=(30, 5)), "color": colors}
         >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind")
-        >>> print(bank.fit(views).explain())
-        pixels: dense (none of the other kinds); rows as they are; gaussian x1, median distance 2.79
+        >>> print(bank.fit(views).explain())  # doctest: +NORMALIZE_WHITESPACE
+        pixels: dense (none of the other kinds); rows as they are; gaussian x1 and shared
+        neighborhoods of 10 neighbors, median distance 2.79
         color: categories (groups of columns with one mark in every row); rows as they are; cosine
         """
         check_is_fitted(self)

@@ -73,8 +73,10 @@ class MixSettings:
 
     def mix_kernels(self, kernels: Sequence[Any]) -> Float:
         """Return the mix of kernels that need no check, centered, (n, n)."""
-        settings = {"center": self.center, "normalize": self.normalize, "validate": False}
-        return self.mix_stack(as_stack(list(kernels), **settings))
+        stack = as_stack(
+            list(kernels), center=self.center, normalize=self.normalize, validate=False
+        )
+        return self.mix_stack(stack)
 
     def mix_stack(self, stack: KernelStack) -> Float:
         """Return the mix of kernels that are centered and scaled, itself centered, (n, n)."""
