@@ -69,6 +69,7 @@ def test_each_view_has_a_kernel_held_in_its_own_way(views):
     held = [isinstance(kernel, FactoredMatrix) for kernel in kernels]
     assert held == [False, True, False, False, True]
     assert kernels.shape == (5, N, N)
+    assert "shared neighborhoods of 20 neighbors by these distances" in bank.explain()
     rows = bank.set_params(on_the_fly=True).transform(views).all_rows()
     for kernel, expected in zip(kernels, rows, strict=True):
         found = kernel.toarray() if isinstance(kernel, FactoredMatrix) else kernel

@@ -116,18 +116,24 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     - "categories": 0 and 1, in groups of columns with one 1 in every row. One cosine kernel, the
       share of equal categories.
-    - "distances": one column a sample, symmetric, with a zero diagonal and few other zeros.
+    - "distances": one column a sample, symmetric, with a zero diagonal and few other zeros. One
+      kernel: shared neighborhoods, of the nearest by these distances.
     - "graph": one column a sample, symmetric, nonnegative and mostly zero. One kernel: the cosine
       of the links of two samples, of which each is linked to itself by its largest link.
     - "sparse": nonnegative, with less than 10 % of the entries not zero, as counts of words. One
-      cosine kernel of logarithms, log(1 + x / u) with u the median of the positive entries,
-      weighted by the inverse document frequency of their columns.
+      kernel: shared neighborhoods by the cosine of logarithms, log(1 + x / u) with u the median of
+      the positive entries, weighted by the inverse document frequency of their columns.
     - "binary": two values only. The kernels of the parameters.
     - "histogram": nonnegative, with rows that add up to about the same. The kernels of the
       parameters, of the square roots of each row's shares.
     - "directions": all rows of one length, with entries of both signs. One cosine kernel.
     - "dense": all others. The kernels of the parameters, of columns of which none varies more than
       twice as much as the median one: those that do are scaled down to that.
+
+    The one kernel of a view that is "histogram", "directions" or "dense" is mixed with its shared
+    neighborhoods, which are a third of it; where a view has several kernels they are not mixed.
+    Kernels that are shared neighborhoods alone are sparse on the host (`FactoredMatrix`); of views
+    on a device, beside others that are not, they are written out there.
 
     Of views of another library than NumPy, such as torch or CuPy, the kernels are arrays of that
     library, computed and kept on the device of the views; new rows are brought there. They are
@@ -400,6 +406,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         width = f", median distance {self.medians_[name]:.3g}" if name in self.medians_ else ""
         if neighbors := self._neighbors.get(name):
             near = f"shared neighborhoods of {neighbors.size} neighbors"
+            if rule.kind == "distances":
+                return f"{name}: {kind}{self._preparations[name]}; {near} by these distances"
             kernels = f"{near} by {kernels}" if neighbors.share == 1 else f"{kernels} and {near}"
         return f"{name}: {kind}{self._preparations[name]}; {kernels}{width}"
 
