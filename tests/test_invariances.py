@@ -1,5 +1,6 @@
 """What must not change when the problem is written down differently."""
 
+import os
 import subprocess
 import sys
 import warnings
@@ -151,7 +152,7 @@ print(*model.weights_, *model.labels_)
     outputs = []
     for n_threads in ("1", "2"):
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        environment = dict.fromkeys(names, n_threads)
+        environment = dict(os.environ) | dict.fromkeys(names, n_threads)
         found = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", program],
             env=environment,

@@ -292,7 +292,8 @@ def test_kernels_on_the_fly_give_the_labels_of_the_estimator(data):
 
 
 def test_the_command_says_what_was_made_of_each_view(data):
-    data["views"]["words"] = np.random.default_rng(0).poisson(0.06, size=(60, 80)).astype(float)
+    words = np.random.default_rng(0).poisson(0.06, size=(60, 80)).astype(float)
+    data = data | {"views": data["views"] | {"words": words}}
     save_npz("d.npz", data)
     output = succeed("cluster", "d.npz", "-k", 3).output
     model = Recommended(3, random_state=0).fit(data["views"])

@@ -657,8 +657,10 @@ def test_features_are_diagnosed_like_the_kernels_that_they_make(approximation, c
 @pytest.mark.parametrize("name", ["avg-kkm", "mkkm", "lf-mvc", "kamm-r"])
 def test_features_of_full_rank_are_diagnosed_like_the_kernels(name):
     views = views_of(2, n=90, strengths=(2, 0.7, 0))
-    dense = METHODS[name](4, n_init=2, random_state=0).fit(views)
-    model = METHODS[name](4, approximation=Nystroem(90), n_init=2, random_state=0).fit(views)
+    # Features stand for the formula of a kernel, without shared neighborhoods.
+    settings = {"kernels": "gaussian", "n_init": 2, "random_state": 0}
+    dense = METHODS[name](4, **settings).fit(views)
+    model = METHODS[name](4, approximation=Nystroem(90), **settings).fit(views)
     assert_close(diagnose(model, views), diagnose(dense, views), tolerance=1e-5)
 
 

@@ -409,10 +409,12 @@ def test_single_precision_gives_nearly_the_same_agreement():
 def test_features_that_span_the_kernels_give_the_same_agreement():
     rng = np.random.default_rng(10)
     views = named_blobs(rng)[0] | {"dice": one_hot(rng, 60, 3)}
-    whole = agreement(views)
-    found = agreement(views, approximation=Nystroem(60), random_state=0)
+    # Features stand for the formula of a kernel, without shared neighborhoods.
+    whole = agreement(views, kernels="gaussian")
+    options = {"kernels": "gaussian", "random_state": 0}
+    found = agreement(views, approximation=Nystroem(60), **options)
     same(found, whole, atol=1e-5, rtol=1e-3)
-    rough = agreement(views, approximation=Nystroem(20), random_state=0)
+    rough = agreement(views, approximation=Nystroem(20), **options)
     assert rough.set_aside == found.set_aside == ("dice",)
     assert rough.n_samples == 60
 

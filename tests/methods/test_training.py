@@ -124,8 +124,10 @@ def test_lf_mvc_has_the_cosines_of_its_embedding(views):
 
 @pytest.mark.parametrize("name", INDUCTIVE)
 def test_features_of_full_rank_give_what_kernels_give(name, views):
-    exact = METHODS[name](K, random_state=0).fit(views)
-    features = METHODS[name](K, approximation=Nystroem(N), random_state=0).fit(views)
+    # Features stand for the formula of a kernel, without shared neighborhoods.
+    settings = {"kernels": "gaussian", "random_state": 0}
+    exact = METHODS[name](K, **settings).fit(views)
+    features = METHODS[name](K, approximation=Nystroem(N), **settings).fit(views)
     found, expected = (model.mixed_kernel(views) for model in (features, exact))
     np.testing.assert_allclose(found, expected, atol=1e-3)
     some = features.mixed_kernel(views, SOME)

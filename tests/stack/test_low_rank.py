@@ -61,8 +61,10 @@ def test_the_small_matrices_stand_in_for_the_kernels_exactly(views):
 
 @pytest.mark.parametrize("name", MIXING)
 def test_features_of_full_rank_give_the_answer_of_the_kernels(views, name):
-    dense = METHODS[name](3, random_state=0).fit(views)
-    model = METHODS[name](3, random_state=0, approximation=Nystroem(150)).fit(views)
+    # Features stand for the formula of a kernel, without shared neighborhoods.
+    settings = {"kernels": "gaussian", "random_state": 0}
+    dense = METHODS[name](3, **settings).fit(views)
+    model = METHODS[name](3, **settings, approximation=Nystroem(150)).fit(views)
     assert np.allclose(model.objective_, dense.objective_, rtol=2e-6)
     # The weights of SimpleMKKM are known to the root of its tolerance.
     assert np.allclose(model.weights_, dense.weights_, atol=1e-3)

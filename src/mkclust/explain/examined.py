@@ -140,7 +140,7 @@ def _each(stack: KernelStack) -> Iterator[KernelOperator]:
 def _stack_of_fit(model: MultipleKernelClusterer, samples: Samples) -> KernelStack:
     """Return the kernels that the model was fitted on, standardized as in fit."""
     kernels, source = model._source.kernels(model, samples), kernel_source(model)
-    held = source == "bank" and model.bank_.neighbors is None
+    held = source == "bank" and not model.bank_.only_neighborhoods
     if held and (model.NEEDS_ENTRIES or not model.bank_.on_the_fly):
         kernels = kernels.entries(type(model).__name__)
     return as_stack(

@@ -136,9 +136,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
     - "dense": all others. The kernels of the parameters, of columns of which none varies more than
       twice as much as the median one: those that do are scaled down to that.
 
-    Where a histogram, directions or a dense view have one kernel, a third of it are the shared
-    neighborhoods of the 20 nearest: what is near and what is far both tell clusters. Fewer than
-    ten samples have no neighborhoods by kind.
+    The one kernel of a view that is "histogram", "directions" or "dense" is mixed with its shared
+    neighborhoods, which are a third of it; where a view has several kernels they are not mixed.
+    Kernels that are shared neighborhoods alone are sparse on the host (`FactoredMatrix`); of views
+    on a device, beside others that are not, they are written out there.
 
     Of views of another library than NumPy, such as torch or CuPy, the kernels are arrays of that
     library, computed and kept on the device of the views; new rows are brought there. They are
@@ -400,8 +401,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
         >>> colors = np.eye(3)[rng.integers(3, size=30)]
         >>> views = {"pixels": rng.normal(size=(30, 5)), "color": colors}
         >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind")
-        >>> print(bank.fit(views).explain())
-        pixels: dense (none of the other kinds); rows as they are; gaussian x1, median distance 2.79
+        >>> print(bank.fit(views).explain())  # doctest: +NORMALIZE_WHITESPACE
+        pixels: dense (none of the other kinds); rows as they are; gaussian x1 and shared
+        neighborhoods of 10 neighbors, median distance 2.79
         color: categories (groups of columns with one mark in every row); rows as they are; cosine
         """
         check_is_fitted(self)
@@ -417,6 +419,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         width = f", median distance {self.medians_[name]:.3g}" if name in self.medians_ else ""
         if neighbors := self._neighbors.get(name):
             near = f"shared neighborhoods of {neighbors.size} neighbors"
+            if rule.kind == "distances":
+                return f"{name}: {kind}{self._preparations[name]}; {near} by these distances"
             kernels = f"{near} by {kernels}" if neighbors.share == 1 else f"{kernels} and {near}"
         return f"{name}: {kind}{self._preparations[name]}; {kernels}{width}"
 
@@ -483,7 +487,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         if self.on_the_fly:
             return source
         alone = [place for place, share in enumerate(shares) if share == 1]
-        if not alone:
+        # Sparse matrices are of the host: kernels of a device are all written out there.
+        if not alone or is_foreign(source.like):
             return source.all_rows()
         # Each is held as if no other were there, whatever that is.
         others = [place for place in range(len(shares)) if place not in alone]
@@ -586,11 +591,11 @@ def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
     return clone(bank).set_params(rules=choose_rules(bank.rules, views, n))
 
 
-def rules_of(kernels: Any) -> Any:
+def rules_of(asked: Any) -> Any:
     """Return the rules of a bank that ``kernels`` of an estimator asks for by names."""
-    if isinstance(kernels, Mapping):
-        return kernels
-    return None if kernels == "gaussian" else "kind"
+    if isinstance(asked, Mapping):
+        return asked
+    return None if asked == "gaussian" else "kind"
 
 
 def _rows_from(origin: Array, view: Array) -> Array:
@@ -600,17 +605,17 @@ def _rows_from(origin: Array, view: Array) -> Array:
     return np.subtract(view, origin, dtype=np.float64)
 
 
-def expected_input(kernels: Any) -> Expected:
+def expected_input(asked: Any) -> Expected:
     """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
-    if isinstance(kernels, Mapping):
-        check_rules(kernels, "kernels")
+    if isinstance(asked, Mapping):
+        check_rules(asked, "kernels")
         return "views"
-    if isinstance(kernels, str) and kernels in ("auto", "precomputed"):
-        return "auto" if kernels == "auto" else "precomputed"
-    named = isinstance(kernels, str) and kernels in ("on-the-fly", "gaussian")
-    if not (named or isinstance(kernels, KernelBank)):
+    if isinstance(asked, str) and asked in ("auto", "precomputed"):
+        return "auto" if asked == "auto" else "precomputed"
+    named = isinstance(asked, str) and asked in ("on-the-fly", "gaussian")
+    if not (named or isinstance(asked, KernelBank)):
         raise ValueError(
-            f"kernels={kernels!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
+            f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
             "from names of views to kinds, such as {'text': 'sparse'}, or a KernelBank instance"
         )
     return "views"

@@ -170,31 +170,25 @@ class Neighborhoods:
         return (np.diff(self.members.indptr) == 1) & (in_lists == 1)
 
 
-@dataclass(frozen=True)
-class KernelList(Sequence):
+class KernelList(list[Any]):
     """Kernels one after another, each held in its own way.
 
-    Attributes
+    Parameters
     ----------
-    matrices : tuple of m arrays or FactoredMatrix, of shape (n_new, n_samples)
+    matrices : sequence of m arrays or FactoredMatrix, of shape (n_new, n_samples)
         Similarities to the training samples.
-    of_training_samples : bool
+    of_training_samples : bool, default=False
         Whether the samples are the training samples: then the kernels are square and symmetric.
     """
 
-    matrices: tuple[Any, ...] = field(repr=False)
-    of_training_samples: bool = False
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.matrices[index]
-
-    def __len__(self) -> int:
-        return len(self.matrices)
+    def __init__(self, matrices: Sequence[Any], of_training_samples: bool = False):
+        super().__init__(matrices)
+        self.of_training_samples = of_training_samples
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Number of kernels, of samples and of training samples."""
-        return (len(self.matrices), *self.matrices[0].shape)
+        return (len(self), *self[0].shape)
 
 
 def count_components(neighborhoods: Sequence[Neighborhoods]) -> int:

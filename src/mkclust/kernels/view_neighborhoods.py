@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from typing import Any, Literal
 
+import numpy as np
 import scipy.sparse
 
 from mkclust.kernels.formulas import Cosine, Formula, InnerProduct
 from mkclust.kernels.neighborhoods import (
     ListsOfRows,
     Neighborhoods,
+    block_ranges,
     cosine_neighborhoods,
     find_training_samples,
     join_by_cosine,
@@ -61,6 +63,28 @@ def view_neighborhoods(bank: Any) -> dict[int, Neighborhoods]:
             shared[name, measure] = FIND[measure](rows, size)
         every[place] = shared[name, measure]
     return every
+
+
+def lone_neighborhoods(bank: Any) -> dict[int, Neighborhoods]:
+    """Return the neighborhoods of kernels that are nothing else, and those by links of graphs.
+
+    Of a graph, the neighborhood of a sample is whom it is linked to.
+    """
+    names, every = list(bank.views_), {}
+    for place, (view, share) in enumerate(zip(bank.kernel_views_, bank._shares, strict=True)):
+        if share == 1:
+            every[place] = bank.neighborhoods_[place]
+        elif bank.rules_[names[view]] == "graph":
+            every[place] = _by_links(bank.views_[names[view]])
+    return every
+
+
+def _by_links(view: Array) -> Neighborhoods:
+    """Return the neighborhoods of samples whose rows are their links to all samples."""
+    parts = block_ranges(view.shape[0], view.shape[1], view)
+    links = [scipy.sparse.csr_array(to_host(view[part, :]) > 0) for part in parts]
+    lists = scipy.sparse.vstack(links, "csr")
+    return Neighborhoods.of_lists(lists, np.zeros(lists.shape[0]))
 
 
 def _by_rows(bank: Any, place: int, size: int) -> Neighborhoods:

@@ -318,11 +318,14 @@ class LMKKM(MultipleKernelClusterer):
 
     Examples
     --------
+    The objective falls, but for rounding where it has settled:
+
+    >>> import numpy as np
     >>> from mkclust import LMKKM
     >>> from mkclust.datasets import load
     >>> views = [view[:300] for view in load("digits").views.values()]
     >>> model = LMKKM(n_clusters=10, random_state=0).fit(views)
-    >>> model.sample_weights_.shape, bool((model.history_[1:] <= model.history_[:-1]).all())
+    >>> model.sample_weights_.shape, bool(np.diff(model.history_).max() < 1e-12)
     ((300, 4), True)
     """
 

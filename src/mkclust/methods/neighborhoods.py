@@ -174,14 +174,14 @@ def _check(stack: KernelStack) -> None:
 
 
 def check_neighborhoods(
-    by_name: Mapping[str, Neighborhoods], ids: np.ndarray | None, n_clusters: int
+    by_name: Mapping[str, Neighborhoods | None], ids: np.ndarray | None, n_clusters: int
 ) -> dict[str, Any]:
     """Say what is wrong with neighborhoods, and return what a model notes of them.
 
     Parameters
     ----------
-    by_name : dict of str to Neighborhoods
-        Those of every kernel; empty where there are none.
+    by_name : dict of str to Neighborhoods or None
+        Those that a kernel consists of; None for a kernel that compares all samples.
     ids : ndarray of shape (n_samples,) or None
         Ids of the samples, where they have some.
     n_clusters : int
@@ -190,19 +190,21 @@ def check_neighborhoods(
     Returns
     -------
     dict of str to int
-        The number of groups that are not connected; nothing where there are no neighborhoods.
+        The number of groups that are not connected; nothing where other kernels connect them.
     """
-    if not by_name:
+    every = {name: each for name, each in by_name.items() if each is not None}
+    if not every:
         return {}
-    for name, each in by_name.items():
+    for name, each in every.items():
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
                 f"by {name} every sample is in the neighborhood of every other, which tells "
                 "nothing: pass fewer neighbors"
             )
-    alone = {name: each.isolated() for name, each in by_name.items()}
+    alone = {name: each.isolated() for name, each in every.items()}
+    are_all = len(every) == len(by_name)
     everywhere = np.all(list(alone.values()), axis=0)
-    if everywhere.any():
+    if are_all and everywhere.any():
         raise ValueError(
             f"{_listed(everywhere, ids)} no neighbor in any kernel, similarities above zero being "
             "what counts: no cluster can be told; drop those samples, or add a kernel or view "
@@ -216,7 +218,9 @@ def check_neighborhoods(
                 NeighborhoodsWarning,
                 3,
             )
-    n_components = count_components(list(by_name.values()))
+    if not are_all:
+        return {}
+    n_components = count_components(list(every.values()))
     if n_components > n_clusters:
         warnings.warn(
             f"the neighborhoods of all kernels together fall apart into {n_components} groups that "

@@ -15,8 +15,9 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from mkclust.kernels import KernelBank
-from mkclust.kernels.neighborhoods import KernelList, Neighborhoods
+from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
+from mkclust.kernels.view_neighborhoods import lone_neighborhoods
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
 from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.out_of_sample import Extension
@@ -230,12 +231,10 @@ class FromViews(_FromSimilarities):
     feature_names: np.ndarray | None = None
 
     @property
-    def neighborhoods(self) -> dict[str, Neighborhoods]:
-        """The neighborhoods of every kernel by its name, where they are used."""
-        if not self.bank.only_neighborhoods:
-            return {}
-        found = self.bank.neighborhoods_
-        return {name: found[place] for place, name in enumerate(self.bank.kernel_names_)}
+    def neighborhoods(self) -> dict[str, Neighborhoods | None]:
+        """The neighborhoods, or links, that every kernel consists of; None where of more."""
+        found = lone_neighborhoods(self.bank)
+        return {name: found.get(place) for place, name in enumerate(self.bank.kernel_names_)}
 
     def stack(self, model: Any, kernels: Any) -> KernelStack:
         """Return the kernels to fit on, positive semidefinite by construction."""
@@ -261,12 +260,12 @@ class FromViews(_FromSimilarities):
             raise ValueError(f"X has {kernels.shape[1]} samples, the model was fitted on {n}")
         if not kernels.of_training_samples:
             raise ValueError("X holds other samples than the model was fitted on: pass the same")
-        return list(kernels) if isinstance(kernels, KernelList) else kernels
+        return kernels
 
     def training_stack(self, model: Any, X: Any) -> KernelStack:
         """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
         kernels, names = self.kernels(model, X), model.kernel_names_
-        if self.extension is None or isinstance(kernels, list):
+        if self.extension is None or self.bank.only_neighborhoods:
             return _as_stack(model, kernels, validate=False, names=names)
         # Spares the pass that learns the means.
         return StreamedStack(kernels, names, self.extension.standardizations)

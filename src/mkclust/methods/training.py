@@ -12,7 +12,6 @@ from sklearn.utils.validation import _get_feature_names
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.bank import expected_input, rules_of
 from mkclust.kernels.kinds import learn_preparations
-from mkclust.kernels.neighborhoods import KernelList
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.neighborhoods import KernelNeighborhoods
@@ -70,9 +69,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
     bank = _make_bank(model, several_views=samples.kind == "views")
     require_room_for_views(model, bank, samples)
     kernels: Any = bank.fit_transform(samples)
-    if isinstance(kernels, KernelList):
-        kernels = list(kernels)
-    elif bank.on_the_fly and model.NEEDS_ENTRIES:
+    if bank.on_the_fly and model.NEEDS_ENTRIES and not bank.only_neighborhoods:
         kernels = kernels.entries(type(model).__name__)
     return FromViews(ids=samples.ids, bank=bank, feature_names=feature_names), kernels
 

@@ -8,8 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
+from mkclust.kernels.kinds import RULES
+from mkclust.linalg import is_sparse
+from mkclust.samples.forms import TABLE
 from mkclust.samples.samples import as_views
-from mkclust.stack import as_stack
+from mkclust.stack import KernelStack, as_stack
 from mkclust.types import Float
 
 # Directions of less than this share of the longest are rounding.
@@ -51,7 +54,8 @@ class MixSettings:
             return as_stack(X, psd=self.psd, validate=validate, **settings)
         bank = clone(self.kernels).set_params(on_the_fly=False)
         # The bank's own kernels are positive semidefinite by construction.
-        return as_stack(bank.fit_transform(X), validate=False, names=bank.kernel_names_, **settings)
+        settings |= {"validate": False, "names": bank.fit(X).kernel_names_}
+        return as_stack(bank.transform(X), views=bank.kernel_views_, **settings)
 
     def shares(self, n_kernels: int) -> Float:
         """Return the coefficients of so many kernels, summing to one."""
@@ -65,14 +69,24 @@ class MixSettings:
 
     def mix(self, X: Any, *, validate: bool = True) -> Float:
         """Return the mixed kernel of some samples, centered, (n, n)."""
-        stack = self.stack(X, validate=validate)
+        return self.mix_stack(self.stack(X, validate=validate))
+
+    def mix_kernels(self, kernels: Sequence[Any]) -> Float:
+        """Return the mix of kernels that need no check, centered, (n, n)."""
+        stack = as_stack(
+            list(kernels), center=self.center, normalize=self.normalize, validate=False
+        )
+        return self.mix_stack(stack)
+
+    def mix_stack(self, stack: KernelStack) -> Float:
+        """Return the mix of kernels that are centered and scaled, itself centered, (n, n)."""
         return centered(stack.combine(self.shares(stack.n_kernels)).dense())
 
     def mixes(self, X: Any, n_views: int) -> list[Float]:
         """Return what each view, or single kernel, contributes to the mix, (n, n) each."""
         stack = self.stack(X)
         shares = self.shares(stack.n_kernels)
-        view = np.arange(stack.n_kernels) * n_views // stack.n_kernels
+        view = np.asarray(stack.views)
         parts = (np.where(view == v, shares, 0) for v in range(n_views))
         return [centered(stack.combine(part).dense()) for part in parts]
 
@@ -105,7 +119,9 @@ class NullSamples:
 
     Of precomputed kernels the coordinates are those of their feature space. Of one that could be a
     Gaussian kernel (of a constant diagonal, positive, and minus its logarithm a squared Euclidean
-    distance) they are those of the space in which it measures distances.
+    distance) they are those of the space in which it measures distances. Counts, shares, links and
+    distances cannot be drawn so without turning negative: of such views the coordinates are those
+    of the feature space of their kernels, too.
 
     Parameters
     ----------
@@ -117,12 +133,8 @@ class NullSamples:
 
     def __init__(self, X: Any, settings: MixSettings):
         self._settings = settings
-        self._precomputed = isinstance(settings.kernels, str)
-        if self._precomputed:
-            coordinates, self._gaussian = _coordinates(X, settings)
-        else:
-            self._one_table = not isinstance(X, Mapping)
-            coordinates = as_views(X)
+        self._maker = _DrawnKernels(X, settings)
+        coordinates = self._maker.coordinates
         self._names = list(coordinates)
         self._means = [view.mean(axis=0) for view in coordinates.values()]
         apart = [view - mean for view, mean in zip(coordinates.values(), self._means, strict=True)]
@@ -155,20 +167,75 @@ class NullSamples:
                 self._names, self._means, self._sizes, parts, strict=True
             )
         }
-        return self._settings.mix(self._as_given(views), validate=False)
+        return self._settings.mix_kernels(self._maker.kernels(views))
 
-    def _as_given(self, views: dict[str, Float]) -> Any:
-        """Return drawn coordinates in the form of what was given: kernels, views or a table."""
-        if not self._precomputed:
-            return views[self._names[0]] if self._one_table else views
-        kernels = {}
-        for name, F in views.items():
-            K = F @ F.T
-            if self._gaussian[name]:
-                lengths = np.diag(K)
-                K = np.exp(K - lengths / 2 - lengths[:, None] / 2)
-            kernels[name] = (K + K.T) / 2
-        return kernels
+
+class _DrawnKernels:
+    """The coordinates of samples that are drawn anew, and the kernels of such draws.
+
+    Parameters
+    ----------
+    X : dict of kernels or views, or table
+        Some samples, in memory.
+    settings : MixSettings
+        How they become kernels.
+
+    Attributes
+    ----------
+    coordinates : dict of str to ndarray of shape (n_samples, n_coordinates)
+        Rows of views, and coordinates of the feature space of kernels.
+    """
+
+    def __init__(self, X: Any, settings: MixSettings):
+        self._settings, self._bank = settings, None
+        rows, kernels = ({}, X) if isinstance(settings.kernels, str) else self._learn(X)
+        coordinates, self._gaussian = _coordinates(kernels, settings) if kernels else ({}, {})
+        self.coordinates: dict[str, Float] = rows | coordinates
+
+    def _learn(self, X: Any) -> tuple[dict[str, Float], dict[str, Float]]:
+        """Return the views whose rows can be drawn, and the kernels of the others."""
+        bank = clone(self._settings.kernels).set_params(on_the_fly=False).fit(X)
+        self._one_table, views = not isinstance(X, Mapping), as_views(X)
+        rules = dict(zip(views, bank.rules_.values(), strict=True))
+        rows = {name: view for name, view in views.items() if _can_be_drawn(rules[name])}
+        of_rows = [list(views)[view] in rows for view in bank.kernel_views_]
+        self._places = [place for place, each in enumerate(of_rows) if each]
+        others = [place for place, each in enumerate(of_rows) if not each]
+        made = bank.transform(X) if others else []
+        if bank.rules is not None:
+            bank.set_params(rules={name: rules[name] for name in rows})
+        self._bank, self._other_places = bank, others
+        return rows, {bank.kernel_names_[place]: _written_out(made[place]) for place in others}
+
+    def kernels(self, drawn: dict[str, Float]) -> list[Any]:
+        """Return the kernels of drawn coordinates, in the order of those that were given."""
+        kernels = [_inner_products(drawn[name], each) for name, each in self._gaussian.items()]
+        rows = {name: each for name, each in drawn.items() if name not in self._gaussian}
+        if self._bank is None or not rows:
+            return kernels
+        made = clone(self._bank).fit_transform(rows[TABLE] if self._one_table else rows)
+        by_place = dict(zip(self._other_places, kernels, strict=True))
+        by_place |= dict(zip(self._places, made, strict=True))
+        return [by_place[place] for place in sorted(by_place)]
+
+
+def _can_be_drawn(kind: str) -> bool:
+    """Return whether rows of views of a kind may have any numbers."""
+    return not RULES[kind].is_nonnegative
+
+
+def _inner_products(F: Float, is_gaussian: bool) -> Float:
+    """Return the kernel of coordinates: their inner products, or the Gaussian of distances."""
+    K = F @ F.T
+    if is_gaussian:
+        lengths = np.diag(K)
+        K = np.exp(K - lengths / 2 - lengths[:, None] / 2)
+    return (K + K.T) / 2
+
+
+def _written_out(kernel: Any) -> Float:
+    """Return the entries of a kernel, (n, n)."""
+    return kernel.toarray() if is_sparse(kernel) else np.asarray(kernel)
 
 
 def _coordinates(kernels: dict[str, Float], settings: MixSettings) -> tuple[dict[str, Float], dict]:
