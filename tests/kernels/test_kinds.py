@@ -296,11 +296,19 @@ def test_models_say_what_kernels_may_be():
 
 def test_a_table_has_the_kernels_of_its_kind():
     assert len(AverageKKM(3).fit(example("histogram")).kernel_names_) == 12
-    assert AverageKKM(3).fit(example("sparse")).kernel_names_ == ("table",)
-    assert len(AverageKKM(3, kernels="gaussian").fit(example("sparse")).kernel_names_) == 12
+    words = example("sparse")
+    words[:, 0] += 1  # samples without a word in common with others are refused
+    assert AverageKKM(3).fit(words).kernel_names_ == ("table",)
+    assert len(AverageKKM(3, kernels="gaussian").fit(words).kernel_names_) == 12
     roots = KernelBank().fit_transform(np.sqrt(example("histogram")))
     table = KernelBank(rules="kind").fit_transform(example("histogram"))
-    np.testing.assert_allclose(table, roots, atol=1e-12)
+    np.testing.assert_allclose(table, roots, atol=1e-12)  # twelve kernels have no neighborhoods
+
+
+def test_few_samples_have_no_neighborhoods_by_kind():
+    few, more = (KernelBank(**ONE, rules="kind").fit([example("dense")[:n]]) for n in (9, 10))
+    assert not few.neighborhoods_
+    assert more.neighborhoods_
 
 
 def test_every_line_of_the_explanation_is_of_one_view():

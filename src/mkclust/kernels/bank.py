@@ -366,7 +366,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return mix_with_ones(self._self_similarity(views), self._shares)
 
     def explain(self) -> str:
-        """Say what was made of each view, and why.
+        r"""Say what was made of each view, and why.
 
         Returns
         -------
@@ -382,9 +382,14 @@ class KernelBank(TransformerMixin, BaseEstimator):
         >>> colors = np.eye(3)[rng.integers(3, size=30)]
         >>> views = {"pixels": rng.normal(size=(30, 5)), "color": colors}
         >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind")
-        >>> print(bank.fit(views).explain())
-        pixels: dense (none of the other kinds); rows as they are; gaussian x1, median distance 2.79
-        color: categories (groups of columns with one mark in every row); rows as they are; cosine
+        >>> for line in bank.fit(views).explain().splitlines():
+        ...     print(line.replace("; ", ";\n    "))
+        pixels: dense (none of the other kinds);
+            rows as they are;
+            gaussian x1 and shared neighborhoods of 10 neighbors, median distance 2.79
+        color: categories (groups of columns with one mark in every row);
+            rows as they are;
+            cosine
         """
         check_is_fitted(self)
         return "\n".join(map(self._explain_view, self.views_))
@@ -453,14 +458,16 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Compute the kernels of checked views against the training views, or get ready to."""
         is_training = are_equal(views, self.views_)
         if is_training:
-            shared = {place: each.kernel() for place, each in self.neighborhoods_.items()}
+            # Kernels with the same neighborhoods are one and the same.
+            by_id = {id(each): each.kernel() for each in self.neighborhoods_.values()}
+            shared = {place: by_id[id(each)] for place, each in self.neighborhoods_.items()}
         else:
             shared = new_neighborhoods(self, views)
         if self.only_neighborhoods:
             return KernelList(tuple(shared[place] for place in sorted(shared)), is_training)
-        shares, rows = self._shares, KernelRows if is_training else CrossRows
+        shares, source_type = self._shares, KernelRows if is_training else CrossRows
         parts = {place: (each, float(shares[place])) for place, each in shared.items()}
-        source = rows(self, self.views_ if is_training else views, neighborhoods=parts)
+        source = source_type(self, self.views_ if is_training else views, neighborhoods=parts)
         if self.on_the_fly:
             return source
         alone = [place for place, share in enumerate(shares) if share == 1]
@@ -468,7 +475,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
             return source.all_rows()
         # Each is held as if no other were there, whatever that is.
         others = [place for place in range(len(shares)) if place not in alone]
-        matrices = dict(zip(others, source.only(others).all_rows(), strict=True))
+        rows = source.only(others).all_rows()
+        matrices = {place: rows[i, ...] for i, place in enumerate(others)}
         matrices |= {place: shared[place] for place in alone}
         return KernelList(tuple(matrices[place] for place in sorted(matrices)), is_training)
 

@@ -1,10 +1,12 @@
 """Shared neighborhoods: samples are as similar as the share of neighborhoods that hold both.
 
-The neighborhood N(i) of a sample is itself and the samples most similar to it by some kernel: so
-many, and all that are as similar as the last of them, so that equal samples are in the same
-neighborhoods and their order says nothing. Two samples a and b have the similarity (number of i with a and b in N(i)) / sqrt(c_a c_b), c_a being
-the number of i with a in N(i): positive semidefinite whatever the kernel was, with a unit diagonal,
-and known by as many numbers as there are members of neighborhoods.
+The neighborhood N(i) of a sample is itself and the samples most similar to it by some kernel: as
+many as are asked for, and all others that are as similar as the last of them. So equal samples are
+in the same neighborhoods, and their order changes nothing. (Of more than 5,000 samples, lists that
+ties make very long are cut: see `mkclust.samples.nearest.longest_list`.) Two samples a and b have
+the similarity (number of i with a and b in N(i)) / sqrt(c_a c_b), c_a being the number of i with a
+in N(i): positive semidefinite whatever the kernel was, with a unit diagonal, and known by as many
+numbers as there are members of neighborhoods.
 
 Similarities are compared as by a kernel of unit diagonal. By Gaussian kernels those samples are the
 most similar that are the nearest, by inner products those with the largest cosines: both are found
