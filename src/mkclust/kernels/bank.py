@@ -75,11 +75,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
     neighbors : None, int, float or "auto", default=None
         Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
         of neighborhoods that hold both, the neighborhood of a sample being itself and so many
-        others that are the most similar to it. An integer of at least 2, a share of the samples,
-        or "auto": 20, and fewer of less than 60 samples. Kernels are then sparse
-        (`mkclust.linalg.FactoredMatrix`), never n x n, and kept on the host, wherever the views
-        are. Similarities are compared as by kernels of unit diagonal: all Gaussian kernels of a
-        view have the same neighbors, and so have "linear" and "cosine".
+        others that are the most similar to it, with all that are as similar as the last. An
+        integer of at least 2, a share of the samples, or "auto": 20, and fewer of less than 60
+        samples. Kernels are then sparse (`mkclust.linalg.FactoredMatrix`), never n x n but for
+        ties, and kept on the host, wherever the views are. Similarities are compared as by kernels
+        of unit diagonal: all Gaussian kernels of a view have the same neighbors, and so have
+        "linear" and "cosine".
 
     Attributes
     ----------

@@ -2,10 +2,10 @@
 
 The neighborhood N(i) of a sample is itself and the samples most similar to it by some kernel: as
 many as are asked for, and all others that are as similar as the last of them. So equal samples are
-in the same neighborhoods, and their order changes nothing. (Of more than 5,000 samples, lists that
-ties make very long are cut: see `mkclust.samples.nearest.longest_list`.) Two samples a and b have
-the similarity (number of i with a and b in N(i)) / sqrt(c_a c_b), c_a being the number of i with a
-in N(i): positive semidefinite whatever the kernel was, with a unit diagonal, and known by as many
+in the same neighborhoods, and their order changes nothing. (Of more than 5,000 samples, ties may be
+too many to hold: `tied_nearest_rows` says what is left out then.) Two samples a and b have the
+similarity (number of i with a and b in N(i)) / sqrt(c_a c_b), c_a being the number of i with a in
+N(i): positive semidefinite whatever the kernel was, with a unit diagonal, and known by as many
 numbers as there are members of neighborhoods.
 
 Similarities are compared as by a kernel of unit diagonal. By Gaussian kernels those samples are the
@@ -103,11 +103,12 @@ class Neighborhoods:
     Attributes
     ----------
     members : CSR array of bool of shape (n_samples, n_samples)
-        Entry (a, i) is there where sample a is in the neighborhood of i, as everybody is in its
-        own.
+        Entry (a, i) is there where sample a is in the neighborhood of i. Everybody is in its own,
+        or, where ties are too many to hold, in one of an equal sample.
     least : ndarray of shape (n_samples,)
         How similar a sample must be to i to join its neighborhood: as the last neighbor is. Zero
-        where the neighborhood has room, and similarities above zero are all that count.
+        where the neighborhood has room, and similarities above zero are all that count; infinite
+        where it is empty, standing for none.
     """
 
     members: Any = field(repr=False)
@@ -115,9 +116,8 @@ class Neighborhoods:
 
     @classmethod
     def of_lists(cls, lists: Any, least: Float) -> "Neighborhoods":
-        """Return those of lists of neighbors: row i of a sparse array holds the others of N(i)."""
-        own = scipy.sparse.eye_array(lists.shape[0], dtype=bool, format="csr")
-        return cls((lists + own).T.tocsr(), least)
+        """Return those of lists: row i of a sparse array holds N(i)."""
+        return cls(lists.T.tocsr(), least)
 
     @property
     def n_samples(self) -> int:
@@ -244,7 +244,10 @@ def _reach(similarities: Array, least: Array, rounding: float) -> Array:
 
 
 def _cut(lists: Any, rows: np.ndarray, similarities: Float, longest: int) -> Any:
-    """Return lists of which some are cut to the most similar, of equals the first."""
+    """Return lists of which some are cut to the most similar, of equals the first.
+
+    A list longer than the longest is one of more than 5,000 samples.
+    """
     lists = lists.tolil()
     for row, each in zip(rows, similarities, strict=True):
         lists.rows[row] = sorted(np.argsort(-each, kind="stable")[:longest].tolist())
@@ -302,7 +305,8 @@ class ListsOfRows:
 
     def result(self) -> Neighborhoods:
         """Return the neighborhoods of all rows that were taken in."""
-        lists = scipy.sparse.vstack(self._lists, "csr")
+        others = scipy.sparse.vstack(self._lists, "csr")
+        lists = others + scipy.sparse.eye_array(others.shape[0], dtype=bool, format="csr")
         return Neighborhoods.of_lists(lists, np.concatenate(self._least))
 
 
@@ -392,11 +396,14 @@ def cosine_neighborhoods(rows: Array, size: int) -> Neighborhoods:
     used = np.flatnonzero(squared_norms(unit) > 0)
     count = min(size, len(used) - 1)
     if count < 1:
-        return Neighborhoods.of_lists(scipy.sparse.csr_array((n, n), dtype=bool), np.zeros(n))
+        return Neighborhoods.of_lists(scipy.sparse.eye_array(n, dtype=bool), np.zeros(n))
     near = tied_nearest_rows(to_device(unit[used], rows), count, farthest=FARTHEST)
-    least = np.zeros(n)
-    least[used] = np.where((count == size) & (near.last <= FARTHEST), 1 - near.last / 2, 0.0)
-    return Neighborhoods.of_lists(_spread(near.lists, used, used, (n, n)), least)
+    least, is_full = np.zeros(n), (count == size) & (near.last <= FARTHEST)
+    least[used] = np.where(is_full | (near.last < 0), 1 - near.last / 2, 0.0)
+    zeros = np.setdiff1d(np.arange(n), used)
+    alone = scipy.sparse.eye_array(len(zeros), dtype=bool)
+    lists = _spread(near.lists, used, used, (n, n)) + _spread(alone, zeros, zeros, (n, n))
+    return Neighborhoods.of_lists(lists, least)
 
 
 def join_by_cosine(

@@ -178,7 +178,7 @@ class NeighborLists:
     lists : CSR array of bool of shape (n_rows, n_known)
         Entry (i, j) is there where row j is in the list of row i.
     last : ndarray of shape (n_rows,), float64
-        Squared distance of the last neighbor that was asked for.
+        Squared distance of the last neighbor that was asked for; -inf without a list.
     """
 
     lists: Any
@@ -201,8 +201,10 @@ def tied_nearest_rows(
     farthest : float, default=inf
         The largest squared distance of a neighbor; lists may be shorter for it.
     longest : int, optional
-        The most rows of a list: of those that are nearest, the first. By default what
-        `longest_list` says.
+        The most rows of a list, on average over equal rows; by default what `longest_list` says.
+        Groups of equal rows that make a list longer are left out of it as wholes. Where a row has
+        more equals than that, only the first of them have lists, so that equal rows are in the
+        same lists all the same.
 
     Returns
     -------
@@ -216,7 +218,15 @@ def tied_nearest_rows(
     search = _Search(host[copies.first], rows, by_index, 0)
     longest = longest_list(n_neighbors, n) if longest is None else longest
     of_groups = _tied(search, copies, None, n_neighbors + 1, farthest, longest)
-    return NeighborLists(of_groups.lists[copies.group_of], of_groups.last[copies.group_of])
+    lengths = np.diff(of_groups.lists.indptr)
+    kept = np.clip(copies.sizes * longest // lengths, 1, copies.sizes)
+    ranks = np.empty(n, np.int64)
+    ranks[copies.members] = np.arange(n) - np.repeat(copies.starts, copies.sizes)
+    has_list = ranks < kept[copies.group_of]
+    places = (np.ones(n, bool)[has_list], (np.flatnonzero(has_list), copies.group_of[has_list]))
+    choice = scipy.sparse.csr_array(places, (n, len(kept)))
+    last = np.where(has_list, of_groups.last[copies.group_of], -np.inf)
+    return NeighborLists(choice @ of_groups.lists, last)
 
 
 def tied_nearest_of_new(
@@ -375,12 +385,15 @@ def _tied(
 def _expanded_lists(
     owners: np.ndarray, groups: np.ndarray, n_lists: int, copies: _Copies, longest: int
 ) -> Any:
-    """Return lists of rows by lists of groups, nearest first, each cut to the longest."""
+    """Return lists of rows by lists of groups, nearest first, without those beyond the longest.
+
+    The first group is always in.
+    """
     sizes = copies.sizes[groups]
     before = np.cumsum(sizes) - sizes
     starts = np.searchsorted(owners, np.arange(n_lists))
     before -= np.append(before, 0)[starts][owners]
-    sizes = np.clip(longest - before, 0, sizes)
+    sizes = np.where((before == 0) | (before + sizes <= longest), sizes, 0)
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     members = copies.members[np.repeat(copies.starts[groups], sizes) + offsets]
     places = (np.ones(len(members), bool), (np.repeat(owners, sizes), members))
