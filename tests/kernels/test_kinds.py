@@ -12,7 +12,8 @@ from mkclust import AgreementKKM, AverageKKM, SimpleMKKM
 from mkclust.explain.stability import Resampler, resample
 from mkclust.kernels import KernelBank, Nystroem
 from mkclust.kernels.kinds import RULES, tell_kind
-from mkclust.linalg import to_host
+from mkclust.kernels.preparations import LogTfIdf
+from mkclust.linalg import FactoredMatrix, to_host
 
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
 N = 60
@@ -49,6 +50,23 @@ def example(kind, seed=0):
 
 
 KINDS = [kind for kind in RULES if kind != "gaussian"]
+
+
+def dense(kernels):
+    """Return kernels, each held in its own way, as one array on the host."""
+    factored = (each.toarray() if isinstance(each, FactoredMatrix) else each for each in kernels)
+    return np.stack([to_host(each, None) for each in factored])
+
+
+def neighborhoods_of(rows, linear=None):
+    """Return the shared neighborhoods of 20 neighbors, by distance or by cosine."""
+    bank = KernelBank(widths=() if linear else (1.0,), polynomials=(), linear=linear, neighbors=20)
+    return bank.fit_transform([rows])[0].toarray()
+
+
+def with_neighborhoods(formula, rows, linear=None):
+    """Return what kernels are that a third of shared neighborhoods is mixed into."""
+    return 2 / 3 * formula + 1 / 3 * neighborhoods_of(rows, linear)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -146,7 +164,7 @@ def test_few_rows_of_a_long_view_are_looked_at():
 def test_the_bank_makes_the_kernel_that_suits_each_view(library):
     views = {kind: example(kind) for kind in KINDS}
     bank = KernelBank(**ONE, rules="kind")
-    kernels = dict(zip(KINDS, to_host(bank.fit_transform(as_library(library, views))), strict=True))
+    kernels = dict(zip(KINDS, dense(bank.fit_transform(as_library(library, views))), strict=True))
     assert bank.rules_ == {kind: kind for kind in KINDS}
     assert bank.kernel_names_ == tuple(KINDS)
     codes = views["categories"]
@@ -155,13 +173,19 @@ def test_the_bank_makes_the_kernel_that_suits_each_view(library):
     links = views["graph"] + np.diag(views["graph"].max(axis=1))
     links[np.diag_indices(N)] += links.sum(axis=1) == 0  # without any link, one to itself
     np.testing.assert_allclose(kernels["graph"], cosine_similarity(links), atol=1e-12)
-    directions = cosine_similarity(views["directions"])
+    X = views["directions"]
+    directions = with_neighborhoods(cosine_similarity(X), X, "cosine")
     np.testing.assert_allclose(kernels["directions"], directions, atol=1e-12)
-    roots = KernelBank(**ONE).fit_transform(np.sqrt(views["histogram"]))[0]
-    np.testing.assert_allclose(kernels["histogram"], roots, atol=1e-12)
-    for kind in ("binary", "dense"):
-        plain = KernelBank(**ONE).fit_transform(views[kind])[0]
-        np.testing.assert_allclose(kernels[kind], plain, atol=1e-12)
+    words = neighborhoods_of(LogTfIdf.learn(views["sparse"]).apply(views["sparse"]), "cosine")
+    np.testing.assert_allclose(kernels["sparse"], words, atol=1e-12)
+    # The nearest by the distances that a view consists of are the nearest of the points.
+    points = np.random.default_rng(0).normal(size=(N, 6))
+    np.testing.assert_allclose(kernels["distances"], neighborhoods_of(points), atol=1e-12)
+    binary = KernelBank(**ONE).fit_transform(views["binary"])[0]
+    np.testing.assert_allclose(kernels["binary"], binary, atol=1e-12)
+    for kind, rows in (("histogram", np.sqrt(views["histogram"])), ("dense", views["dense"])):
+        mixed = with_neighborhoods(KernelBank(**ONE).fit_transform(rows)[0], rows)
+        np.testing.assert_allclose(kernels[kind], mixed, atol=1e-12)
     for kernel in kernels.values():
         assert np.linalg.eigvalsh(kernel)[0] > -1e-9
 
@@ -172,7 +196,7 @@ def test_new_rows_are_prepared_as_training_rows(library):
     views = as_library(library, {kind: example(kind) for kind in kinds})
     bank = KernelBank(**ONE, rules="kind").fit(views)
     some = {name: view[5:25, :] for name, view in views.items()}
-    whole, part = (to_host(bank.transform(X)) for X in (views, some))
+    whole, part = (dense(bank.transform(X)) for X in (views, some))
     np.testing.assert_allclose(part, whole[:, 5:25], atol=1e-12)
     np.testing.assert_allclose(
         to_host(bank.self_similarity(some)),
@@ -183,7 +207,7 @@ def test_new_rows_are_prepared_as_training_rows(library):
     np.testing.assert_allclose(to_host(on_the_fly.transform(some).rows(0, 20)), part, atol=1e-12)
     restored = pickle.loads(pickle.dumps(bank))
     on_host = {name: to_host(view) for name, view in some.items()}
-    np.testing.assert_allclose(restored.transform(on_host), part, atol=1e-12)
+    np.testing.assert_allclose(dense(restored.transform(on_host)), part, atol=1e-12)
 
 
 def test_a_new_sample_of_a_graph_comes_with_its_links():
@@ -206,8 +230,12 @@ def test_rows_in_single_precision_give_kernels_in_single_precision():
     bank = KernelBank(**ONE, rules="kind")
     double = bank.fit_transform(views)
     single = bank.fit_transform({name: view.astype("float32") for name, view in views.items()})
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, double, atol=2e-5)
+    for kernel, expected in zip(single, double, strict=True):
+        if isinstance(kernel, FactoredMatrix):
+            kernel, expected = kernel.toarray(), expected.toarray()
+        else:
+            assert kernel.dtype == np.float32
+        np.testing.assert_allclose(kernel, expected, atol=2e-5)
 
 
 @settings(max_examples=20, deadline=None)
@@ -215,8 +243,8 @@ def test_rows_in_single_precision_give_kernels_in_single_precision():
 def test_the_unit_of_a_view_changes_none_of_its_kernels_by_kind(kind, seed, factor):
     view = example(kind, seed)
     bank = KernelBank(**ONE, rules="kind")
-    kernel = bank.fit_transform({"view": view})
-    np.testing.assert_allclose(bank.fit_transform({"view": factor * view}), kernel, atol=1e-9)
+    kernel, scaled = (dense(bank.fit_transform({"view": X})) for X in (view, factor * view))
+    np.testing.assert_allclose(scaled, kernel, atol=1e-9)
 
 
 @settings(max_examples=20, deadline=None)
@@ -224,11 +252,9 @@ def test_the_unit_of_a_view_changes_none_of_its_kernels_by_kind(kind, seed, fact
 def test_the_order_of_samples_orders_the_kernels_by_kind(kind, seed):
     view, order = example(kind, seed), np.random.default_rng(seed).permutation(N)
     bank = KernelBank(**ONE, rules="kind")
-    kernel = bank.fit_transform({"view": view})[0]
     moved = view[np.ix_(order, order)] if RULES[kind].of_pairs else view[order]
-    np.testing.assert_allclose(
-        bank.fit_transform({"view": moved})[0], kernel[np.ix_(order, order)], atol=1e-9
-    )
+    before, after = (dense(bank.fit_transform({"view": X}))[0] for X in (view, moved))
+    np.testing.assert_allclose(after, before[np.ix_(order, order)], atol=1e-9)
 
 
 def test_rules_by_name_go_before_kinds():
@@ -270,11 +296,19 @@ def test_models_say_what_kernels_may_be():
 
 def test_a_table_has_the_kernels_of_its_kind():
     assert len(AverageKKM(3).fit(example("histogram")).kernel_names_) == 12
-    assert AverageKKM(3).fit(example("sparse")).kernel_names_ == ("table",)
-    assert len(AverageKKM(3, kernels="gaussian").fit(example("sparse")).kernel_names_) == 12
+    words = example("sparse")
+    words[:, 0] += 1  # samples without a word in common with others are refused
+    assert AverageKKM(3).fit(words).kernel_names_ == ("table",)
+    assert len(AverageKKM(3, kernels="gaussian").fit(words).kernel_names_) == 12
     roots = KernelBank().fit_transform(np.sqrt(example("histogram")))
     table = KernelBank(rules="kind").fit_transform(example("histogram"))
-    np.testing.assert_allclose(table, roots, atol=1e-12)
+    np.testing.assert_allclose(table, roots, atol=1e-12)  # twelve kernels have no neighborhoods
+
+
+def test_few_samples_have_no_neighborhoods_by_kind():
+    few, more = (KernelBank(**ONE, rules="kind").fit([example("dense")[:n]]) for n in (9, 10))
+    assert not few.neighborhoods_
+    assert more.neighborhoods_
 
 
 def test_every_line_of_the_explanation_is_of_one_view():
@@ -285,9 +319,10 @@ def test_every_line_of_the_explanation_is_of_one_view():
     for (name, rule), line in zip(bank.rules_.items(), lines, strict=True):
         assert line.startswith(f"{name}: {rule} ({RULES[rule].why}); ")
     assert lines[-1].endswith(
-        f"1 column that varies much more than the others brought down; gaussian x1, median "
-        f"distance {bank.medians_['dense']:.3g}"
+        f"1 column that varies much more than the others brought down; gaussian x1 and shared "
+        f"neighborhoods of 20 neighbors, median distance {bank.medians_['dense']:.3g}"
     )
+    assert lines[KINDS.index("sparse")].endswith("shared neighborhoods of 20 neighbors by cosine")
     plain = KernelBank(**ONE).fit({"dense": views["dense"]}).explain()
     assert plain.startswith("dense: rows as they are; gaussian x1, median distance")
     asked = KernelBank(**ONE, rules={"dense": "gaussian"}).fit({"dense": views["dense"]}).explain()

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 
 from libraries import LIBRARIES, as_library
@@ -41,10 +42,16 @@ def memberships(S, r):
     n = len(S)
     members = np.eye(n, dtype=bool)
     for i in range(n):
-        others = [j for j in sorted(range(n), key=lambda j: (-S[i, j], j)) if j != i]
-        for j in others[:r]:
-            members[j, i] = S[i, j] > 0
+        others = [j for j in range(n) if j != i]
+        for j in nearest(S[i, others], r):
+            members[others[j], i] = True
     return members
+
+
+def nearest(row, r):
+    """Return the r most similar that are similar at all, and those as similar as the last."""
+    least = sorted(row)[-r]
+    return [j for j, each in enumerate(row) if each >= least * (1 - 1e-12) and each > 0]
 
 
 def shared(members):
@@ -62,11 +69,10 @@ def shared_with_new(S, cross, r):
         joined = np.zeros(n, bool)
         for i in range(n):
             neighbors = [S[i, j] for j in range(n) if members[j, i] and j != i]
-            least = min(neighbors) if len(neighbors) == r else 0
+            least = min(neighbors) if len(neighbors) >= r else 0
             joined[i] = row[i] >= least and row[i] > 0
         own = np.zeros(n, bool)
-        for j in sorted(range(n), key=lambda j: (-row[j], j))[:r]:
-            own[j] = row[j] > 0
+        own[nearest(row, r)] = True
         both = np.array([np.sum(joined & members[y]) + own[y] for y in range(n)])
         rows.append(both / np.sqrt((joined.sum() + 1) * counts))
     return np.array(rows)
@@ -87,7 +93,7 @@ def test_neighborhoods_of_gaussian_kernels_are_those_of_their_formula(r):
     expected = shared(memberships(rbf_kernel(X, gamma=0.1), r))
     for kernel in K:
         np.testing.assert_allclose(kernel.toarray(), expected, atol=1e-14)
-    assert bank.n_neighbors_ == r
+    assert [each.size for each in bank._neighbors.values()] == [r]
     assert K[0] is K[1]
 
 
@@ -124,13 +130,81 @@ def test_the_kernel_is_positive_semidefinite_with_a_unit_diagonal(dtype):
         assert K.min() >= 0
 
 
-def test_of_samples_that_are_equally_similar_the_first_are_neighbors():
+def test_samples_that_are_equally_similar_are_neighbors_all_or_none():
     X = np.repeat(np.arange(4.0), 5)[:, None]  # five copies of four samples
     S = rbf_kernel(X, gamma=1)
     found = KernelBank(**GAUSSIAN, neighbors=2).fit_transform([X])[0]
     np.testing.assert_allclose(found.toarray(), shared(memberships(S, 2)), atol=1e-14)
     model = AverageKKM(4, neighbors=2, random_state=0, center=False).fit(S[None])
     np.testing.assert_allclose(model.mixed_kernel(S[None]), shared(memberships(S, 2)), atol=1e-14)
+
+
+def tied_views(kind, rng):
+    """Return a view of 90 samples, many of them equal or equally far from others."""
+    rows = {
+        "grid": lambda: rng.integers(4, size=(90, 2)) * 0.1 + 7,
+        "copies": lambda: rng.normal(size=(6, 3))[rng.integers(6, size=90)],
+        "half": lambda: rng.normal(size=(90, 3)) * (np.arange(90) % 2)[:, None],
+        "loud": lambda: rng.integers(3, size=(90, 3)) * [0.1, 0.3, 90.0],
+        "directions": lambda: np.eye(4)[rng.integers(4, size=90)] * rng.choice([-1.0, 1], (90, 1)),
+        "words": lambda: rng.poisson(0.08, size=(30, 80))[rng.integers(30, size=90)].astype(float),
+        "shares": lambda: rng.multinomial(4, np.ones(5) / 5, size=90) / 4,
+        "distances": lambda: np.abs(np.subtract.outer(*[rng.integers(9, size=90) * 0.1] * 2)),
+    }
+    return rows[kind]()
+
+
+def entries(kernel):
+    return kernel.toarray() if isinstance(kernel, FactoredMatrix) else kernel
+
+
+TIED = ["grid", "copies", "half", "loud", "directions", "words", "shares", "distances"]
+
+
+@pytest.mark.parametrize("kind", TIED)
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_samples_have_equal_similarities_and_labels(kind, seed):
+    X = tied_views(kind, np.random.default_rng(seed))
+    bank = KernelBank(**GAUSSIAN, rules="kind").fit([X])
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    assert len(first) < 90
+    assert bank.neighborhoods_
+    for each in bank.neighborhoods_.values():
+        members = each.members.toarray()
+        np.testing.assert_array_equal(members, members[first[group]])
+        np.testing.assert_array_equal(members, members[:, first[group]])
+    model = AverageKKM(3, kernels=KernelBank(**GAUSSIAN, rules="kind"), random_state=0)
+    labels = model.fit([X]).labels_
+    np.testing.assert_array_equal(labels, labels[first[group]])
+
+
+@pytest.mark.parametrize("kind", TIED)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_samples_changes_no_neighborhood_where_there_are_ties(kind, seed):
+    rng = np.random.default_rng(seed)
+    X, order = tied_views(kind, rng), rng.permutation(90)
+    moved = X[np.ix_(order, order)] if kind == "distances" else X[order]
+    banks = [KernelBank(**GAUSSIAN, rules="kind").fit([rows]) for rows in (X, moved)]
+    before, after = (bank.neighborhoods_[0].members.toarray() for bank in banks)
+    np.testing.assert_array_equal(after, before[np.ix_(order, order)])
+    new = X[:7] if kind == "distances" else X[:7] + 0.1 * rng.random((7, X.shape[1]))
+    of_new = new[:, order] if kind == "distances" else new
+    before, after = (
+        entries(bank.transform([rows])[0]) for bank, rows in zip(banks, (new, of_new), strict=True)
+    )
+    np.testing.assert_allclose(after, before[:, order], atol=1e-9)
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+def test_ties_by_rows_of_a_kernel_are_taken_as_wholes(degree):
+    X = tied_views("copies", np.random.default_rng(degree))
+    bank = KernelBank(widths=(), polynomials=((1, degree),), linear=None, neighbors=4).fit([X])
+    members = bank.neighborhoods_[0].members.toarray()
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(members, members[first[group]])
+    order = np.random.default_rng(0).permutation(90)
+    again = clone(bank).fit([X[order]]).neighborhoods_[0].members.toarray()
+    np.testing.assert_array_equal(again, members[np.ix_(order, order)])
 
 
 def test_the_order_of_samples_changes_nothing():
@@ -187,8 +261,8 @@ def test_new_samples_come_as_similarities_to_precomputed_kernels():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_clusters_by_neighborhoods(name):
-    if name == "lkam":
-        pytest.skip("LKAM has neighbors of its own")
+    if "neighbors" in METHODS[name].ALLOWED:
+        pytest.skip("neighbors are a parameter of the method itself")
     views = blobs()
     K = KernelBank(**GAUSSIAN).fit_transform(views)
     model = METHODS[name](3, neighbors=5, random_state=0).fit(views)

@@ -213,8 +213,8 @@ def test_the_stack_answers_as_that_of_the_dense_bank(settings, dtype):
 class Counting(KernelRows):
     """Rows that count how often each was computed."""
 
-    def __init__(self, bank, views):
-        super().__init__(bank, views)
+    def __init__(self, bank, views, **options):
+        super().__init__(bank, views, **options)
         self.counts = np.zeros(self.n_samples, dtype=int)
 
     def write(self, start, stop, out):
@@ -248,8 +248,8 @@ def test_every_row_is_computed_once_a_pass():
 def test_labels_take_as_many_passes_however_many_kernels_there_are(monkeypatch):
     made = []
 
-    def counting(bank, views):
-        made.append(Counting(bank, views))
+    def counting(bank, views, **options):
+        made.append(Counting(bank, views, **options))
         return made[-1]
 
     monkeypatch.setattr("mkclust.kernels.bank.KernelRows", counting)

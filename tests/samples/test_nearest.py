@@ -9,7 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from libraries import FOREIGN, as_library
-from mkclust.samples.nearest import nearest_of_new, nearest_rows
+from mkclust.samples.nearest import (
+    nearest_of_new,
+    nearest_rows,
+    tied_nearest_of_new,
+    tied_nearest_rows,
+)
 
 FAISS = importlib.util.find_spec("faiss") is not None
 needs_faiss = pytest.mark.skipif(not FAISS, reason="faiss is not installed")
@@ -261,3 +266,54 @@ def test_auto_takes_an_index_for_many_rows_only():
     assert recall(by_index, exact) < 1  # so that they can be told apart
     assert_array_equal(nearest_rows(rows, 5, largest_exact=2500).indices, exact.indices)
     assert_array_equal(nearest_rows(rows, 5, largest_exact=2499).indices, by_index.indices)
+
+
+def tied_table(rng):
+    """Return rows of few different numbers, near the origin or not, and how many neighbors."""
+    n, d = rng.integers(5, 120), rng.integers(1, 7)
+    rows = rng.integers(rng.integers(2, 6), size=(n, d)) * 0.1 + rng.choice([0.0, 5.0])
+    return rows, int(rng.integers(1, n - 1))
+
+
+def reaching(squared, last):
+    return squared <= last * (1 + 1e-10) + 1e-25
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+def test_lists_with_ties_hold_all_rows_as_near_as_the_last(seed, form):
+    rng = np.random.default_rng(seed)
+    rows, r = tied_table(rng)
+    squared = all_distances(rows, rows)
+    last = np.sort(squared + np.diag(np.full(len(rows), np.inf)), axis=1)[:, r - 1 : r]
+    found = tied_nearest_rows(form(rows), r)
+    assert_array_equal(
+        found.lists.toarray(), reaching(squared, last) | np.eye(len(rows), dtype=bool)
+    )
+    assert_allclose(found.last, last[:, 0], rtol=1e-9, atol=1e-25)
+    new = rng.integers(5, size=(8, rows.shape[1])) * 0.1
+    squared = all_distances(new, rows)
+    last = np.sort(squared, axis=1)[:, r - 1 : r]
+    found = tied_nearest_of_new(form(new), form(rows), r)
+    assert_array_equal(found.lists.toarray(), reaching(squared, last))
+
+
+@pytest.mark.parametrize("longest", [3, 10, 30, 100])
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_rows_are_in_the_same_lists_however_short_these_have_to_be(longest, seed):
+    rng = np.random.default_rng(seed)
+    copies = rng.normal(size=(40, 2))[np.minimum(rng.integers(80, size=200), 39)]
+    for rows in (copies, rng.integers(2, size=(200, 6)).astype(float)):
+        lists = tied_nearest_rows(rows, 2, longest=longest).lists.toarray()
+        _, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        assert_array_equal(lists, lists[:, first[group]])
+        assert lists.any(axis=0).all()
+        sizes = np.bincount(group)
+        # One list of each group at least, with all of it.
+        assert lists.sum() <= np.maximum(sizes * longest, sizes).sum()
+
+
+def test_lists_with_ties_end_at_the_farthest():
+    rows = np.arange(10.0)[:, None]
+    found = tied_nearest_rows(rows, 4, farthest=1.0)
+    assert_array_equal(found.lists.toarray(), np.abs(rows - rows.T) <= 1)

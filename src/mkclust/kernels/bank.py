@@ -76,11 +76,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
     neighbors : None, int, float or "auto", default=None
         Replace every kernel by its shared neighborhoods: the similarity of two samples is the share
         of neighborhoods that hold both, the neighborhood of a sample being itself and so many
-        others that are the most similar to it. An integer of at least 2, a share of the samples,
-        or "auto": 20, and fewer of less than 60 samples. Kernels are then sparse
-        (`mkclust.linalg.FactoredMatrix`), never n x n, and kept on the host, wherever the views
-        are. Similarities are compared as by kernels of unit diagonal: all Gaussian kernels of a
-        view have the same neighbors, and so have "linear" and "cosine".
+        others that are the most similar to it, with all that are as similar as the last. An
+        integer of at least 2, a share of the samples, or "auto": 20, and fewer of less than 60
+        samples. Kernels are then sparse (`mkclust.linalg.FactoredMatrix`), never n x n but for
+        ties, and kept on the host, wherever the views are. Similarities are compared as by kernels
+        of unit diagonal: all Gaussian kernels of a view have the same neighbors, and so have
+        "linear" and "cosine".
     neighborhoods : {"shared", "graph"}, default="shared"
         What becomes of `neighbors`: the share of neighborhoods that two samples share, or the
         graph of who is a neighbor of whom, normalized by degrees and shifted by the identity,
@@ -385,7 +386,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return mix_with_ones(self._self_similarity(views), self._shares)
 
     def explain(self) -> str:
-        """Say what was made of each view, and why.
+        r"""Say what was made of each view, and why.
 
         Returns
         -------
@@ -476,14 +477,16 @@ class KernelBank(TransformerMixin, BaseEstimator):
         """Compute the kernels of checked views against the training views, or get ready to."""
         is_training = are_equal(views, self.views_)
         if is_training:
-            shared = {place: each.kernel() for place, each in self.neighborhoods_.items()}
+            # Kernels with the same neighborhoods are one and the same.
+            by_id = {id(each): each.kernel() for each in self.neighborhoods_.values()}
+            shared = {place: by_id[id(each)] for place, each in self.neighborhoods_.items()}
         else:
             shared = new_neighborhoods(self, views)
         if self.only_neighborhoods:
             return KernelList(tuple(shared[place] for place in sorted(shared)), is_training)
-        shares, rows = self._shares, KernelRows if is_training else CrossRows
+        shares, source_type = self._shares, KernelRows if is_training else CrossRows
         parts = {place: (each, float(shares[place])) for place, each in shared.items()}
-        source = rows(self, self.views_ if is_training else views, neighborhoods=parts)
+        source = source_type(self, self.views_ if is_training else views, neighborhoods=parts)
         if self.on_the_fly:
             return source
         alone = [place for place, share in enumerate(shares) if share == 1]
@@ -492,7 +495,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
             return source.all_rows()
         # Each is held as if no other were there, whatever that is.
         others = [place for place in range(len(shares)) if place not in alone]
-        matrices = dict(zip(others, source.only(others).all_rows(), strict=True))
+        rows = source.only(others).all_rows()
+        matrices = {place: rows[i, ...] for i, place in enumerate(others)}
         matrices |= {place: shared[place] for place in alone}
         return KernelList(tuple(matrices[place] for place in sorted(matrices)), is_training)
 

@@ -1,9 +1,12 @@
 """Shared neighborhoods: samples are as similar as the share of neighborhoods that hold both.
 
-The neighborhood N(i) of a sample is itself and the samples most similar to it by some kernel. Two
-samples a and b have the similarity (number of i with a and b in N(i)) / sqrt(c_a c_b), c_a being
-the number of i with a in N(i): positive semidefinite whatever the kernel was, with a unit diagonal,
-and known by as many numbers as there are members of neighborhoods.
+The neighborhood N(i) of a sample is itself and the samples most similar to it by some kernel: as
+many as are asked for, and all others that are as similar as the last of them. So equal samples are
+in the same neighborhoods, and their order changes nothing. (Of more than 5,000 samples, ties may be
+too many to hold: `tied_nearest_rows` says what is left out then.) Two samples a and b have the
+similarity (number of i with a and b in N(i)) / sqrt(c_a c_b), c_a being the number of i with a in
+N(i): positive semidefinite whatever the kernel was, with a unit diagonal, and known by as many
+numbers as there are members of neighborhoods.
 
 Similarities are compared as by a kernel of unit diagonal. By Gaussian kernels those samples are the
 most similar that are the nearest, by inner products those with the largest cosines: both are found
@@ -30,11 +33,12 @@ from mkclust.linalg import (
     namespace,
     ranges,
     rounding_of,
+    select,
     to_device,
     to_host,
 )
 from mkclust.samples.distances import middle, safe_norms, squared_norms
-from mkclust.samples.nearest import Neighbors, nearest_of_new, nearest_rows
+from mkclust.samples.nearest import longest_list, tied_nearest_of_new, tied_nearest_rows
 from mkclust.types import Array, Float
 
 # How many neighbors "auto" takes: of 10 to 50, clusters of the data sets that were tried hardly
@@ -44,6 +48,11 @@ AUTO_NEIGHBORS, AUTO_SHARE = 20, 1 / 3
 BLOCK_ENTRIES, BLOCK_ENTRIES_ON_DEVICE = 2**21, 2**25
 # Similarities of new samples are the same as those of training samples up to so many roundings.
 ROUNDINGS = 64
+# Training samples are equally similar to another up to so many: these are rounded alike.
+TIE_ROUNDINGS = 8
+# Cosines are known to so much: below it they are zero, and rows of length one farther than that.
+NO_COSINE = ROUNDINGS * float(np.finfo(np.float64).eps)
+FARTHEST = 2 * (1 - NO_COSINE)
 
 
 class NeighborhoodsWarning(UserWarning):
@@ -94,11 +103,12 @@ class Neighborhoods:
     Attributes
     ----------
     members : CSR array of bool of shape (n_samples, n_samples)
-        Entry (a, i) is there where sample a is in the neighborhood of i, as everybody is in its
-        own.
+        Entry (a, i) is there where sample a is in the neighborhood of i. Everybody is in its own,
+        or, where ties are too many to hold, in one of an equal sample.
     least : ndarray of shape (n_samples,)
         How similar a sample must be to i to join its neighborhood: as the last neighbor is. Zero
-        where the neighborhood has room, and similarities above zero are all that count.
+        where the neighborhood has room, and similarities above zero are all that count; infinite
+        where it is empty, standing for none.
     """
 
     members: Any = field(repr=False)
@@ -106,9 +116,8 @@ class Neighborhoods:
 
     @classmethod
     def of_lists(cls, lists: Any, least: Float) -> "Neighborhoods":
-        """Return those of lists of neighbors: row i of a sparse array holds the others of N(i)."""
-        own = scipy.sparse.eye_array(lists.shape[0], dtype=bool, format="csr")
-        return cls((lists + own).T.tocsr(), least)
+        """Return those of lists: row i of a sparse array holds N(i)."""
+        return cls(lists.T.tocsr(), least)
 
     @property
     def n_samples(self) -> int:
@@ -203,28 +212,45 @@ def count_components(neighborhoods: Sequence[Neighborhoods]) -> int:
 # By similarities ------------------------------------------------------------------------------
 
 
-def largest_entries(similarities: Array, size: int) -> Array:
-    """Return which entries are the largest of their row, so many of each; of equals the first."""
-    xp, rest = namespace(similarities), similarities.shape[1] - size
-    if is_foreign(similarities):
-        least = xp.sort(similarities, axis=1)[:, rest : rest + 1]
-    else:
-        least = np.partition(similarities, rest, axis=1)[:, rest : rest + 1]
-    inside, border = similarities > least, similarities == least
-    room = size - xp.sum(astype(inside, "int32"), axis=1, keepdims=True)
-    return inside | (border & (xp.cumulative_sum(astype(border, "int32"), axis=1) <= room))
-
-
-def _lists(similarities: Array, size: int) -> tuple[Any, Float]:
+def _lists(similarities: Array, size: int, rounding: float) -> tuple[Any, Float]:
     """Return the most similar of all columns for each row that are similar at all, and the least.
 
-    The least is zero where there are fewer than wanted.
+    All that are as similar as the least, but for rounding, are in. The least is zero where there
+    are fewer than wanted.
     """
+    longest = longest_list(size, similarities.shape[1])
+    least = _ordered_entry(similarities, size)
+    lists = scipy.sparse.csr_array(to_host(_reach(similarities, least, rounding), bool))
+    too_long = np.flatnonzero(np.diff(lists.indptr) > longest)
+    if len(too_long):
+        lists = _cut(lists, too_long, to_host(select(similarities, too_long)), longest)
+    return lists, np.maximum(to_host(least)[:, 0], 0.0)
+
+
+def _ordered_entry(similarities: Array, size: int) -> Array:
+    """Return the entry of every row that so many are at least as large as, (n, 1)."""
+    rest = similarities.shape[1] - size
+    if is_foreign(similarities):
+        return namespace(similarities).sort(similarities, axis=1)[:, rest : rest + 1]
+    return np.partition(similarities, rest, axis=1)[:, rest : rest + 1]
+
+
+def _reach(similarities: Array, least: Array, rounding: float) -> Array:
+    """Return where similarities are above zero and, but for rounding, at least the least."""
     xp = namespace(similarities)
-    is_near = largest_entries(similarities, size) & (similarities > 0)
-    least = xp.min(xp.where(is_near, similarities, float("inf")), axis=1)
-    lists = scipy.sparse.csr_array(to_host(is_near, bool))
-    return lists, np.where(np.diff(lists.indptr) == size, to_host(least), 0.0)
+    return (similarities >= least - rounding * xp.abs(least)) & (similarities > 0)
+
+
+def _cut(lists: Any, rows: np.ndarray, similarities: Float, longest: int) -> Any:
+    """Return lists of which some are cut to the most similar, of equals the first.
+
+    A list longer than the longest is one of more than 5,000 samples.
+    """
+    lists = lists.tolil()
+    for row, each in zip(rows, similarities, strict=True):
+        lists.rows[row] = sorted(np.argsort(-each, kind="stable")[:longest].tolist())
+        lists.data[row] = [True] * longest
+    return lists.tocsr()
 
 
 def block_ranges(n_rows: int, n_columns: int, like: Any) -> Iterator[slice]:
@@ -270,13 +296,15 @@ class ListsOfRows:
             block = rows[part] if is_sparse(rows) else rows[part, :]
             row_lengths = None if self._lengths is None else self._lengths[here]
             similarities = _scaled(block, row_lengths, self._lengths)
-            lists, least = _lists(_without(similarities, here), self.size)
+            rounding = TIE_ROUNDINGS * rounding_of(rows)
+            lists, least = _lists(_without(similarities, here), self.size, rounding)
             self._lists.append(lists)
             self._least.append(least)
 
     def result(self) -> Neighborhoods:
         """Return the neighborhoods of all rows that were taken in."""
-        lists = scipy.sparse.vstack(self._lists, "csr")
+        others = scipy.sparse.vstack(self._lists, "csr")
+        lists = others + scipy.sparse.eye_array(others.shape[0], dtype=bool, format="csr")
         return Neighborhoods.of_lists(lists, np.concatenate(self._least))
 
 
@@ -313,20 +341,15 @@ def join_by_similarity(
     -------
     joined, own : CSR array of bool of shape (n_new, n_samples)
     """
-    joined, own, rounding = [], [], ROUNDINGS * rounding_of(rows)
+    joined, own, rounding = [], [], rounding_of(rows)
     for part in block_ranges(rows.shape[0], rows.shape[1], rows):
         block = rows[part] if is_sparse(rows) else rows[part, :]
         some = None if row_lengths is None else row_lengths[part]
         similarities = _scaled(block, some, lengths)
-        own.append(_lists(similarities, size)[0])
-        joined.append(_reaching(to_host(similarities), neighborhoods.least, rounding))
+        own.append(_lists(similarities, size, TIE_ROUNDINGS * rounding)[0])
+        reached = _reach(to_host(similarities), neighborhoods.least, ROUNDINGS * rounding)
+        joined.append(scipy.sparse.csr_array(reached))
     return _stacked(joined, rows.shape), _stacked(own, rows.shape)
-
-
-def _reaching(similarities: Float, least: Float, rounding: float) -> Any:
-    """Return where similarities are above zero and, but for rounding, at least the least."""
-    enough = similarities >= least - rounding * np.abs(least)
-    return scipy.sparse.csr_array(enough & (similarities > 0))
 
 
 def _stacked(parts: list[Any], shape: tuple[int, ...]) -> Any:
@@ -344,17 +367,15 @@ def nearest_neighborhoods(rows: Array, size: int) -> Neighborhoods:
 
     The least similarity is the squared distance of the last neighbor, negative.
     """
-    near = nearest_rows(rows, size)
-    lists = _as_lists(near, np.ones(near.indices.shape, bool), rows.shape[0])
-    return Neighborhoods.of_lists(lists, -near.squared_distances[:, -1])
+    near = tied_nearest_rows(rows, size)
+    return Neighborhoods.of_lists(near.lists, -near.last)
 
 
 def join_nearest(
     neighborhoods: Neighborhoods, size: int, new_rows: Array, rows: Array
 ) -> tuple[Any, Any]:
     """Return whose neighborhoods new rows join, and who is in their own, by distance."""
-    near = nearest_of_new(new_rows, rows, size)
-    own = _as_lists(near, np.ones(near.indices.shape, bool), rows.shape[0])
+    own = tied_nearest_of_new(new_rows, rows, size).lists
     rows, new_rows = to_host(rows), to_host(new_rows)
     origin = middle(rows)  # inner products lose the digits that all rows share
     rows, new_rows = rows - origin, new_rows - origin
@@ -373,13 +394,13 @@ def cosine_neighborhoods(rows: Array, size: int) -> Neighborhoods:
     used = np.flatnonzero(squared_norms(unit) > 0)
     count = min(size, len(used) - 1)
     if count < 1:
-        return Neighborhoods.of_lists(scipy.sparse.csr_array((n, n), dtype=bool), np.zeros(n))
-    near = nearest_rows(to_device(unit[used], rows), count)
-    near = Neighbors(used[near.indices], near.squared_distances)
-    cosines = _pair_products(unit[used], unit, near.indices)
-    lists = _spread(_as_lists(near, cosines > 0, n), used, n)
-    least = np.zeros(n)
-    least[used] = np.where((count == size) & (cosines[:, -1] > 0), cosines[:, -1], 0.0)
+        return Neighborhoods.of_lists(scipy.sparse.eye_array(n, dtype=bool), np.zeros(n))
+    near = tied_nearest_rows(to_device(unit[used], rows), count, farthest=FARTHEST)
+    least, is_full = np.zeros(n), (count == size) & (near.last <= FARTHEST)
+    least[used] = np.where(is_full | (near.last < 0), 1 - near.last / 2, 0.0)
+    zeros = np.setdiff1d(np.arange(n), used)
+    alone = scipy.sparse.eye_array(len(zeros), dtype=bool)
+    lists = _spread(near.lists, used, used, (n, n)) + _spread(alone, zeros, zeros, (n, n))
     return Neighborhoods.of_lists(lists, least)
 
 
@@ -389,16 +410,16 @@ def join_by_cosine(
     """Return whose neighborhoods new rows join, and who is in their own, by cosines."""
     unit, new_unit = _unit_rows(rows), _unit_rows(new_rows)
     (n, n_new), joined = (len(unit), len(new_unit)), []
-    rounding = ROUNDINGS * np.finfo(np.float64).eps
+    least = np.maximum(neighborhoods.least - NO_COSINE, NO_COSINE)
     for part in block_ranges(n_new, n, unit):
-        joined.append(_reaching(new_unit[part] @ unit.T, neighborhoods.least, rounding))
+        joined.append(scipy.sparse.csr_array(new_unit[part] @ unit.T >= least))
     own = scipy.sparse.csr_array((n_new, n), dtype=bool)
     used, new_used = (np.flatnonzero(squared_norms(each) > 0) for each in (unit, new_unit))
     if len(used) and len(new_used):
-        near = nearest_of_new(new_unit[new_used], unit[used], min(size, len(used)))
-        near = Neighbors(used[near.indices], near.squared_distances)
-        cosines = _pair_products(new_unit[new_used], unit, near.indices)
-        own = _spread(_as_lists(near, cosines > 0, n), new_used, n_new)
+        near = tied_nearest_of_new(
+            new_unit[new_used], unit[used], min(size, len(used)), farthest=FARTHEST
+        )
+        own = _spread(near.lists, new_used, used, (n_new, n))
     return _stacked(joined, own.shape), own
 
 
@@ -408,28 +429,11 @@ def _unit_rows(rows: Array) -> Float:
     return rows / safe_norms(rows)[:, None]
 
 
-def _pair_products(rows: Float, known: Float, near: np.ndarray) -> Float:
-    """Return the inner products of rows with those known ones that `near` numbers, (n, r)."""
-    products = np.empty(near.shape)
-    for part in ranges(len(rows), max(1, BLOCK_ENTRIES // (near.shape[1] * rows.shape[1]))):
-        products[part] = np.einsum("ik,ijk->ij", rows[part], known[near[part]])
-    return products
-
-
-def _as_lists(near: Neighbors, counts: np.ndarray, n: int) -> Any:
-    """Return lists of neighbors as a sparse array, those that count."""
-    sizes = counts.sum(axis=1)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    columns = near.indices[counts]
-    lists = scipy.sparse.csr_array((np.ones(len(columns), bool), columns, starts), (len(sizes), n))
-    lists.sort_indices()
-    return lists
-
-
-def _spread(lists: Any, rows: np.ndarray, n_rows: int) -> Any:
-    """Return lists as those of some rows among many, which have none."""
-    places = (np.ones(len(rows), bool), (rows, np.arange(len(rows))))
-    return scipy.sparse.csr_array(places, (n_rows, len(rows))) @ lists
+def _spread(lists: Any, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Any:
+    """Return lists as those of some rows and columns among many, which have none."""
+    lists = lists.tocoo()
+    places = (lists.data, (rows[lists.coords[0]], columns[lists.coords[1]]))
+    return scipy.sparse.csr_array(places, shape)
 
 
 def find_training_samples(

@@ -20,7 +20,7 @@ from mkclust.kernels.neighborhoods import (
     nearest_neighborhoods,
 )
 from mkclust.kernels.rows import CrossRows, KernelRows
-from mkclust.linalg import FactoredMatrix, astype, select, to_host
+from mkclust.linalg import FactoredMatrix, astype, namespace, select, to_host
 from mkclust.types import Array
 
 # How the most similar samples are found: by distances, by cosines, by distances that a view
@@ -121,7 +121,7 @@ def new_neighborhoods(bank: Any, views: dict[str, Array]) -> dict[int, FactoredM
 def _by_given_distances(distances: Array, size: int) -> Neighborhoods:
     """Return the neighborhoods of samples whose rows are their distances to all samples."""
     builder = ListsOfRows(size, None)
-    builder.add(0, _closeness(distances))
+    builder.add(0, _closeness(distances, distances))
     return builder.result()
 
 
@@ -129,12 +129,17 @@ def _join_by_given_distances(
     neighborhoods: Neighborhoods, size: int, new_rows: Array, rows: Array
 ) -> tuple[Any, Any]:
     """Return whose neighborhoods samples join by their distances, and who is in their own."""
-    return join_by_similarity(neighborhoods, size, _closeness(new_rows), None, None)
+    return join_by_similarity(neighborhoods, size, _closeness(new_rows, rows), None, None)
 
 
-def _closeness(distances: Array) -> Array:
-    """Return similarities, above zero, that are the larger the smaller distances are."""
-    return 1 / (1 + astype(distances, "float64"))
+def _closeness(distances: Array, known: Array) -> Array:
+    """Return similarities, above zero, that are the larger the smaller distances are.
+
+    Distances count in units of the mean one that is known, so that rounding is the same in all.
+    """
+    known = astype(known, "float64")
+    unit = float(namespace(known).mean(known)) or 1.0
+    return 1 / (1 + astype(distances, "float64") / unit)
 
 
 def _join_by_rows(bank: Any, views: dict[str, Array], place: int, size: int) -> tuple[Any, Any]:

@@ -199,7 +199,7 @@ def check_neighborhoods(
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
                 f"by {name} every sample is in the neighborhood of every other, which tells "
-                "nothing: pass fewer neighbors"
+                "nothing: pass fewer neighbors, or leave it out"
             )
     alone = {name: each.isolated() for name, each in every.items()}
     are_all = len(every) == len(by_name)

@@ -42,6 +42,12 @@ MOST_CELLS_SHARE = 0.2
 # relative to ten times the squared norm of a row plus its squared distance: a row of more than
 # three times the norm is so far away that its distance is right relative to itself.
 ROUNDINGS = 8
+# Distances that differ by so many roundings of a row's norm are equal: shifted, scaled or listed in
+# another order, the same rows have the same neighbors.
+TIE_ROUNDINGS = 64
+# Lists with ties are as long as these make them, as long as all lists together are no longer than
+# those of so many rows may be at most; beyond that, up to so many times the length asked for.
+LARGEST_WITH_ALL_TIES, LONGEST_TIMES = 5000, 16
 INSTALL = (
     "approximate=True searches with faiss, which is not installed: "
     'pip install "mkclust[neighbors]", or pass approximate=False'
@@ -163,6 +169,97 @@ def nearest_of_new(
     return nearest if len(copies.first) == n else _expand(nearest, copies, n_neighbors)
 
 
+@dataclass(frozen=True)
+class NeighborLists:
+    """The nearest rows of every row, with all that are as near as the last.
+
+    Attributes
+    ----------
+    lists : CSR array of bool of shape (n_rows, n_known)
+        Entry (i, j) is there where row j is in the list of row i.
+    last : ndarray of shape (n_rows,), float64
+        Squared distance of the last neighbor that was asked for; -inf without a list.
+    """
+
+    lists: Any
+    last: Float
+
+
+def tied_nearest_rows(
+    rows: Array, n_neighbors: int, *, farthest: float = np.inf, longest: int | None = None
+) -> NeighborLists:
+    """Return the nearest other rows of every row, and all that are as near as the last of them.
+
+    Equal rows have equal lists, and the order of rows changes none.
+
+    Parameters
+    ----------
+    rows : array of shape (n_rows, n_features), or SciPy CSR matrix
+        As for `nearest_rows`.
+    n_neighbors : int
+        How many, from 1 to n_rows - 1; ties come in addition. Every list also holds its own row.
+    farthest : float, default=inf
+        The largest squared distance of a neighbor; lists may be shorter for it.
+    longest : int, optional
+        The most rows of a list, on average over equal rows; by default what `longest_list` says.
+        Groups of equal rows that make a list longer are left out of it as wholes. Where a row has
+        more equals than that, only the first of them have lists, so that equal rows are in the
+        same lists all the same.
+
+    Returns
+    -------
+    NeighborLists
+    """
+    n = rows.shape[0]
+    _check(n_neighbors, n - 1, f"each of {n} rows has {n - 1} others")
+    by_index = _takes_index(rows, n, n, "auto", LARGEST_EXACT)
+    host = _on_host(rows)
+    copies = _find_copies(host)
+    search = _Search(host[copies.first], rows, by_index, 0)
+    longest = longest_list(n_neighbors, n) if longest is None else longest
+    of_groups = _tied(search, copies, None, n_neighbors + 1, farthest, longest)
+    lengths = np.diff(of_groups.lists.indptr)
+    kept = np.clip(copies.sizes * longest // lengths, 1, copies.sizes)
+    ranks = np.empty(n, np.int64)
+    ranks[copies.members] = np.arange(n) - np.repeat(copies.starts, copies.sizes)
+    has_list = ranks < kept[copies.group_of]
+    places = (np.ones(n, bool)[has_list], (np.flatnonzero(has_list), copies.group_of[has_list]))
+    choice = scipy.sparse.csr_array(places, (n, len(kept)))
+    last = np.where(has_list, of_groups.last[copies.group_of], -np.inf)
+    return NeighborLists(choice @ of_groups.lists, last)
+
+
+def tied_nearest_of_new(
+    new_rows: Array, rows: Array, n_neighbors: int, *, farthest: float = np.inf
+) -> NeighborLists:
+    """Return the nearest known rows of every new row, and all that are as near as the last.
+
+    Parameters
+    ----------
+    new_rows, rows, n_neighbors
+        As for `nearest_of_new`.
+    farthest : float, default=inf
+        The largest squared distance of a neighbor.
+
+    Returns
+    -------
+    NeighborLists
+    """
+    n = rows.shape[0]
+    _check(n_neighbors, n, f"there are {n} known rows")
+    by_index = _takes_index(rows, n, new_rows.shape[0], "auto", LARGEST_EXACT)
+    host = _on_host(rows)
+    copies = _find_copies(host)
+    search = _Search(host[copies.first], rows, by_index, 0)
+    longest = longest_list(n_neighbors, n)
+    return _tied(search, copies, _on_host(new_rows), n_neighbors, farthest, longest)
+
+
+def longest_list(n_neighbors: int, n: int) -> int:
+    """Return how many rows a list with ties may have, of n that are known: all, if n is small."""
+    return max(LONGEST_TIMES * (n_neighbors + 1), LARGEST_WITH_ALL_TIES**2 // max(n, 1))
+
+
 def _check(n_neighbors: Any, most: int, reason: str) -> None:
     """Refuse more neighbors than there are rows."""
     is_integer = isinstance(n_neighbors, Integral) and not isinstance(n_neighbors, bool)
@@ -255,6 +352,54 @@ def _expand(groups: Neighbors, copies: _Copies, wanted: int) -> Neighbors:
     return Neighbors(indices, distances)
 
 
+def _tied(
+    search: "_Search", copies: _Copies, new: Any, wanted: int, farthest: float, longest: int
+) -> NeighborLists:
+    """Return lists with ties of new rows, or, for None, of each group of equal rows.
+
+    These hold the group itself, and so many rows in all as are wanted.
+    """
+    own, n_groups = new is None, len(copies.first)
+    near = search.nearest(new, min(wanted + SPARE, n_groups - own))
+    groups, squared, n_lists = near.indices, near.squared_distances, len(near.indices)
+    if own:
+        groups = np.hstack([np.arange(n_groups)[:, None], groups])
+        squared = np.hstack([np.zeros((n_groups, 1)), squared])
+    counts = np.cumsum(copies.sizes[groups], axis=1)
+    last = squared[np.arange(n_lists), np.argmax(counts >= wanted, axis=1)]
+    limits = np.minimum(search.limits(new, last), farthest)
+    inside = squared <= limits[:, None]
+    # Of these, rows that were not looked at may be as near.
+    is_open = inside[:, -1] & (groups.shape[1] < n_groups)
+    inside[is_open] = False
+    owners, places = np.nonzero(inside)
+    parts = [(owners, groups[owners, places])]
+    for i, found in search.within(new, np.flatnonzero(is_open), limits, longest):
+        parts.append((np.full(len(found), i), found))
+    all_owners, all_groups = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(all_owners, kind="stable")
+    lists = _expanded_lists(all_owners[order], all_groups[order], n_lists, copies, longest)
+    return NeighborLists(lists, last)
+
+
+def _expanded_lists(
+    owners: np.ndarray, groups: np.ndarray, n_lists: int, copies: _Copies, longest: int
+) -> Any:
+    """Return lists of rows by lists of groups, nearest first, without those beyond the longest.
+
+    The first group is always in.
+    """
+    sizes = copies.sizes[groups]
+    before = np.cumsum(sizes) - sizes
+    starts = np.searchsorted(owners, np.arange(n_lists))
+    before -= np.append(before, 0)[starts][owners]
+    sizes = np.where((before == 0) | (before + sizes <= longest), sizes, 0)
+    offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    members = copies.members[np.repeat(copies.starts[groups], sizes) + offsets]
+    places = (np.ones(len(members), bool), (np.repeat(owners, sizes), members))
+    return scipy.sparse.csr_array(places, (n_lists, len(copies.group_of)))
+
+
 class _Search:
     """Known rows, all of them different, and how the nearest of them are found.
 
@@ -307,6 +452,33 @@ class _Search:
                 squared = _pair_distances(rows[i : i + 1], self._known, near)
                 indices[i], distances[i] = _first(near, squared, r)
         return Neighbors(indices, distances)
+
+    def limits(self, new_rows: Any, last: Float) -> Float:
+        """Return up to what squared distance rows are as near as the last neighbor of each."""
+        rows, distances = self._known if new_rows is None else new_rows, np.sqrt(last)
+        norms = np.sqrt(_squared_norms(rows.astype(np.float64)))
+        rounding = TIE_ROUNDINGS * np.finfo(np.float64).eps
+        return np.square(distances + rounding * (norms + distances))
+
+    def within(
+        self, new_rows: Any, some: np.ndarray, limits: Float, most: int
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the numbers of known rows within a squared distance of some rows, nearest first."""
+        rows = self._known if new_rows is None else new_rows
+        centered = self._centered if new_rows is None else self._center(rows)
+        for numbers, squared in self._products(centered, some):
+            part = centered[numbers]
+            at_most = limits[numbers] + 2 * self._tolerance(part, limits[numbers])
+            for i, distances, limit in zip(numbers, squared, at_most, strict=True):
+                near = np.flatnonzero(distances <= limit)
+                exact = np.concatenate(
+                    [
+                        _pair_distances(rows[i : i + 1], self._known, near[None, block])[0]
+                        for block in ranges(len(near), max(1, BLOCK_ENTRIES // _width(rows)))
+                    ]
+                )
+                order = np.lexsort((near, exact))
+                yield i, near[order[exact[order] <= limits[i]]][:most]
 
     def _propose(self, centered: Any, count: int) -> np.ndarray:
         """Return the numbers of known rows that may be the nearest, (n, count)."""
@@ -372,19 +544,24 @@ class _Search:
         self, centered: Any, rows: np.ndarray, r: int, own: bool
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the numbers of all known rows that may be among the r nearest of some, (1, ...)."""
-        for block in ranges(len(rows), max(1, BLOCK_ENTRIES // self._centered.shape[0])):
-            some = rows[block]
+        for some, squared in self._products(centered, rows):
             part = centered[some]
-            products = part @ self._centered.T
-            squared = products.toarray() if scipy.sparse.issparse(products) else products
-            squared *= -2
-            squared += self._norms + _squared_norms(part)[:, None]
             if own:
                 squared[np.arange(len(some)), some] = np.inf
             last = np.partition(squared, r - 1, axis=1)[:, r - 1]
             most = last + 2 * self._tolerance(part, np.abs(last))
             for i, distances, limit in zip(some, squared, most, strict=True):
                 yield i, np.flatnonzero(distances <= limit)[None]
+
+    def _products(self, centered: Any, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Float]]:
+        """Yield numbers of some rows with their squared distances, by products, to all known."""
+        for block in ranges(len(rows), max(1, BLOCK_ENTRIES // self._centered.shape[0])):
+            part = centered[rows[block]]
+            products = part @ self._centered.T
+            squared = products.toarray() if scipy.sparse.issparse(products) else products
+            squared *= -2
+            squared += self._norms + _squared_norms(part)[:, None]
+            yield rows[block], squared
 
 
 def _first(near: np.ndarray, squared: Float, r: int) -> tuple[np.ndarray, Float]:
