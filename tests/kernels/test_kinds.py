@@ -54,6 +54,8 @@ KINDS = [kind for kind in RULES if kind != "gaussian"]
 
 def dense(kernels):
     """Return kernels, each held in its own way, as one array on the host."""
+    if not isinstance(kernels, list):
+        return to_host(kernels, None)
     factored = (each.toarray() if isinstance(each, FactoredMatrix) else each for each in kernels)
     return np.stack([to_host(each, None) for each in factored])
 

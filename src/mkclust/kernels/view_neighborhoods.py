@@ -83,7 +83,8 @@ def _by_links(view: Array) -> Neighborhoods:
     """Return the neighborhoods of samples whose rows are their links to all samples."""
     parts = block_ranges(view.shape[0], view.shape[1], view)
     links = [scipy.sparse.csr_array(to_host(view[part, :]) > 0) for part in parts]
-    lists = scipy.sparse.vstack(links, "csr")
+    own = scipy.sparse.eye_array(view.shape[0], dtype=bool, format="csr")
+    lists = scipy.sparse.vstack(links, "csr") + own
     return Neighborhoods.of_lists(lists, np.zeros(lists.shape[0]))
 
 

@@ -15,6 +15,10 @@ from mkclust.types import Array, Float
 # From so many products of numbers on, threads pay.
 THREADED = 2**22
 
+# A step of a sparse product takes as long as so many of a dense one: beyond this share of these,
+# factors are multiplied as dense matrices.
+SPARSE_STEPS = 1 / 50
+
 
 @dataclass(frozen=True, eq=False)
 class FactoredMatrix:
@@ -86,6 +90,9 @@ class FactoredMatrix:
 
     def toarray(self) -> Float:
         """Write the entries out, (n, n)."""
+        steps = self.left.nnz * self.right.nnz / max(1, self.right.shape[0])
+        if steps > SPARSE_STEPS * self.left.shape[0] * np.prod(self.right.shape):
+            return self.left.toarray() @ self.right.toarray()
         return (self.left @ self.right).toarray()
 
     def diagonal(self) -> Float:
