@@ -316,14 +316,10 @@ def test_a_model_says_how_large_its_neighborhoods_are():
 
 
 @pytest.mark.data
-def test_neighborhoods_raise_the_accuracy_on_handwritten_digits():
-    from mkclust.datasets import load
-
-    digit = load("digit")
+def test_neighborhoods_raise_the_accuracy_on_handwritten_digits(uci_digit):
+    views, y = uci_digit
     accuracy = {
-        method: clustering_accuracy(
-            digit.y, method(10, n_init=3, random_state=0).fit(digit.views).labels_
-        )
+        method: clustering_accuracy(y, method(10, n_init=3, random_state=0).fit(views).labels_)
         for method in (SimpleMKKM, LocalizedSimpleMKKM)
     }
     assert accuracy[LocalizedSimpleMKKM] >= accuracy[SimpleMKKM] + 0.03
