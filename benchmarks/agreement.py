@@ -36,7 +36,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mkclust import METHODS
 from mkclust.datasets import load
-from mkclust.kernels.bank import default_bank
+from mkclust.kernels import default_bank
 from mkclust.methods.agreement import measure_agreement
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack

@@ -16,8 +16,8 @@ auto              the rule of each view's own kind
 auto + noise      one view of twenty normal columns is added
 auto + levels     one random categorical column of three levels, one-hot coded, is added
 
-Kernels that come as such have no rules: their rows are those of "given", which stand for
-"gaussian" and for "auto". Data sets of more than `LARGEST` samples take part with as many of them.
+Kernels that come as such have no rules: "gaussian" and "auto" are then these kernels themselves.
+Data sets of more than `agreement.LARGEST` samples take part with as many of them.
 ``agreement`` and ``stability`` are what a choice without labels could go by: the mean debiased
 alignment between views, and the mean adjusted Rand index between the clusters of all samples and
 those of fits to four fifths of them.
@@ -35,32 +35,15 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
+import agreement
 from mkclust import METHODS
 from mkclust.datasets import load
 from mkclust.metrics import adjusted_rand_index, clustering_accuracy, normalized_mutual_info
 from mkclust.stack.discretize import discretize
 from peers import PEERS
 
-NAMES = (
-    "breast-cancer",
-    "digits",
-    "digit",
-    "handwritten",
-    "flo17-substitute",
-    "cal-5-substitute",
-    "cal-10-substitute",
-    "pfold-truncated",
-    "ccv-truncated",
-    "ar10p",
-    "jaffe",
-    "bbcsport",
-    "3sources",
-    "msrc-v5",
-    "hdigit",
-    "cora",
-    "coil20",
-)
-LARGEST, N_SEEDS, N_RESAMPLED, N_DISTURBED = 2000, 10, 3, 3
+NAMES = (*agreement.NAMES, "cal-10-substitute")
+N_SEEDS, N_RESAMPLED, N_DISTURBED = 10, 3, 3
 RULES = ("dense", "histogram", "sparse", "directions")
 KERNELS = ("gaussian", *RULES, "auto", "gaussian + neighbors", "auto + neighbors")
 FEW = ("gaussian", "auto", "auto + neighbors")
@@ -79,8 +62,8 @@ def read(name):
         return {"mean": X[:, :10], "error": X[:, 10:20], "worst": X[:, 20:]}, y
     data = load(name)
     rows = np.arange(data.n_samples)
-    if len(rows) > LARGEST:
-        rows = np.sort(np.random.default_rng(0).choice(len(rows), LARGEST, replace=False))
+    if len(rows) > agreement.LARGEST:
+        rows = np.sort(np.random.default_rng(0).choice(len(rows), agreement.LARGEST, replace=False))
     y = np.asarray(data.y)[rows]
     if data.views:
         return {view: np.asarray(X, dtype=float)[rows] for view, X in data.views.items()}, y
@@ -143,9 +126,9 @@ def run_ours(name, method, kernels):
             return [row | {"seed": seed, "status": f"failed: {error}"}]
         rows.append(row | {"seed": seed, "seconds": round(time.perf_counter() - started, 3)})
         rows[-1] |= score(y, model.labels_)
-        if agreement := getattr(model, "agreement_", None):
-            rows[-1]["set_aside"] = list(agreement.set_aside)
-            C = np.asarray(agreement.alignments)
+        if found := getattr(model, "agreement_", None):
+            rows[-1]["set_aside"] = list(found.set_aside)
+            C = np.asarray(found.alignments)
             rows[-1]["agreement"] = round(float(C[np.triu_indices(len(C), 1)].mean()), 4)
         if method == "agreement-kkm" and seed == 0 and kernels not in DISTURBED:
             rows[-1]["stability"] = round(measure_stability(model, data), 4)

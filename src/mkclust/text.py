@@ -55,6 +55,12 @@ def join_words(items: Iterable[object], most: int = 6) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+def list_first(items: Iterable[object], most: int = 10) -> str:
+    """List the first of many things, with dots for the rest."""
+    names = [str(item) for item in items]
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
 def csv_cell(text: object) -> str:
     """Return the text of a cell of a CSV file, an apostrophe before what would be a formula.
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, may_be_repaired
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.bank import expected_input, with_rules_by_name
+from mkclust.kernels.by_name import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select
 from mkclust.methods import MultipleKernelClusterer

@@ -1,18 +1,17 @@
 """Turn views of the samples into a bank of Gaussian, polynomial and linear kernels."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
-from mkclust.kernels.kinds import RULES, Rule, check_rules, choose_rules, formulas_of
+from mkclust.kernels.kinds import RULES, check_rules, choose_rules, formulas_of
+from mkclust.kernels.learned_view import LearnedView, NeighborhoodPart
 from mkclust.kernels.links import Links
 from mkclust.kernels.neighborhoods import KernelList, NeighborCount, count_neighbors
-from mkclust.kernels.preparations import Preparation
 from mkclust.kernels.rows import CrossRows, KernelRows, mix_with_ones
 from mkclust.kernels.training import (
     are_equal,
@@ -26,15 +25,11 @@ from mkclust.linalg import arrays_to_host, astype, copy_array, free_bytes, is_fo
 from mkclust.linalg.memory import require_memory
 from mkclust.parameters import Choice, check_parameter
 from mkclust.samples.distances import (
-    drawn_rows,
-    mean_squared_norm,
-    median_distance,
-    middle,
     squared_norms,
 )
 from mkclust.samples.forms import TABLE
 from mkclust.samples.local import fingerprint
-from mkclust.samples.samples import Expected, Samples, read_views
+from mkclust.samples.samples import Samples, read_views
 from mkclust.types import Array, Float
 
 # Of fewer samples neighborhoods by rule would hold most, and say little.
@@ -228,7 +223,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             name: view if fingerprints[name] else copy_array(view) for name, view in views.items()
         }
         learned = {
-            name: _LearnedView.of(name, view, RULES[rules[name]], formulas)
+            name: LearnedView.of(name, view, RULES[rules[name]], formulas)
             for name, view in views.items()
         }
         self.views_, self._columns, self._fingerprints = views, samples.columns, fingerprints
@@ -248,7 +243,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self._neighbors = {
             name: neighbors
             for name in views
-            if (neighbors := self._count_neighbors(rules[name], len(self._formulas[name]), n))
+            if (neighbors := self._neighborhood_part(rules[name], len(self._formulas[name]), n))
         }
         self.neighborhoods_ = view_neighborhoods(self)
         if self.neighbors is not None and self.neighborhoods == "graph":
@@ -257,7 +252,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
             }
         return self
 
-    def _count_neighbors(self, kind: str, n_kernels: int, n_samples: int) -> Any:
+    def _neighborhood_part(
+        self, kind: str, n_kernels: int, n_samples: int
+    ) -> NeighborhoodPart | None:
         """Return the neighborhoods that kernels of a view are mixed with; None where with none."""
         if self.neighbors is not None:
             return NeighborhoodPart(count_neighbors(self.neighbors, n_samples), 1.0)
@@ -512,114 +509,3 @@ class KernelBank(TransformerMixin, BaseEstimator):
             formulas = self._formulas[name]
             diagonals += [astype(formula.entries(tile), precision) for formula in formulas]
         return namespace(*diagonals).stack(diagonals)
-
-
-@dataclass(frozen=True)
-class NeighborhoodPart:
-    """What kernels of a view are mixed with: shared neighborhoods.
-
-    Attributes
-    ----------
-    size : int
-        Number of neighbors.
-    share : float
-        The share of them in a kernel; 1 where nothing else is in it.
-    """
-
-    size: int
-    share: float
-
-
-@dataclass(frozen=True)
-class _LearnedView:
-    """What a bank learns from one view.
-
-    Attributes
-    ----------
-    preparation : Preparation
-        What is done to rows.
-    formulas : tuple of Formula
-        The kernels of rows so prepared.
-    scale, median : float
-        Mean squared norm of a training row, and median distance between two; no median without
-        Gaussian kernels.
-    origin : array of shape (n_features,)
-        What distances are computed from.
-    """
-
-    preparation: Preparation
-    formulas: tuple[Formula, ...]
-    scale: float
-    median: float | None
-    origin: Array
-
-    @classmethod
-    def of(
-        cls, name: str, view: Array, rule: Rule, bank_formulas: tuple[Formula, ...]
-    ) -> "_LearnedView":
-        """Learn from the training rows of a view."""
-        preparation, formulas = rule.preparation.learn(view), formulas_of(rule, bank_formulas)
-        rows, median = preparation.apply_to_training(view), None
-        scale = mean_squared_norm(name, rows)
-        # Distances do not depend on the origin, and inner products give them to more digits the
-        # closer it is; the median stays close despite outliers.
-        origin = middle(rows)
-        if any(formula.steepness for formula in formulas):
-            median = median_distance(name, _rows_from(origin, rows))
-        return cls(preparation, formulas, scale, median, origin)
-
-
-def default_bank(several_views: bool, kernels: Any = "auto") -> KernelBank:
-    """Return the bank that ``kernels`` of an estimator asks for by names.
-
-    Parameters
-    ----------
-    several_views : bool
-        Whether there are views, of which each gets one kernel, or one table, which gets all.
-    kernels : {"auto", "on-the-fly", "gaussian"} or mapping of str to str, default="auto"
-        Rules by the kind of each view, none, or rules by the name of a view.
-    """
-    parameters = {"rules": rules_of(kernels), "on_the_fly": kernels == "on-the-fly"}
-    if several_views:
-        parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
-    return KernelBank(**parameters)
-
-
-def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
-    """Return the same bank, with the kinds that views have as wholes for parts of them, too."""
-    if bank.rules is None:
-        return bank
-    check_rules(bank.rules)
-    views = read_views(X).views
-    n = next(iter(views.values())).shape[0]
-    return clone(bank).set_params(rules=choose_rules(bank.rules, views, n))
-
-
-def rules_of(asked: Any) -> Any:
-    """Return the rules of a bank that ``kernels`` of an estimator asks for by names."""
-    if isinstance(asked, Mapping):
-        return asked
-    return None if asked == "gaussian" else "kind"
-
-
-def _rows_from(origin: Array, view: Array) -> Array:
-    """Return rows from an origin, in float64; on a device those that are drawn anyway."""
-    if is_foreign(view):
-        return astype(drawn_rows(view), "float64") - origin
-    return np.subtract(view, origin, dtype=np.float64)
-
-
-def expected_input(asked: Any) -> Expected:
-    """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
-    if isinstance(asked, Mapping):
-        check_rules(asked, "kernels")
-        return "views"
-    if isinstance(asked, str) and asked in ("auto", "precomputed"):
-        return "auto" if asked == "auto" else "precomputed"
-    named = isinstance(asked, str) and asked in ("on-the-fly", "gaussian")
-    if not (named or isinstance(asked, KernelBank)):
-        raise ValueError(
-            f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
-            "from names of views to kinds, such as {'text': 'sparse'}, or a KernelBank instance"
-        )
-    return "views"

@@ -14,7 +14,6 @@ without computing kernels. A new sample joins the neighborhoods of those to whom
 their last neighbor, and has one of its own.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -38,7 +37,12 @@ from mkclust.linalg import (
     to_host,
 )
 from mkclust.samples.distances import middle, safe_norms, squared_norms
-from mkclust.samples.nearest import longest_list, tied_nearest_of_new, tied_nearest_rows
+from mkclust.samples.nearest import (
+    longest_list,
+    row_digests,
+    tied_nearest_of_new,
+    tied_nearest_rows,
+)
 from mkclust.types import Array, Float
 
 # How many neighbors "auto" takes: of 10 to 50, clusters of the data sets that were tried hardly
@@ -450,6 +454,4 @@ def find_training_samples(
 def _digests(views: Sequence[Array]) -> Iterator[bytes]:
     """Yield a digest of every sample's rows, the same for equal numbers."""
     for part in ranges(views[0].shape[0], 4096):
-        rows = np.hstack([to_host(view[part, :]) for view in views]) + 0.0  # -0 becomes 0
-        for row in rows:
-            yield hashlib.blake2b(row.tobytes(), digest_size=16).digest()
+        yield from row_digests(np.hstack([to_host(view[part, :]) for view in views]))

@@ -20,10 +20,8 @@ from mkclust.methods.simple_mkkm import SimpleClusterer, solve_simple_mkkm, warn
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.stack import KernelStack
+from mkclust.text import list_first
 from mkclust.types import Array, Float
-
-# So many samples that are in no neighborhood are named; of more, their number is told.
-NAMED_SAMPLES = 10
 
 
 def solve_localized_simple_mkkm(
@@ -264,12 +262,11 @@ def _warn_of_isolated_samples(mask: Mask) -> None:
     isolated = np.flatnonzero(to_host(mask.n_neighborhoods) == 0)
     if not len(isolated):
         return
-    names = ", ".join(map(str, isolated[:NAMED_SAMPLES]))
-    more = ", ..." if len(isolated) > NAMED_SAMPLES else ""
     samples, have = ("sample is", "it has") if len(isolated) == 1 else ("samples are", "they have")
     warnings.warn(
-        f"{len(isolated)} {samples} in no neighborhood ({names}{more}): {have} no similarity to "
-        "any other, and a cluster that means nothing; raise neighbors, or pass mask='counts'",
+        f"{len(isolated)} {samples} in no neighborhood ({list_first(isolated)}): {have} no "
+        "similarity to any other, and a cluster that means nothing; raise neighbors, or pass "
+        "mask='counts'",
         UserWarning,
         stacklevel=5,
     )

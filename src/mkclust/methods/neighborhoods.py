@@ -22,12 +22,11 @@ from mkclust.samples.samples import Samples
 from mkclust.stack import KernelStack, as_stack
 from mkclust.stack.checks import check_symmetry, describe
 from mkclust.stack.dissimilarity import refuse_distances
+from mkclust.text import list_first
 from mkclust.types import Array, Float
 
 # A sample is a training sample where its similarities differ by no more than this share.
 SAME_SAMPLE = 1e-6
-# So many samples are named in a message.
-MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -234,9 +233,7 @@ def check_neighborhoods(
 
 def _listed(which: np.ndarray, ids: np.ndarray | None) -> str:
     """Return 'sample 3 has' or '12 samples (1, 2, ...) have', by their ids where there are any."""
-    numbers = np.flatnonzero(which)
-    names = [str(number if ids is None else ids[number]) for number in numbers[:MOST_NAMED]]
-    if len(numbers) == 1:
-        return f"sample {names[0]} has"
-    more = ", ..." if len(numbers) > MOST_NAMED else ""
-    return f"{len(numbers)} samples ({', '.join(names)}{more}) have"
+    samples = np.flatnonzero(which) if ids is None else ids[which]
+    if len(samples) == 1:
+        return f"sample {samples[0]} has"
+    return f"{len(samples)} samples ({list_first(samples)}) have"

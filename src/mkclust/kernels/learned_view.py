@@ -1,0 +1,74 @@
+"""What a bank learns from one view."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mkclust.kernels.formulas import Formula
+from mkclust.kernels.kinds import Rule, formulas_of
+from mkclust.kernels.preparations import Preparation
+from mkclust.linalg import astype, is_foreign
+from mkclust.samples.distances import drawn_rows, mean_squared_norm, median_distance, middle
+from mkclust.types import Array
+
+
+@dataclass(frozen=True)
+class NeighborhoodPart:
+    """What kernels of a view are mixed with: shared neighborhoods.
+
+    Attributes
+    ----------
+    size : int
+        Number of neighbors.
+    share : float
+        The share of them in a kernel; 1 where nothing else is in it.
+    """
+
+    size: int
+    share: float
+
+
+@dataclass(frozen=True)
+class LearnedView:
+    """What a bank learns from one view.
+
+    Attributes
+    ----------
+    preparation : Preparation
+        What is done to rows.
+    formulas : tuple of Formula
+        The kernels of rows so prepared.
+    scale, median : float
+        Mean squared norm of a training row, and median distance between two; no median without
+        Gaussian kernels.
+    origin : array of shape (n_features,)
+        What distances are computed from.
+    """
+
+    preparation: Preparation
+    formulas: tuple[Formula, ...]
+    scale: float
+    median: float | None
+    origin: Array
+
+    @classmethod
+    def of(
+        cls, name: str, view: Array, rule: Rule, bank_formulas: tuple[Formula, ...]
+    ) -> "LearnedView":
+        """Learn from the training rows of a view."""
+        preparation, formulas = rule.preparation.learn(view), formulas_of(rule, bank_formulas)
+        rows, median = preparation.apply_to_training(view), None
+        scale = mean_squared_norm(name, rows)
+        # Distances do not depend on the origin, and inner products give them to more digits the
+        # closer it is; the median stays close despite outliers.
+        origin = middle(rows)
+        if any(formula.steepness for formula in formulas):
+            median = median_distance(name, _rows_from(origin, rows))
+        return cls(preparation, formulas, scale, median, origin)
+
+
+def _rows_from(origin: Array, view: Array) -> Array:
+    """Return rows from an origin, in float64; on a device those that are drawn anyway."""
+    if is_foreign(view):
+        return astype(drawn_rows(view), "float64") - origin
+    return np.subtract(view, origin, dtype=np.float64)
