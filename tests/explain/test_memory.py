@@ -427,7 +427,7 @@ def test_a_bank_by_itself_refuses_what_it_cannot_hold(monkeypatch, free_memory):
     views = views_of(50)
     bank = KernelBank(**ONE_GAUSSIAN).fit(views)
     free_memory(2 * 50 * 50 * 8 - 1)
-    monkeypatch.setattr("mkclust.kernels.bank.median_distance", lambda *_: 1 / 0)
+    monkeypatch.setattr("mkclust.kernels.learned_view.median_distance", lambda *_: 1 / 0)
     with pytest.raises(MemoryError, match="2 kernels of 50 x 50 entries.*on_the_fly=True"):
         KernelBank(**ONE_GAUSSIAN).fit_transform(views)
     with pytest.raises(MemoryError, match="fewer new samples at a time"):
