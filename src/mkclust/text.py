@@ -1,5 +1,6 @@
 """Text from files, plans and users, made safe to print and to open in a spreadsheet."""
 
+import sys
 import unicodedata
 from collections.abc import Iterable
 
@@ -53,6 +54,17 @@ def join_words(items: Iterable[object], most: int = 6) -> str:
     if len(words) > most:
         words = [*words[: most - 1], f"{len(words) - most + 1} more"]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def show_lines(lines: Iterable[object]) -> None:
+    """Print lines, characters that steer a terminal shown rather than sent.
+
+    Parameters
+    ----------
+    lines : iterable of object
+        Strings, or anything with one.
+    """
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
 
 
 def list_first(items: Iterable[object], most: int = 10) -> str:

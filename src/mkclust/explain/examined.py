@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-from sklearn.base import clone
 
 from mkclust.engine.relaxation import Relaxation, relax
-from mkclust.explain.fitted import kernel_source, may_be_repaired
+from mkclust.explain.fitted import kernel_source, may_be_repaired, unfitted_copy
 from mkclust.linalg import inner_products, to_device
 from mkclust.linalg.operators import CenteredOperator
 from mkclust.methods import MultipleKernelClusterer
@@ -48,7 +47,7 @@ class Examined(ABC):
         """Return the clusters of the model fitted without one kernel, None where it finds none."""
         rest = [q for q in range(len(self.relaxations)) if q != p]
         try:
-            return self._fit_labels(clone(self._model), rest)
+            return self._fit_labels(unfitted_copy(self._model), rest)
         except ValueError:  # the other kernels may tell too few samples apart
             return None
 

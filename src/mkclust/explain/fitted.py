@@ -3,6 +3,7 @@
 import numbers
 from typing import Any, Literal
 
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.methods import AgreementKKM, AverageKKM, MultipleKernelClusterer
@@ -48,6 +49,13 @@ def is_one_eigenproblem(model: Any) -> bool:
 def has_centroids(model: Any) -> bool:
     """Return whether clusters have centroids in a mix of kernels, for new samples to compare."""
     return hasattr(model, "alignment_error_")
+
+
+def unfitted_copy(model: Any) -> Any:
+    """Return a copy to be fitted on views as they were understood, with nothing to print."""
+    other = clone(model)
+    other.views, other.explain = None, False
+    return other
 
 
 def integer_seed(model: Any) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from mkclust.explain.fitted import integer_seed
+from mkclust.explain.fitted import integer_seed, unfitted_copy
 from mkclust.explain.stability import STABLE, UNSTABLE
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
@@ -175,12 +175,17 @@ def landmark_stability(
         raise ValueError(f"n_draws={n_draws!r}: pass a whole number of at least 2, to be compared")
     seed_names, rng = _seeds_of(model), check_random_state(random_state)
     is_fitted = model.__sklearn_is_fitted__()
-    samples = in_order_of_fit(model, X) if is_fitted else read_views(X)
+    if is_fitted:
+        samples = in_order_of_fit(model, X)
+    else:
+        samples = read_views(X, options=model.table_options)
     labels, errors = [], []
     for _ in range(n_draws):
         stream = _Streams(rng.randint(2**31 - 1))
         map_ = clone(model.approximation).set_params(**dict.fromkeys(seed_names, stream))
-        refitted = clone(model).set_params(approximation=map_, random_state=integer_seed(model))
+        refitted = unfitted_copy(model).set_params(
+            approximation=map_, random_state=integer_seed(model)
+        )
         refitted.fit(samples)
         labels.append(refitted.labels_)
         errors.append(refitted.approximation_error_)

@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, may_be_repaired
+from mkclust.explain.fitted import (
+    check_fitted,
+    integer_seed,
+    is_approximated,
+    may_be_repaired,
+    unfitted_copy,
+)
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.by_name import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import RULES
@@ -20,6 +25,7 @@ from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.parameters import Count, Number, check_parameter
+from mkclust.samples.options import AS_THEY_ARE, TableOptions
 from mkclust.samples.samples import as_blocks, read_samples
 from mkclust.stack import as_stack
 from mkclust.types import Float
@@ -100,6 +106,8 @@ class Resampler:
         In any form that ``fit`` takes: arrays, sparse matrices, files, dask arrays.
     kernels : "auto", "precomputed" or KernelBank
         What the estimator would be given for it.
+    options : TableOptions, default=TableOptions()
+        How tables become views.
 
     Attributes
     ----------
@@ -112,8 +120,8 @@ class Resampler:
         samples as features, say, which could be two things.
     """
 
-    def __init__(self, X: Any, kernels: Any):
-        samples = read_samples(X, expected=expected_input(kernels))
+    def __init__(self, X: Any, kernels: Any, options: TableOptions = AS_THEY_ARE):
+        samples = read_samples(X, expected=expected_input(kernels), options=options)
         self.kind = samples.kind
         if self.kind == "kernels":
             # As they are: each part is centered and scaled for itself.
@@ -131,7 +139,8 @@ class Resampler:
     def of_fit(cls, model: MultipleKernelClusterer, X: Any) -> "Resampler":
         """Return what a model was fitted on, of which some samples can be had."""
         # Features are made of views, whatever these might be taken for otherwise.
-        return cls(X, default_bank(True, "gaussian") if is_approximated(model) else model.kernels)
+        kernels = default_bank(True, "gaussian") if is_approximated(model) else model.kernels
+        return cls(X, kernels, model.table_options)
 
     def take(self, samples: np.ndarray) -> Any:
         """Return the part of X that belongs to some samples, given by rising numbers.
@@ -283,7 +292,7 @@ def draw(rng: np.random.Generator, n_samples: int, size: int) -> np.ndarray:
 def _unfitted(model: MultipleKernelClusterer, source: Resampler, size: int) -> Any:
     """Return a copy of the model that takes parts of its samples."""
     # Seeds that change from call to call would make the clusters do so, too.
-    copy = clone(model).set_params(random_state=integer_seed(model))
+    copy = unfitted_copy(model).set_params(random_state=integer_seed(model))
     if not is_approximated(model):
         return copy.set_params(kernels=source.kernels, validate=may_be_repaired(model))
     components = getattr(model.approximation, "n_components", None)

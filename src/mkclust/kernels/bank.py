@@ -227,7 +227,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
             for name, view in views.items()
         }
         self.views_, self._columns, self._fingerprints = views, samples.columns, fingerprints
-        self.rules_ = rules
+        self.rules_, self._encodings = rules, samples.encodings
         self.scales_ = {name: each.scale for name, each in learned.items()}
         self.medians_ = {
             name: each.median for name, each in learned.items() if each.median is not None

@@ -22,7 +22,7 @@ def read_new_views(X: Any, bank: Any) -> dict[str, Array]:
     """Return new views in the order and place of the training views, or say how they differ."""
     training_views = bank.views_
     _check_files(training_views, bank._fingerprints)
-    samples = read_views(X)
+    samples = read_views(X, encodings=bank._encodings)
     views = samples.views
     if views.keys() != training_views.keys():
         raise ValueError(

@@ -136,6 +136,7 @@ class AgreementKKM(InductiveClusterer):
     {neighbors}
     {approximation}
     {seeds}
+    {tables}
 
     Attributes
     ----------

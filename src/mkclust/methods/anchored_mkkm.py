@@ -188,6 +188,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     max_iter : int, default=200
         When to give up, with a warning that says how large the gap still is.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -276,6 +277,10 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         max_iter: int = 200,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -288,6 +293,10 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
             approximation=approximation,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.anchor = anchor
         self.prove = prove

@@ -46,6 +46,7 @@ class AverageKKM(InductiveClusterer):
     {neighbors}
     {approximation}
     {seeds}
+    {tables}
 
     Attributes
     ----------

@@ -22,12 +22,14 @@ from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.training import check_samples, embedding_cosines, open_source
-from mkclust.parameters import Allowed, Count, Flag, Number, check_parameter
+from mkclust.parameters import Allowed, Choice, Count, Flag, Number, check_parameter
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
+from mkclust.samples.options import IMPUTATIONS, JOINS, Selection, TableOptions
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct
+from mkclust.text import show_lines
 from mkclust.types import Array, Float
 
 # What the similarities of most methods are, and those of methods without coefficients.
@@ -43,6 +45,10 @@ COMMON: dict[str, Allowed] = {
     "n_init": Count(),
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
+    "views": Selection(),
+    "join": Choice(JOINS),
+    "impute": Choice(IMPUTATIONS),
+    "explain": Flag(),
 }
 
 
@@ -97,6 +103,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         neighbors: Any = None,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         self.n_clusters = n_clusters
         self.kernels = kernels
@@ -107,6 +117,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.neighbors = neighbors
         self.n_init = n_init
         self.random_state = random_state
+        self.views = views
+        self.join = join
+        self.impute = impute
+        self.explain = explain
 
     def fit(self, X: Any, y: Any = None) -> "MultipleKernelClusterer":
         """Find the weights and the clusters.
@@ -125,6 +139,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self._check_parameters()
         started = time.perf_counter()
         source, kernels = open_source(self, X)
+        if self.explain:
+            show_lines(source.explain())
         noted = check_neighborhoods(source.neighborhoods, source.ids, self.n_clusters)
         made = time.perf_counter()
         stack = source.stack(self, kernels)
@@ -326,6 +342,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """
         return None if "neighbors" in self.ALLOWED else self.neighbors
 
+    @property
+    def table_options(self) -> TableOptions:
+        """How tables become views."""
+        return TableOptions(self.views, self.join, self.impute)
+
     def _check_approximation(self) -> None:
         """Refuse what is no feature map, and any where a method needs entries of the kernels."""
         approximation = self.approximation
@@ -395,6 +416,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             learned["coefficients_"] = solution.coefficients
         if source.ids is not None:
             learned["sample_ids_"] = source.ids
+        if source.view_names is not None:
+            learned["view_names_in_"] = source.view_names
         learned["labels_"], learned["_centers"] = self._discretize(rows)
         return learned, further
 

@@ -52,6 +52,30 @@ n_init : int, default=10
 random_state : int, RandomState instance or None, default=None
     Seed of the k-means starts, of the sample of rows they learn from beyond 100,000 samples, and
     of an approximation that has none of its own. The solvers themselves are deterministic.""",
+    "tables": """\
+views : dict of str to (list, slice or str) or None, default=None
+    Takes one wide data frame, or array, apart into views: by the name of each view a list of its
+    columns, by name or number, a slice of their numbers, or the prefix of their names, as in
+    ``{"mrna": ["g1", "g2"], "mirna": "mirna_"}``. Columns in no view are left out. This is how
+    several views go through scikit-learn's pipelines and searches, which pass one table on.
+join : {"exact", "inner"}, default="exact"
+    Data frames of views are aligned by their ids (the index of pandas, the observations of
+    AnnData; the default index, polars and arrays mean the order of rows). "exact" takes the same
+    ids in any order, and refuses others; "inner" keeps the samples that all frames have, in the
+    order of the first frame with ids.
+impute : {None, "median"}, default=None
+    Missing cells (NaN, None, masked entries) are refused, all named at once, or filled with the
+    median of their column, and those of categories with the most frequent one. What is filled in
+    is learned, and fills the cells of new samples, too; infinity is never imputed. Views on disk,
+    of dask and on devices are left as they are.
+explain : bool, default=False
+    Print what was understood before the solve: the views, what a join keeps, and what
+    ``bank_.explain()`` says of their kernels.
+
+    Categorical and boolean columns of data frames, and columns of text with at most 20 different
+    values that repeat (twice on average at least), become a view of their own, ``NAME
+    (categories)``, of one mark for each value, in which the similarity of two samples is the share
+    of equal categories. Other text and dates are refused with advice.""",
     "labels": """\
 labels_ : ndarray of shape (n_samples,)
     Clusters, numbered by falling size. Where the views are dask arrays, so are the labels and the
@@ -82,6 +106,8 @@ bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 sample_ids_ : ndarray of shape (n_samples,)
     The index of the data frames in X, in the order of ``labels_``; only where they have ids.
+view_names_in_ : tuple of str
+    Names of the views, those of categorical columns included; not there for precomputed kernels.
 n_features_in_ : int
     Columns of the table, or of all views together, or the number of samples for kernels.
 kernel_seconds_, check_seconds_, solve_seconds_ : float

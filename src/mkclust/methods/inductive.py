@@ -3,9 +3,10 @@
 from typing import Any, ClassVar, Literal
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.linalg import namespace
+from mkclust.linalg import namespace, to_host
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
@@ -38,6 +39,10 @@ class InductiveClusterer(
         approximation: Any = None,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -49,6 +54,10 @@ class InductiveClusterer(
             neighbors=neighbors,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.approximation = approximation
 
@@ -87,9 +96,18 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new, n_clusters)
-            Of views that are dask arrays a lazy dask array, as in ``predict``.
+            Of views that are dask arrays a lazy dask array, as in ``predict``. Rows of data frames
+            with ids are in the order of the first such frame; where ``set_output`` asks for a
+            frame of pandas, its index are the ids.
         """
-        return self._embed(X, self_similarity)
+        check_is_fitted(self)
+        samples = self._source.read_new(self, X)
+        rows = self._embed(samples, self_similarity)
+        if samples.ids is None or _get_output_config("transform", self)["dense"] != "pandas":
+            return rows
+        import pandas as pd
+
+        return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
     def _embed(self, X: Any, self_similarity: Array | None) -> Float:
         """Embed new samples in an array, in whatever form `transform` has been set to return it."""

@@ -104,6 +104,7 @@ class KAMMR(InductiveClusterer):
     max_iter : int, default=200
         Most steps; one fewer than there are kernels is always enough.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -156,6 +157,10 @@ class KAMMR(InductiveClusterer):
         max_iter: int = 200,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -168,6 +173,10 @@ class KAMMR(InductiveClusterer):
             approximation=approximation,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.tol = tol
         self.max_iter = max_iter
@@ -273,6 +282,7 @@ class KAMMA(InductiveClusterer):
     max_iter : int, default=50
         Most iterations.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -326,6 +336,10 @@ class KAMMA(InductiveClusterer):
         max_iter: int = 50,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -338,6 +352,10 @@ class KAMMA(InductiveClusterer):
             approximation=approximation,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.tol = tol
         self.max_iter = max_iter

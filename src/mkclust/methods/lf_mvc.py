@@ -220,6 +220,7 @@ class LFMVC(InductiveClusterer):
     max_iter : int, default=100
         Most iterations.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -279,6 +280,10 @@ class LFMVC(InductiveClusterer):
         max_iter: int = 100,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -291,6 +296,10 @@ class LFMVC(InductiveClusterer):
             approximation=approximation,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.reg = reg
         self.tol = tol

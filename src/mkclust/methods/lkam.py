@@ -94,6 +94,7 @@ class LKAM(MultipleKernelClusterer):
     max_iter : int, default=10
         Most iterations.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -160,6 +161,10 @@ class LKAM(MultipleKernelClusterer):
         max_iter: int = 10,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -170,6 +175,10 @@ class LKAM(MultipleKernelClusterer):
             validate=validate,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.reg = reg
         self.neighbors = neighbors

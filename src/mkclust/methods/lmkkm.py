@@ -296,6 +296,7 @@ class LMKKM(MultipleKernelClusterer):
     max_iter : int, default=10
         Most iterations.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -356,6 +357,10 @@ class LMKKM(MultipleKernelClusterer):
         max_iter: int = 10,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -367,6 +372,10 @@ class LMKKM(MultipleKernelClusterer):
             neighbors=neighbors,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.tol = tol
         self.max_iter = max_iter

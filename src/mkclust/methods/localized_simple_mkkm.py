@@ -126,6 +126,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     max_iter : int, default=200
         When to give up, with a warning that says how large the gap still is.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -211,6 +212,10 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         max_iter: int = 200,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -221,6 +226,10 @@ class LocalizedSimpleMKKM(SimpleClusterer):
             validate=validate,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.neighbors = neighbors
         self.mask = mask

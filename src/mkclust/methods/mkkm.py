@@ -85,6 +85,7 @@ class MKKM(InductiveClusterer):
     max_iter : int, default=50
         Most iterations.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -141,6 +142,10 @@ class MKKM(InductiveClusterer):
         max_iter: int = 50,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -153,6 +158,10 @@ class MKKM(InductiveClusterer):
             approximation=approximation,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.tol = tol
         self.max_iter = max_iter

@@ -118,6 +118,7 @@ class MKKMMiR(InductiveClusterer):
     max_iter : int, default=100
         Most iterations.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -176,6 +177,10 @@ class MKKMMiR(InductiveClusterer):
         max_iter: int = 100,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -188,6 +193,10 @@ class MKKMMiR(InductiveClusterer):
             approximation=approximation,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.reg = reg
         self.tol = tol

@@ -192,6 +192,7 @@ class MKKMMM(InductiveClusterer):
     max_iter : int, default=10
         Most iterations of the alternation; the saddle point may take ten times as many.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -258,6 +259,10 @@ class MKKMMM(InductiveClusterer):
         max_iter: int = 10,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -270,6 +275,10 @@ class MKKMMM(InductiveClusterer):
             approximation=approximation,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.solver = solver
         self.tol = tol

@@ -220,6 +220,7 @@ class ONKC(MultipleKernelClusterer):
     max_iter : int, default=50
         Most iterations.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -294,6 +295,10 @@ class ONKC(MultipleKernelClusterer):
         max_iter: int = 50,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -305,6 +310,10 @@ class ONKC(MultipleKernelClusterer):
             neighbors=neighbors,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.reg = reg
         self.proximity = proximity

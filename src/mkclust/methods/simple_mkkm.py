@@ -189,6 +189,7 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     max_iter : int, default=200
         When to give up, with a warning that says how large the gap still is.
     {seeds}
+    {tables}
 
     Attributes
     ----------
@@ -273,6 +274,10 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         max_iter: int = 200,
         n_init: int = 10,
         random_state: Any = None,
+        views: Any = None,
+        join: Literal["exact", "inner"] = "exact",
+        impute: Literal["median"] | None = None,
+        explain: bool = False,
     ):
         super().__init__(
             n_clusters,
@@ -285,6 +290,10 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
             approximation=approximation,
             n_init=n_init,
             random_state=random_state,
+            views=views,
+            join=join,
+            impute=impute,
+            explain=explain,
         )
         self.solver = solver
         self.stopping = stopping

@@ -6,9 +6,10 @@ What is passed must be what the model was fitted on: numbers of samples, names a
 tell; what a model remembers of its samples tells more, and is compared where it can be.
 """
 
+import warnings
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,8 +24,10 @@ from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite
+from mkclust.samples.checks import check_entries
+from mkclust.samples.encoding import Encoding
 from mkclust.samples.forms import TABLE, check_masks
-from mkclust.samples.ids import is_frame
+from mkclust.samples.frames import is_frame
 from mkclust.samples.samples import (
     Samples,
     as_blocks,
@@ -110,6 +113,11 @@ class FromKernels(_FromSimilarities):
     """
 
     found: KernelNeighborhoods | None = None
+    view_names: ClassVar[None] = None
+
+    def explain(self) -> list[str]:
+        """Say what was understood of the input."""
+        return ["precomputed kernels, taken as they are"]
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods]:
@@ -127,14 +135,18 @@ class FromKernels(_FromSimilarities):
         shown = {"n_features_in_": stack.n_samples}
         return shown if self.found is None else shown | {"n_neighbors_": self.found.size}
 
-    def read(self, X: Any) -> Samples:
+    def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
         return read_samples(X, expected="precomputed", ids=self.ids)
+
+    def read_new(self, model: Any, X: Any) -> Samples:
+        """Read new samples, the columns of data frames in the order of the training samples."""
+        return read_samples(X, expected="precomputed", ids=self.ids, cross=True)
 
     def kernels(self, model: Any, X: Any) -> Any:
         """Return the kernels that the model was fitted on, neither centered nor scaled."""
         names, n = model.kernel_names_, len(model.labels_)
-        kernels = _match_kernels(self.read(X), names)
+        kernels = _match_kernels(self.read(model, X), names)
         for name, shape in zip(names, kernel_shapes(kernels, len(names)), strict=True):
             if shape != (n, n):
                 raise ValueError(
@@ -158,7 +170,7 @@ class FromKernels(_FromSimilarities):
 
     def similarities(self, model: Any, X: Any, self_similarity: Any) -> Similarities:
         """Return the similarities of new samples to the training samples and to themselves."""
-        samples = read_samples(X, expected="precomputed", ids=self.ids, cross=True)
+        samples = self.read_new(model, X)
         names, n = model.kernel_names_, model.n_features_in_
         matrices = single_kernels(_match_kernels(samples, names))
         cross = [as_numbers(K, name) for name, K in zip(names, matrices, strict=True)]
@@ -225,10 +237,25 @@ class FromViews(_FromSimilarities):
         Fitted on the views.
     feature_names : ndarray of shape (n_features,) or None
         Columns of one table, where they have names.
+    encodings : dict of str to Encoding
+        What was learned of the columns of tables.
+    notes : tuple of str
+        What was understood of the tables.
     """
 
     bank: KernelBank
     feature_names: np.ndarray | None = None
+    encodings: dict[str, Encoding] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        """The names of the views."""
+        return tuple(self.bank.views_)
+
+    def explain(self) -> list[str]:
+        """Say what was understood of the input, and which kernels are made of it."""
+        return [*self.notes, *self.bank.explain().splitlines()]
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
@@ -248,14 +275,19 @@ class FromViews(_FromSimilarities):
             shown["n_neighbors_"] = max(each.size for each in self.bank._neighbors.values())
         return shown | _feature_names_in(self.feature_names)
 
-    def read(self, X: Any) -> Samples:
+    def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
-        return read_views(X, ids=self.ids)
+        options = model.table_options
+        return read_views(X, ids=self.ids, options=options, encodings=self.encodings)
+
+    def read_new(self, model: Any, X: Any) -> Samples:
+        """Read new samples, their columns as those of the training samples were."""
+        return read_views(X, options=model.table_options, encodings=self.encodings)
 
     def kernels(self, model: Any, X: Any) -> Any:
         """Return the kernels that the model was fitted on, computed as their rows are asked for."""
         n, bank = len(model.labels_), copy(self.bank).set_params(on_the_fly=True)
-        kernels = bank.transform(_check_new_table(model, self.read(X)))
+        kernels = bank.transform(_check_new_table(model, self.read(model, X)))
         if kernels.shape[1] != n:
             raise ValueError(f"X has {kernels.shape[1]} samples, the model was fitted on {n}")
         if not kernels.of_training_samples:
@@ -273,7 +305,7 @@ class FromViews(_FromSimilarities):
     def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
         """Embed new samples; dask arrays are left lazy."""
         _refuse_self_similarity(self_similarity)
-        samples = read_views(X)
+        samples = self.read_new(model, X)
         if samples.is_lazy:
             kind = samples.kind
 
@@ -286,7 +318,7 @@ class FromViews(_FromSimilarities):
     def similarities(self, model: Any, X: Any, self_similarity: Any) -> Similarities:
         """Return the similarities of new samples to the training samples and to themselves."""
         _refuse_self_similarity(self_similarity)
-        samples = _check_new_table(model, read_views(X))
+        samples = _check_new_table(model, self.read_new(model, X))
         return self.bank.transform(samples), self.bank.self_similarity(samples)
 
 
@@ -306,6 +338,10 @@ class FromFeatures:
         What makes features of views; None before the fit has ended.
     matrix : array of shape (n_columns, n_clusters) or None
         What takes features to rows of the embedding; None before the fit has ended.
+    encodings : dict of str to Encoding
+        What was learned of the columns of tables.
+    notes : tuple of str
+        What was understood of the tables.
     """
 
     ids: np.ndarray | None
@@ -313,7 +349,18 @@ class FromFeatures:
     columns: dict[str, list[str]]
     features: Features | None = None
     matrix: Array = None
+    encodings: dict[str, Encoding] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     neighborhoods: ClassVar[dict[str, Neighborhoods]] = {}
+
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        """The names of the views."""
+        return tuple(self.widths)
+
+    def explain(self) -> list[str]:
+        """Say what was understood of the input."""
+        return list(self.notes)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -336,9 +383,14 @@ class FromFeatures:
             "approximation_error_": stack.approximation_error,
         } | _feature_names_in(names)
 
-    def read(self, X: Any) -> Samples:
+    def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
-        return read_views(X, ids=self.ids)
+        options = model.table_options
+        return read_views(X, ids=self.ids, options=options, encodings=self.encodings)
+
+    def read_new(self, model: Any, X: Any) -> Samples:
+        """Read new samples, their columns as those of the training samples were."""
+        return read_views(X, options=model.table_options, encodings=self.encodings)
 
     def check(self, model: Any, X: Any) -> None:
         """Refuse what cannot be what the model was fitted on."""
@@ -374,11 +426,11 @@ class FromFeatures:
             check_finite(block, start)
             return features.project(block, matrix)
 
-        return as_blocks(self.match(read_views(X)), keep=False).map(look)
+        return as_blocks(self.match(self.read_new(model, X)), keep=False).map(look)
 
     def _blocks(self, model: Any, X: Any) -> Blocks:
         """Return the views that the model was fitted on, in the order of the fit."""
-        blocks, n = as_blocks(self.match(self.read(X))), len(model.labels_)
+        blocks, n = as_blocks(self.match(self.read(model, X))), len(model.labels_)
         if blocks.n_samples != n:
             raise ValueError(f"X has {blocks.n_samples} samples, the model was fitted on {n}")
         return blocks
@@ -455,8 +507,15 @@ def _check_new_table(model: Any, samples: Samples) -> Samples:
     """Return new samples, of which one table is compared by scikit-learn with that of the fit."""
     if samples.kind != "table" or is_foreign(samples.parts[0]):
         return samples
+    table = samples.parts[0]
     types = [np.float64, np.float32]
-    table = validate_data(model, samples.parts[0], reset=False, dtype=types)
+    with warnings.catch_warnings():
+        if (
+            TABLE in samples.columns
+        ):  # compared by name already, though filled cells are in an array
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        table = validate_data(model, table, reset=False, dtype=types, ensure_all_finite=False)
+    check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
     return replace(samples, parts=(table,), is_checked=True)
 
 

@@ -17,7 +17,8 @@ from mkclust.linalg.memory import require_memory
 from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.room import require_room_for_features, require_room_for_views
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
-from mkclust.samples.forms import depth, looks_like_kernel
+from mkclust.samples.checks import check_entries
+from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import KernelStack, RowSource
 from mkclust.stack.discretize import normalize_rows
@@ -43,8 +44,9 @@ def open_source(model: Any, X: Any) -> tuple[Source, Any]:
         What its ``stack`` takes.
     """
     if model.approximation is not None:
-        return _compress(model, read_views(X))
-    samples = read_samples(X, expected=expected_input(model.kernels))
+        return _compress(model, read_views(X, options=model.table_options))
+    expected = expected_input(model.kernels)
+    samples = read_samples(X, expected=expected, options=model.table_options)
     if samples.kind == "kernels":
         if model.kernel_neighbors is None:
             return FromKernels(ids=samples.ids), samples
@@ -64,14 +66,21 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
         )
     feature_names = None
     if samples.kind == "table":
-        feature_names = _get_feature_names(samples.parts[0])
+        feature_names = _feature_names(samples)
         samples = _check_training_table(model, samples)
     bank = _make_bank(model, several_views=samples.kind == "views")
     require_room_for_views(model, bank, samples)
     kernels: Any = bank.fit_transform(samples)
     if bank.on_the_fly and model.NEEDS_ENTRIES and not bank.only_neighborhoods:
         kernels = kernels.entries(type(model).__name__)
-    return FromViews(ids=samples.ids, bank=bank, feature_names=feature_names), kernels
+    source = FromViews(
+        ids=samples.ids,
+        bank=bank,
+        feature_names=feature_names,
+        encodings=samples.encodings,
+        notes=samples.notes,
+    )
+    return source, kernels
 
 
 def _make_bank(model: Any, several_views: bool) -> KernelBank:
@@ -116,7 +125,21 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         learn_preparations=partial(learn_preparations, rules_of(kernels)),
     )
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
-    return FromFeatures(ids=samples.ids, widths=widths, columns=samples.columns), stack
+    source = FromFeatures(
+        ids=samples.ids,
+        widths=widths,
+        columns=samples.columns,
+        encodings=samples.encodings,
+        notes=samples.notes,
+    )
+    return source, stack
+
+
+def _feature_names(samples: Samples) -> np.ndarray | None:
+    """Return the names of the columns of one table, None where they have none."""
+    if TABLE in samples.columns:
+        return np.array(samples.columns[TABLE], dtype=object)
+    return _get_feature_names(samples.parts[0])  # refuses names of several types
 
 
 def _check_training_table(model: Any, samples: Samples) -> Samples:
@@ -130,8 +153,10 @@ def _check_training_table(model: Any, samples: Samples) -> Samples:
         input_name="X",
         estimator=model,
         dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
         ensure_min_samples=2,
     )
+    check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
     return replace(samples, parts=(table,), is_checked=True)
 
 
@@ -154,7 +179,7 @@ def in_order_of_fit(model: Any, X: Any) -> Samples:
     -------
     Samples
     """
-    return model._source.read(X)
+    return model._source.read(model, X)
 
 
 def embedding_cosines(model: Any, X: Any, samples: np.ndarray | None) -> Float:

@@ -1,6 +1,6 @@
 """What is wrong with a view, a table of samples by features: its form first, then its entries."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,10 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from mkclust.linalg import as_floats as as_foreign_floats
-from mkclust.linalg import check_one_place, is_foreign, namespace, place
+from mkclust.linalg import check_one_place, is_foreign, namespace, place, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.samples.forms import check_masks, depth
+from mkclust.text import join_words
 from mkclust.types import Array
 
 
@@ -105,29 +106,78 @@ def check_view(view: Any, title: str) -> Any:
     return view
 
 
-def check_entries(view: Any, title: str) -> Array:
-    """Return a checked view as an array of floats in memory, all of them finite."""
-    view = as_floats(view, title)
-    xp = namespace(view)
-    if not xp.all(xp.isfinite(view)):
-        n_nan, n_inf = (int(xp.sum(xp.astype(f(view), xp.int64))) for f in (xp.isnan, xp.isinf))
-        raise ValueError(
-            f"{title} has entries that are not finite: {n_nan} NaN and {n_inf} infinity; impute "
-            "them or drop their rows from every view."
+def check_entries(
+    views: Mapping[str, Any],
+    titles: Mapping[str, str],
+    columns: Mapping[str, Sequence[str]] | None = None,
+    missing: Mapping[str, Mapping[str, int]] | None = None,
+) -> dict[str, Array]:
+    """Return checked views as arrays of floats in memory, or name all entries that are not finite.
+
+    Parameters
+    ----------
+    views : mapping of str to array of shape (n_samples, n_features)
+        The views.
+    titles : mapping of str to str
+        How messages call them.
+    columns : mapping of str to sequence of str, default=None
+        The names of their columns, where they have any.
+    missing : mapping of str to mapping of str to int, default=None
+        How many categories are missing, by view and column.
+    """
+    arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
+    findings, has_missing, has_infinite = [], bool(missing), False
+    for name, array in arrays.items():
+        xp = namespace(array)
+        if missing and name in missing:
+            counts = missing[name]
+            named = [f"{column!r}: {count}" for column, count in counts.items()]
+            total = sum(counts.values())
+            what = f"{total} missing cell{'s' * (total > 1)} (NaN)"
+            findings.append(f"{titles[name]} has {what} among its categories ({join_words(named)})")
+        if bool(xp.all(xp.isfinite(array))):
+            continue
+        nan, infinite = (
+            to_host(xp.sum(xp.astype(f(array), xp.int64), axis=0), None)
+            for f in (xp.isnan, xp.isinf)
         )
-    return view
+        has_missing, has_infinite = has_missing or nan.any(), has_infinite or infinite.any()
+        places = np.flatnonzero(nan + infinite).tolist()
+        names = (columns or {}).get(name)
+        named = [
+            f"{repr(names[place]) if names else f'column {place}'}: {nan[place] + infinite[place]}"
+            for place in places
+        ]
+        # One table is refused in scikit-learn's words first.
+        alone = titles[name] == "X" and not is_foreign(array)
+        lead = f"Input X contains {'NaN' if nan.any() else 'infinity'}: " if alone else ""
+        findings.append(
+            f"{lead}{titles[name]} has entries that are not finite: {nan.sum()} NaN and "
+            f"{infinite.sum()} infinity, in {len(places)} of its {array.shape[1]} columns "
+            f"({join_words(named)})"
+        )
+    if findings:
+        fill = "pass impute='median' to fill what is missing with the median of its column, or "
+        raise ValueError(
+            "; ".join(findings)
+            + f"; {fill * bool(has_missing)}"
+            + "impute infinity yourself, or " * bool(has_infinite)
+            + "drop these rows from every view."
+        )
+    return arrays
 
 
-def check_table(X: Any) -> Array:
-    """Return one table as floats, leaving scikit-learn to word what is wrong with it."""
+def check_table(X: Any, columns: Sequence[str] | None = None) -> Array:
+    """Return one table as floats; what is no table is worded as scikit-learn does."""
     if not (issparse(X) or is_foreign(X)):
-        if depth(X) <= 2:
-            return as_floats(check_array(X, input_name="X"), "X")
-        raise ValueError(
-            f"X has {depth(X)} dimensions, but a table of samples by features has 2; "
-            "pass several views as a list or a dict of 2-D arrays."
-        )
-    return check_entries(check_view(X, "X"), "X")
+        if depth(X) > 2:
+            raise ValueError(
+                f"X has {depth(X)} dimensions, but a table of samples by features has 2; "
+                "pass several views as a list or a dict of 2-D arrays."
+            )
+        X = check_array(X, input_name="X", ensure_all_finite=False)
+    names = {} if columns is None else {"X": columns}
+    return check_entries({"X": check_view(X, "X")}, {"X": "X"}, names)["X"]
 
 
 def check_together(views: Mapping[str, Any]) -> None:

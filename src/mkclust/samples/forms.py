@@ -7,7 +7,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mkclust.linalg import is_foreign, namespace
-from mkclust.samples.ids import is_frame, is_kernel
+from mkclust.samples.frames import is_frame
+from mkclust.samples.ids import is_kernel
 
 TABLE = "table"
 
@@ -46,8 +47,8 @@ def check_masks(table: Any, title: str) -> None:
     count = sum(np.ma.count_masked(row) for row in rows if isinstance(row, np.ma.MaskedArray))
     if count:
         raise ValueError(
-            f"{title} has {count} masked entries; impute them, such as with filled(), or drop "
-            "their rows and samples everywhere."
+            f"{title} has {count} masked entries, which are missing; pass impute='median', fill "
+            "them yourself, such as with filled(), or drop their rows and samples everywhere."
         )
 
 

@@ -6,19 +6,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mkclust.samples.frames import AnnotatedMatrix, is_frame, take_rows
+
 # What a message calls the ids of a model, and how to have rows paired by their order instead.
 FITTED = "the samples that the model was fitted on"
 BY_ROW = "reset_index(drop=True) on every frame pairs by row"
 
 
-def is_frame(thing: Any) -> bool:
-    """Return whether something is a data frame whose rows have ids, as those of pandas do."""
-    named = hasattr(thing, "iloc") and hasattr(thing, "columns")
-    return named and hasattr(thing.index, "get_indexer")
-
-
 def aligned(
-    X: Any, expected: Any = None, *, kernels: bool = False
+    X: Any, expected: Any = None, *, kernels: bool = False, join: str = "exact"
 ) -> tuple[Any, np.ndarray | None]:
     """Bring the data frames among views, or kernels, to one order of samples.
 
@@ -35,6 +31,9 @@ def aligned(
     kernels : bool, default=False
         Whether X holds kernels, whose columns are the samples, too. So they are in any case where
         the columns of all frames are their ids.
+    join : {"exact", "inner"}, default="exact"
+        Whether all frames must have the same ids, or the samples that all of them have are kept,
+        in the order of the first frame with ids.
 
     Returns
     -------
@@ -49,28 +48,28 @@ def aligned(
         Where frames hold other ids, or one of them twice, or an array stands beside frames of
         different orders.
     """
-    if is_frame(X):
+    if _has_ids(X):
         parts, whos = [X], ["X"]
     elif isinstance(X, Mapping | list | tuple) and not issparse(X):
         parts = list(X.values()) if isinstance(X, Mapping) else list(X)
         whos = _titles(X, kernels)
     else:
         return X, None
-    frames = [part for part in parts if is_frame(part)]
+    frames = [part for part in parts if _has_ids(part)]
     if not frames:
         return X, None
     square = kernels or all(map(is_kernel, frames))
     if square:
         parts, indices = _columns_like_rows(parts, whos)
     else:
-        indices = [part.index if is_frame(part) else None for part in parts]
-    orders, ids = _orders(indices, whos, expected)
-    parts = [
-        part if order is None else part.iloc[order, order if square else slice(None)]
-        for part, order in zip(parts, orders, strict=True)
-    ]
+        indices = [part.index if _has_ids(part) else None for part in parts]
+    orders, ids = _orders(indices, whos, expected, join)
+    for place, order in enumerate(orders):
+        if order is not None:
+            part = parts[place]
+            parts[place] = part.iloc[order, order] if square else take_rows(part, order)
     values = None if ids is None else ids.to_numpy()
-    if is_frame(X):
+    if _has_ids(X):
         return parts[0], values
     return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts, values
 
@@ -115,8 +114,30 @@ def aligned_to_training(X: Any, expected: Any) -> Any:
     return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts
 
 
+def order_of(ids: np.ndarray, expected: Any) -> np.ndarray | None:
+    """Return where expected ids are among others, None where all are in place.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n_samples,)
+        Ids of samples that are in one order in all views.
+    expected : array-like of shape (n_samples,)
+        The same ids in the order that is asked for.
+    """
+    import pandas as pd
+
+    return _order(pd.Index(ids), pd.Index(expected), "X", FITTED)
+
+
+def _has_ids(thing: Any) -> bool:
+    """Return whether something is a table whose rows have ids."""
+    return is_frame(thing) or isinstance(thing, AnnotatedMatrix)
+
+
 def is_kernel(frame: Any) -> bool:
     """Return whether the columns of a data frame are the ids of its rows."""
+    if not is_frame(frame):
+        return False
     rows, columns = frame.index, frame.columns
     if len(rows) != len(columns) or _is_default(rows) or not (rows.is_unique and columns.is_unique):
         return False
@@ -151,7 +172,7 @@ def _columns_like_rows(parts: Sequence[Any], whos: Sequence[str]) -> tuple[list,
 
 
 def _orders(
-    indices: Sequence[Any], whos: Sequence[str], expected: Any
+    indices: Sequence[Any], whos: Sequence[str], expected: Any, join: str = "exact"
 ) -> tuple[list[np.ndarray | None], Any]:
     """Return where the rows in the common order are, None where they stay, and the ids.
 
@@ -163,6 +184,8 @@ def _orders(
         How messages call them.
     expected : array-like or None
         Ids that say the order; None leaves that to the first part that has ids.
+    join : {"exact", "inner"}, default="exact"
+        Whether all have the same ids, or those are kept that all have.
 
     Returns
     -------
@@ -188,21 +211,57 @@ def _orders(
         return orders, None
     if expected is None:
         first, title = indices[has_ids.index(True)], whos[has_ids.index(True)]
+    if join == "inner" and expected is None:
+        first = _common(indices, has_ids, whos)
     for place, index in enumerate(indices):
         if has_ids[place] and not index.equals(first):
-            orders[place] = _order(index, first, whos[place], title)
-    reordered = [who for who, order in zip(whos, orders, strict=True) if order is not None]
-    without = [who for who, has_some in zip(whos, has_ids, strict=True) if not has_some]
-    if reordered and without:
-        raise ValueError(
-            f"{_has(reordered[0])} the ids of {title} in another order, and {without[0]} has no "
-            "ids: it cannot be known which order its rows have. Bring all frames to the order "
-            f"that it has, such as by frame.loc[ids], or make {without[0]} a data frame with ids"
-        )
+            orders[place] = _order(index, first, whos[place], title, join)
+    _refuse_without_ids(orders, has_ids, whos, title, len(first))
     return orders, first
 
 
-def _order(index: Any, first: Any, who: str, title: str) -> np.ndarray | None:
+def _common(indices: Sequence[Any], has_ids: Sequence[bool], whos: Sequence[str]) -> Any:
+    """Return the ids that all parts with ids have, in the order of the first of them."""
+    places = [place for place, has_some in enumerate(has_ids) if has_some]
+    common = first = indices[places[0]]
+    for place in places[1:]:
+        if indices[place].equals(first):
+            continue
+        _order(indices[place], first, whos[place], whos[places[0]], "inner")  # refuses doubles
+        common = common[indices[place].get_indexer(common) >= 0]
+    if not len(common):
+        raise ValueError(
+            f"there is no id that all of {', '.join(whos[place] for place in places)} have: leave "
+            f"one of them out, or give the same samples the same ids ({BY_ROW})"
+        )
+    return common
+
+
+def _refuse_without_ids(
+    orders: Sequence[np.ndarray | None],
+    has_ids: Sequence[bool],
+    whos: Sequence[str],
+    title: str,
+    n_samples: int,
+) -> None:
+    """Refuse parts without ids beside others whose rows have changed their places."""
+    reordered = [place for place, order in enumerate(orders) if order is not None]
+    without = [who for who, has_some in zip(whos, has_ids, strict=True) if not has_some]
+    if not (reordered and without):
+        return
+    who = whos[reordered[0]]
+    if who == title:
+        start = f"{n_samples} of the samples of {title} are in all frames"
+    else:
+        start = f"{_has(who)} the ids of {title} in another order"
+    raise ValueError(
+        f"{start}, and {without[0]} has no ids: it cannot be known which order its "
+        "rows have. Bring all frames to the order "
+        f"that it has, such as by frame.loc[ids], or make {without[0]} a data frame with ids"
+    )
+
+
+def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") -> np.ndarray | None:
     """Return where the ids of the first are in an index, None where both have one order."""
     for ids, owner in ((index, who), (first, title)):
         if not ids.is_unique:
@@ -217,11 +276,17 @@ def _order(index: Any, first: Any, who: str, title: str) -> np.ndarray | None:
     common = int(np.sum(where >= 0))
     if common == len(index) == len(first):
         return None if np.array_equal(where, np.arange(len(where))) else where
+    if common and join == "inner":
+        if title != FITTED or common == len(first):
+            return where[where >= 0]
+        raise ValueError(
+            f"{_has(who)} {common} of the {len(first)} ids of {title}: pass the same samples"
+        )
     if common:
         raise ValueError(
             f"{_start(title)} and {who} have {common} ids in common, and {len(first) - common} are "
-            f"only in {title}, {len(index) - common} only in {who}: select the common ones from "
-            f"all, such as by frame.loc[common] ({BY_ROW})"
+            f"only in {title}, {len(index) - common} only in {who}: pass join='inner' to keep the "
+            f"samples that all have, or select them yourself by frame.loc[common] ({BY_ROW})"
         )
     types = f" (they are of the types {first.dtype} and {index.dtype})"
     raise ValueError(

@@ -1,7 +1,7 @@
 """Input understood once: what a user passed becomes one frozen object, which all else takes."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -19,10 +19,15 @@ from mkclust.samples.checks import (
     is_dask,
 )
 from mkclust.samples.dask import DaskBlocks
+from mkclust.samples.encoding import Encoding, encode_views, unmasked
 from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
-from mkclust.samples.ids import aligned, aligned_to_training
+from mkclust.samples.frames import opened, take_rows
+from mkclust.samples.ids import aligned, aligned_to_training, order_of
 from mkclust.samples.local import LocalBlocks
+from mkclust.samples.options import AS_THEY_ARE, TableOptions
 from mkclust.samples.row_source import RowSource
+from mkclust.samples.selection import split_columns
+from mkclust.text import join_words
 from mkclust.types import Array
 
 Kind = Literal["kernels", "views", "table"]
@@ -53,6 +58,12 @@ class Samples:
         Which samples a part lacks; None where it lacks none.
     is_checked : bool, default=False
         Whether the parts are known to be finite arrays of floats.
+    columns : dict of str to list of str, default={}
+        The columns of those views whose columns have names.
+    encodings : dict of str to Encoding, default={}
+        What was learned of the columns of tables, by the names of the tables.
+    notes : tuple of str, default=()
+        What each view is made of, and what a join keeps.
     """
 
     kind: Kind
@@ -63,6 +74,9 @@ class Samples:
     ids: np.ndarray | None = None
     missing: np.ndarray | None = None
     is_checked: bool = False
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    encodings: dict[str, Encoding] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def by_name(self) -> dict[str, Any]:
@@ -96,13 +110,6 @@ class Samples:
         return any(map(is_dask, self.parts))
 
     @cached_property
-    def columns(self) -> dict[str, list[str]]:
-        """The columns of those views that are data frames with names for them."""
-        frames = {name: view for name, view in self.by_name.items() if hasattr(view, "columns")}
-        columns = {name: list(frame.columns) for name, frame in frames.items()}
-        return {name: c for name, c in columns.items() if all(isinstance(x, str) for x in c)}
-
-    @cached_property
     def tables(self) -> dict[str, Any]:
         """The views by name, of one length and sliceable by rows; none of their rows is read."""
         views = self.by_name
@@ -119,8 +126,8 @@ class Samples:
         if self.is_checked:
             return self.by_name
         if self.kind == "table":
-            return {TABLE: check_table(self.parts[0])}
-        return {name: check_entries(view, f"View {name!r}") for name, view in self.tables.items()}
+            return {TABLE: check_table(self.parts[0], self.columns.get(TABLE))}
+        return check_entries(self.tables, _titles(self.names), self.columns)
 
     def only(self, names: Sequence[str]) -> "Samples":
         """Return the parts of these names, in this order."""
@@ -141,7 +148,12 @@ class Samples:
 
 
 def read_samples(
-    X: Any, *, expected: Expected = "auto", ids: Any = None, cross: bool = False
+    X: Any,
+    *,
+    expected: Expected = "auto",
+    ids: Any = None,
+    cross: bool = False,
+    options: TableOptions = AS_THEY_ARE,
 ) -> Samples:
     """Tell what X is, given what is expected, or refuse what could be two things.
 
@@ -155,6 +167,8 @@ def read_samples(
         Ids whose order data frames are to have; None takes that of the first frame with ids.
     cross : bool, default=False
         Whether kernels are those of new samples (rows) with the samples of these ids (columns).
+    options : TableOptions, default=TableOptions()
+        How tables become views.
 
     Returns
     -------
@@ -174,11 +188,20 @@ def read_samples(
         if expected == "precomputed" and X.kind != "kernels":
             raise ValueError(f"kernels='precomputed' expects kernels, got {X.kind}")
         return read_views(X, ids=ids) if expected == "views" else _in_order(X, ids)
+    if options.views is not None:
+        if expected == "precomputed":
+            raise ValueError(
+                f"views={list(options.views)} takes a table apart, and kernels='precomputed' "
+                "expects kernels: pass one of them"
+            )
+        return read_views(X, ids=ids, options=options)
+    X = opened(X)
     kind = _kind(X, expected)
     if kind == "kernels":
         return read_kernels(X, ids=ids, cross=cross)
-    samples = read_views(X, ids=ids)
-    if kind == "table" != samples.kind:  # a list of what has other than two dimensions
+    samples = read_views(X, ids=ids, options=options)
+    # A list of what has other than two dimensions.
+    if kind == "table" != samples.kind and isinstance(X, list | tuple):
         return replace(samples, kind=kind, names=(TABLE,), parts=(list(samples.parts),))
     if kind == "views":
         _refuse_square(samples, expected)
@@ -220,35 +243,87 @@ def read_kernels(X: Any, *, ids: Any = None, cross: bool = False) -> Samples:
     return Samples("kernels", (), (), whole=X, ids=ids)
 
 
-def read_views(X: Any, *, ids: Any = None) -> Samples:
+def read_views(
+    X: Any,
+    *,
+    ids: Any = None,
+    options: TableOptions = AS_THEY_ARE,
+    encodings: Mapping[str, Encoding] | None = None,
+) -> Samples:
     """Take X for views, or else for one table, whatever else it may look like.
 
     Parameters
     ----------
-    X : mapping, list, tuple, array-like or data frame
+    X : mapping, list, tuple, array-like, data frame, AnnData or MuData
         What :func:`as_views` takes; samples that have been read are returned as they are.
     ids : array-like of shape (n_samples,), default=None
         Ids whose order data frames are to have; None takes that of the first frame with ids.
+    options : TableOptions, default=TableOptions()
+        How tables become views.
+    encodings : mapping of str to Encoding or None, default=None
+        What was learned of the tables in a fit; None learns it of these.
 
     Returns
     -------
     Samples
-        Of the kind "views" or "table". What is no table is refused; entries have not been read.
+        Of the kind "views" or "table". What is no table is refused; of columns that are no
+        categories and need not be filled, entries have not been read.
     """
     if isinstance(X, Samples):
         if X.kind == "kernels":
             raise ValueError("X holds kernels where views belong: pass views, samples x features")
         return _in_order(X, ids)
-    X, ids = aligned(X, ids)
+    X = opened(X)
+    notes: tuple[str, ...] = ()
+    if options.views is not None:
+        X, notes = split_columns(X, options.views)
+    lengths = _lengths(X)
+    X, ids = aligned(X, ids, join=options.join)
     named = named_parts(X)
     if not named:
         raise ValueError(f"There are no views in an empty {type(X).__name__}; pass at least one.")
     is_table = list(named) == [TABLE] and named[TABLE] is X
+    titles = {TABLE: "X"} if is_table else _titles(named)
+    if options.impute is not None:
+        named = {name: unmasked(view) for name, view in named.items()}
     for name, view in named.items():
-        check_form(view, "X" if is_table else f"View {name!r}")
-    kind: Kind = "table" if is_table else "views"
-    names_given = isinstance(X, Mapping) and not is_table
-    return Samples(kind, tuple(named), tuple(named.values()), None, names_given, ids)
+        check_form(view, titles[name])
+    encoded = encode_views(named, titles, impute=options.impute, learned=encodings)
+    if encoded.missing:  # beside what else is missing
+        titles = _titles(encoded.parts) | titles
+        views = {name: check_view(view, titles[name]) for name, view in encoded.parts.items()}
+        check_entries(views, titles, encoded.columns, encoded.missing)
+    return Samples(
+        "table" if is_table and list(encoded.parts) == [TABLE] else "views",
+        tuple(encoded.parts),
+        tuple(encoded.parts.values()),
+        names_given=(isinstance(X, Mapping) and not is_table) or len(encoded.parts) > len(named),
+        ids=ids,
+        columns=encoded.columns,
+        encodings=encoded.encodings,
+        notes=(*_join_notes(lengths, _lengths(X)), *encoded.notes, *notes),
+    )
+
+
+def _lengths(X: Any) -> list[int]:
+    """Return the numbers of rows of the tables of X, of those that know it."""
+    several = isinstance(X, Mapping | list | tuple) and not issparse(X)
+    parts = list(X.values() if isinstance(X, Mapping) else X) if several else [X]
+    shapes = [tuple(getattr(part, "shape", ())) for part in parts]
+    # The rows of a lazy table may not have been counted.
+    return [shape[0] for shape in shapes if len(shape) == 2 and isinstance(shape[0], int)]
+
+
+def _join_notes(before: Sequence[int], after: Sequence[int]) -> tuple[str, ...]:
+    """Say how many samples of each view a join keeps, where it keeps fewer than all."""
+    if before == after:
+        return ()
+    return (f"join keeps {after[0]:,} of {join_words(f'{count:,}' for count in before)} samples",)
+
+
+def _titles(names: Iterable[str]) -> dict[str, str]:
+    """Return how messages call views."""
+    return {name: f"View {name!r}" for name in names}
 
 
 def as_views(X: Any) -> dict[str, Array]:
@@ -394,8 +469,14 @@ def _in_order(samples: Samples, ids: Any) -> Samples:
     """Return samples in the order of ids, where these are given and the samples have some."""
     if ids is None or samples.ids is None or np.array_equal(samples.ids, ids):
         return samples
-    parts, ids = aligned(samples.by_name, ids, kernels=samples.kind == "kernels")
-    return replace(samples, parts=tuple(parts.values()), ids=ids)
+    order = order_of(samples.ids, ids)
+    if order is None:
+        return replace(samples, ids=np.asarray(ids))
+    if samples.kind == "kernels":
+        parts, ids = aligned(samples.by_name, ids, kernels=True)
+        return replace(samples, parts=tuple(parts.values()), ids=ids)
+    parts = tuple(take_rows(part, order) for part in samples.parts)
+    return replace(samples, parts=parts, ids=np.asarray(samples.ids)[order])
 
 
 def _refuse_square(samples: Samples, expected: Expected) -> None:

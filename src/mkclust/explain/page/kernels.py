@@ -4,12 +4,11 @@ import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.base import clone
 
 from mkclust.explain.diagnose import diagnose_examined, examine
 from mkclust.explain.diagnosis import Diagnosis
 from mkclust.explain.examined import Examined
-from mkclust.explain.fitted import integer_seed, is_approximated
+from mkclust.explain.fitted import integer_seed, is_approximated, unfitted_copy
 from mkclust.explain.page.budget import Budget, sample_by_cluster
 from mkclust.explain.stability import Resampler
 from mkclust.methods import MultipleKernelClusterer
@@ -96,7 +95,7 @@ def _refit(
 ) -> tuple[MultipleKernelClusterer, Samples]:
     """Fit the same method on some of the samples; return it, and these samples."""
     source = Resampler.of_fit(model, samples)
-    refitted = clone(model).set_params(random_state=integer_seed(model))
+    refitted = unfitted_copy(model).set_params(random_state=integer_seed(model))
     if not is_approximated(model):
         refitted.set_params(kernels=source.kernels)
     X = source.take(part)

@@ -1,0 +1,394 @@
+"""From columns of any kind to numbers: what is learned of a table is applied to new rows again."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mkclust.linalg import is_foreign
+from mkclust.samples.checks import as_floats, check_view, is_dask
+from mkclust.samples.forms import depth
+from mkclust.samples.frames import (
+    AnnotatedMatrix,
+    Column,
+    column_names,
+    has_columns,
+    is_numeric,
+    read_column,
+    take_columns,
+)
+from mkclust.text import join_words, list_first
+from mkclust.types import Float
+
+# What the view of the categorical columns of a table is called, after the table.
+CATEGORIES = "{} (categories)"
+# What to do about columns that are neither numbers nor categories.
+_REMEDIES = {
+    "text": (
+        "turn text into numbers, such as by scikit-learn's TfidfVectorizer, as a view of its own, "
+        "or into categories by astype('category')"
+    ),
+    "date": "turn dates into numbers, such as days since the first",
+    "other": "turn values of several types into numbers or into text",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """What is learned of the columns of one table, and applied to new rows of it.
+
+    Parameters
+    ----------
+    n_columns : int
+        How many columns the table has.
+    names : tuple of str or None, default=None
+        Their names; None where they have none that tell them apart.
+    numbers : tuple of int or None, default=None
+        The numbers of the columns that are numbers; None where all are.
+    levels : dict of int to tuple, default={}
+        The values of every categorical column, by its number.
+    fills : ndarray of shape (n_numbers,) or None, default=None
+        What missing numbers are replaced by; None where they are not.
+    fill_levels : dict of int to object, default={}
+        What missing categories are replaced by.
+    """
+
+    n_columns: int
+    names: tuple[str, ...] | None = None
+    numbers: tuple[int, ...] | None = None
+    levels: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    fills: Float | None = None
+    fill_levels: dict[int, Any] = field(default_factory=dict)
+
+    def in_order(self, table: Any, title: str) -> Any:
+        """Return the columns of new rows in the order of the fit, or name those that are not there.
+
+        Parameters
+        ----------
+        table : table of any form
+            New rows.
+        title : str
+            How messages call it.
+        """
+        names = column_names(table)
+        if self.levels and not has_columns(table):
+            raise TypeError(
+                f"{title} is a {type(table).__name__}, and was a data frame with categories in the "
+                "fit: pass a data frame with the same columns."
+            )
+        if names is None or self.names is None or tuple(names) == self.names:
+            return table
+        given, fitted = set(names), set(self.names)
+        lacking = [name for name in self.names if name not in given]
+        further = [name for name in names if name not in fitted]
+        if lacking or further:
+            some = [
+                f"{what} the column{'s' * (len(them) > 1)} {join_words(map(repr, them))}"
+                for what, them in (("lacks", lacking), ("adds", further))
+                if them
+            ]
+            raise ValueError(
+                f"{title} {' and '.join(some)}, compared with the fit; pass the same columns, in "
+                "any order."
+            )
+        places = {name: place for place, name in enumerate(names)}
+        return take_columns(table, [places[name] for name in self.names])
+
+    def encode_numbers(self, table: Any, title: str) -> Any:
+        """Return the numeric columns of a table, filled where that was asked for."""
+        if self.numbers is not None:
+            table = take_columns(table, self.numbers)
+        if isinstance(table, AnnotatedMatrix):
+            table = table.matrix
+        return table if self.fills is None else _filled(table, self.fills, title)
+
+    def encode_categories(
+        self, table: Any, title: str, *, is_new: bool
+    ) -> tuple[Float, dict[str, int]]:
+        """Return marks for the categories of every row, and how many are missing by column."""
+        blocks, missing = [], {}
+        for place, levels in self.levels.items():
+            column = read_column(table, place)
+            values, lacking = column.values, column.missing
+            if place in self.fill_levels:
+                values = np.where(
+                    lacking, np.array([self.fill_levels[place]], dtype=object), values
+                )
+            elif lacking.any():
+                missing[str(column.name)] = int(lacking.sum())
+            places = {level: number for number, level in enumerate(levels)}
+            codes = np.array([places.get(value, -1) for value in values.tolist()])
+            if is_new:
+                _warn_of_unknown(column, codes, title)
+            blocks.append((codes[:, None] == np.arange(len(levels))).astype(np.float64))
+        return np.hstack(blocks), missing
+
+    def columns_of_numbers(self) -> list[str] | None:
+        """Return the names of the numeric columns, None where they have none."""
+        if self.names is None or self.numbers is None:
+            return None if self.names is None else list(self.names)
+        return [self.names[place] for place in self.numbers]
+
+    def columns_of_categories(self) -> list[str]:
+        """Return the names of the marks: a column and one of its values."""
+        names = self.names or tuple(f"column {place}" for place in range(self.n_columns))
+        return [f"{names[p]}={level}" for p, levels in self.levels.items() for level in levels]
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedViews:
+    """Tables as views of numbers.
+
+    Parameters
+    ----------
+    parts : dict of str to table
+        The views.
+    columns : dict of str to list of str
+        The names of their columns, where they have any.
+    encodings : dict of str to Encoding
+        What was learned of each table, by the names of the tables.
+    notes : tuple of str
+        What each view is made of.
+    missing : dict of str to dict of str to int
+        How many categories are missing, by view and column.
+    """
+
+    parts: dict[str, Any]
+    columns: dict[str, list[str]]
+    encodings: dict[str, Encoding]
+    notes: tuple[str, ...]
+    missing: dict[str, dict[str, int]]
+
+
+def encode_views(
+    named: Mapping[str, Any],
+    titles: Mapping[str, str],
+    *,
+    impute: str | None = None,
+    learned: Mapping[str, Encoding] | None = None,
+) -> EncodedViews:
+    """Turn tables into views of numbers, by what is learned from them or was learned before.
+
+    Parameters
+    ----------
+    named : mapping of str to table
+        Tables of any form by name, rows in one order.
+    titles : mapping of str to str
+        How messages call them.
+    impute : {None, "median"}, default=None
+        Whether missing cells are filled.
+    learned : mapping of str to Encoding or None, default=None
+        What was learned of tables of these names; None learns.
+    """
+    if learned is None:
+        encodings = _learn(named, titles, impute)
+    else:
+        encodings = {name: learned[name] for name in named if name in learned}
+    parts: dict[str, Any] = {}
+    columns: dict[str, list[str]] = {}
+    notes: list[str] = []
+    missing: dict[str, dict[str, int]] = {}
+    for name, table in named.items():
+        encoding, title = encodings.get(name), titles[name]
+        if encoding is None:
+            parts[name] = table.matrix if isinstance(table, AnnotatedMatrix) else table
+            notes += _note(name, table)
+            if (names := column_names(table)) is not None:
+                columns[name] = names
+            continue
+        table = encoding.in_order(table, title)
+        if encoding.numbers is None or encoding.numbers:
+            parts[name] = encoding.encode_numbers(table, title)
+            notes += _note(name, parts[name])
+            if (names := encoding.columns_of_numbers()) is not None:
+                columns[name] = names
+        if encoding.levels:
+            view = CATEGORIES.format(name) if encoding.numbers else name
+            if view in named and view != name:
+                raise ValueError(
+                    f"{title} has categories, which make the view {view!r}, and there is a view of "
+                    "this name: rename one of them."
+                )
+            parts[view], lacking = encoding.encode_categories(
+                table, title, is_new=learned is not None
+            )
+            columns[view] = encoding.columns_of_categories()
+            n_levels = sum(map(len, encoding.levels.values()))
+            notes.append(
+                f"{view}: {len(parts[view]):,} samples, {_count(len(encoding.levels), 'column')} "
+                f"of categories with {n_levels} values"
+            )
+            if lacking:
+                missing[view] = lacking
+    return EncodedViews(parts, columns, encodings, tuple(notes), missing)
+
+
+def unmasked(table: Any) -> Any:
+    """Return masked arrays with NaN for what is masked, and all else as it is."""
+    if isinstance(table, list | tuple):
+        return [unmasked(row) if isinstance(row, np.ma.MaskedArray) else row for row in table]
+    if not isinstance(table, np.ma.MaskedArray):
+        return table
+    precision = table.dtype if table.dtype.kind == "f" else np.float64
+    return np.ma.filled(table.astype(precision), np.nan)
+
+
+def _learn(
+    named: Mapping[str, Any], titles: Mapping[str, str], impute: str | None
+) -> dict[str, Encoding]:
+    """Learn of all tables, or name all columns that are neither numbers nor categories."""
+    learned: dict[str, Encoding] = {}
+    refusals: list[str] = []
+    remedies: dict[str, str] = {}
+    for name, table in named.items():
+        if depth(table) != 2:
+            continue
+        encoding, unusable = _learn_columns(table, titles[name])
+        if unusable:
+            refusals.append(f"{titles[name]} has {_listed(unusable)}")
+            remedies |= {column.kind: _REMEDIES[column.kind] for column in unusable}
+        elif impute is not None:
+            learned[name] = _with_fills(encoding, table, titles[name])
+        elif encoding.names is not None or encoding.levels:
+            learned[name] = encoding
+    if refusals:
+        raise ValueError(
+            f"{'; '.join(refusals)}, which are neither numbers nor categories: "
+            f"{'; '.join(remedies.values())}; or drop these columns by frame.drop(columns=[...])."
+        )
+    return learned
+
+
+def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:
+    """Learn which columns of a table are numbers and categories, and return those that are none."""
+    names = column_names(table)
+    encoding = Encoding(_width(table))
+    if names is not None and len(set(names)) == len(names):
+        encoding = replace(encoding, names=tuple(names))
+    if not has_columns(table) or is_numeric(table):
+        return encoding, []
+    columns = [read_column(table, place) for place in range(encoding.n_columns)]
+    unusable = [column for column in columns if column.kind in _REMEDIES]
+    kinds = [column.kind for column in columns]
+    numbers = tuple(place for place, kind in enumerate(kinds) if kind == "number")
+    levels = {
+        place: tuple(column.levels)
+        for place, column in enumerate(columns)
+        if column.kind in ("boolean", "category")
+    }
+    # One value says nothing of how alike samples are.
+    several = {place: values for place, values in levels.items() if len(values) > 1}
+    if len(columns) == len(numbers):
+        return encoding, unusable
+    if not (numbers or several or unusable):
+        raise ValueError(f"{title} has only columns of one value, {list_first(names or [])}.")
+    return replace(encoding, numbers=numbers, levels=several), unusable
+
+
+def _with_fills(encoding: Encoding, table: Any, title: str) -> Encoding:
+    """Return the same with what missing cells are replaced by."""
+    fill_levels = {}
+    for place, levels in encoding.levels.items():
+        column = read_column(table, place)
+        values = column.values[~column.missing].tolist()
+        fill_levels[place] = max(levels, key=values.count)
+    numbers = encoding.encode_numbers(table, title)
+    if numbers.shape[1] if hasattr(numbers, "shape") else True:
+        encoding = replace(encoding, fills=_medians(numbers, encoding, title))
+    return replace(encoding, fill_levels=fill_levels)
+
+
+def _medians(table: Any, encoding: Encoding, title: str) -> Float | None:
+    """Return the median of every column, None where entries are not in the memory of the host."""
+    if not _is_in_memory(table):
+        return None
+    if issparse(table):
+        medians = np.zeros(table.shape[1])
+        columns = table.tocsc()
+        for place in np.unique(columns.nonzero()[1][np.isnan(columns.data)]):
+            medians[place] = np.nanmedian(columns[:, [place]].toarray())
+    else:
+        array = as_floats(check_view(table, title), title)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+            medians = np.nanmedian(array, axis=0)
+    if len(empty := np.flatnonzero(np.isnan(medians))):
+        names = encoding.columns_of_numbers()
+        raise ValueError(
+            f"{title} has {_count(len(empty), 'column')} without any value (NaN), of which there "
+            f"is no median: drop {_names(empty[:5], names)}{' and others' * (len(empty) > 5)}."
+        )
+    return medians
+
+
+def _filled(table: Any, fills: Float, title: str) -> Any:
+    """Return a table with numbers in the place of missing ones."""
+    if not _is_in_memory(table):
+        return table
+    if issparse(table):
+        if not np.isnan(table.data).any():
+            return table
+        entries = table.tocoo(copy=True)
+        missing = np.isnan(entries.data)
+        entries.data[missing] = fills[entries.coords[1][missing]]
+        return entries.tocsr()
+    array = as_floats(check_view(table, title), title)
+    missing = np.isnan(array)
+    if not missing.any() or array.shape[1] != len(fills):  # another width is refused elsewhere
+        return array
+    return np.where(missing, fills.astype(array.dtype), array)
+
+
+def _is_in_memory(table: Any) -> bool:
+    """Return whether all entries of a table are in the memory of the host."""
+    on_host = issparse(table) or has_columns(table) or isinstance(table, list | tuple | np.ndarray)
+    elsewhere = isinstance(table, np.memmap) or is_foreign(table) or is_dask(table)
+    return on_host and not elsewhere
+
+
+def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
+    """Warn of categories that the fit has not seen."""
+    unknown = column.values[(codes < 0) & ~column.missing]
+    if len(unknown):
+        values = list_first(map(repr, sorted(set(unknown.tolist()), key=str)), 5)
+        warnings.warn(
+            f"{title}, column {column.name!r}: {_count(len(unknown), 'new sample')} with values "
+            f"that the fit has not seen ({values}); they count as equal to no other.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _listed(columns: Sequence[Column]) -> str:
+    """Name columns that cannot be used, with what they hold."""
+    words = {"text": "text", "date": "dates", "other": "values of several types"}
+    some = [f"{column.name!r} ({words[column.kind]})" for column in columns]
+    return f"the column{'s' * (len(some) > 1)} {join_words(some, 10)}"
+
+
+def _note(name: str, table: Any) -> list[str]:
+    """Say how large a view is, where that is known."""
+    if depth(table) != 2:
+        return []
+    rows = table.shape[0] if hasattr(table, "shape") else len(table)
+    if not isinstance(rows, int):  # of lazy tables, it may not be
+        return []
+    return [f"{name}: {rows:,} samples, {_count(_width(table), 'column')}"]
+
+
+def _width(table: Any) -> int:
+    """Return the number of columns of a table."""
+    return table.shape[1] if hasattr(table, "shape") else len(table[0])
+
+
+def _count(number: int, what: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _names(places: np.ndarray, names: list[str] | None) -> str:
+    """Name some columns."""
+    return ", ".join(repr(names[place]) if names else f"column {place}" for place in places)
