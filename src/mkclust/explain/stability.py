@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated, may_be_repaired
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.by_name import expected_input, with_rules_by_name
-from mkclust.kernels.kinds import RULES
+from mkclust.kernels.kinds import rule_of
 from mkclust.linalg import select
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
@@ -152,7 +152,7 @@ class Resampler:
         views = self._blocks.take(samples)
         rules = self.kernels.rules
         for name in rules if isinstance(rules, Mapping) else ():
-            if RULES[rules[name]].of_pairs:
+            if rule_of(rules[name]).of_pairs:
                 views[name] = select(views[name], samples, axis=1)
         return next(iter(views.values())) if self.kind == "table" else views
 

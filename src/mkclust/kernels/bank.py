@@ -8,11 +8,20 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
-from mkclust.kernels.kinds import RULES, check_rules, choose_rules, formulas_of
+from mkclust.kernels.kinds import (
+    RULES,
+    ChosenRule,
+    Rule,
+    asked_of_views,
+    check_rules,
+    choose_rules,
+    formulas_of,
+)
 from mkclust.kernels.learned_view import LearnedView, NeighborhoodPart
 from mkclust.kernels.links import Links
 from mkclust.kernels.neighborhoods import KernelList, NeighborCount, count_neighbors
 from mkclust.kernels.rows import CrossRows, KernelRows, mix_with_ones
+from mkclust.kernels.sanity import warn_of_kernels
 from mkclust.kernels.training import (
     are_equal,
     is_single,
@@ -214,7 +223,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return self._learn(samples, formulas, self._read_rules(samples.views))
 
     def _learn(
-        self, samples: Samples, formulas: tuple[Formula, ...], rules: dict[str, str]
+        self, samples: Samples, formulas: tuple[Formula, ...], rules: dict[str, ChosenRule]
     ) -> "KernelBank":
         """Learn from views by their rules, and from the names of their columns."""
         views = samples.views
@@ -223,11 +232,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
             name: view if fingerprints[name] else copy_array(view) for name, view in views.items()
         }
         learned = {
-            name: LearnedView.of(name, view, RULES[rules[name]], formulas)
-            for name, view in views.items()
+            name: LearnedView.of(name, view, rules[name], formulas) for name, view in views.items()
         }
         self.views_, self._columns, self._fingerprints = views, samples.columns, fingerprints
-        self.rules_ = rules
+        self.rules_ = {name: chosen.rule.kind for name, chosen in rules.items()}
         self.scales_ = {name: each.scale for name, each in learned.items()}
         self.medians_ = {
             name: each.median for name, each in learned.items() if each.median is not None
@@ -243,22 +251,24 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self._neighbors = {
             name: neighbors
             for name in views
-            if (neighbors := self._neighborhood_part(rules[name], len(self._formulas[name]), n))
+            if (
+                neighbors := self._neighborhood_part(rules[name].rule, len(self._formulas[name]), n)
+            )
         }
         self.neighborhoods_ = view_neighborhoods(self)
         if self.neighbors is not None and self.neighborhoods == "graph":
             self.neighborhoods_ = {
                 place: Links.of(each) for place, each in self.neighborhoods_.items()
             }
+        warn_of_kernels(self)
         return self
 
     def _neighborhood_part(
-        self, kind: str, n_kernels: int, n_samples: int
+        self, rule: Rule, n_kernels: int, n_samples: int
     ) -> NeighborhoodPart | None:
         """Return the neighborhoods that kernels of a view are mixed with; None where with none."""
         if self.neighbors is not None:
             return NeighborhoodPart(count_neighbors(self.neighbors, n_samples), 1.0)
-        rule = RULES[kind]
         # Of several kernels of a view somebody has said what they are to be.
         if rule.neighbors is None or n_kernels > 1 or n_samples < FEWEST_SAMPLES:
             return None
@@ -271,6 +281,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         shares = {name: each.share for name, each in self._neighbors.items()}
         names = list(self.views_)
         return np.array([shares.get(names[view], 0.0) for view in self.kernel_views_])
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether every kernel is positive semidefinite by construction."""
+        rules = map(RULES.__getitem__, self.rules_.values())
+        return self.neighbors is not None or all(rule.is_definite for rule in rules)
 
     @property
     def only_neighborhoods(self) -> bool:
@@ -317,7 +333,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         formulas, samples = self._read_parameters(), read_views(X)
         rules = self._read_rules(samples.views)
         n = next(iter(samples.views.values())).shape[0]
-        m = sum(len(formulas_of(RULES[rule], formulas)) for rule in rules.values())
+        m = sum(len(formulas_of(chosen.rule, formulas)) for chosen in rules.values())
         self._require_memory(m, n, n, samples.views, "")
         return self._learn(samples, formulas, rules)._kernels(self.views_)
 
@@ -410,7 +426,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def _explain_view(self, name: str) -> str:
         """Say what was made of one view, and why."""
         rule, formulas = RULES[self.rules_[name]], self._formulas[name]
-        asked_for = not isinstance(self.rules, str) and name in (self.rules or {})
+        asked = asked_of_views(self.rules, self.views_).get(name)
+        asked_for = asked is not None and getattr(asked, "kernel", "") != "auto"
         reason = "asked for" if asked_for else rule.why
         kind = f"{rule.kind} ({reason}); " if self.rules is not None else ""
         kernels = str(formulas[0]) if len(formulas) == 1 else f"{len(formulas)} kernels"
@@ -432,8 +449,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         check_parameter("neighborhoods", self.neighborhoods, Choice(("shared", "graph")))
         return formulas
 
-    def _read_rules(self, views: dict[str, Array]) -> dict[str, str]:
-        """Return the name of the rule of every view, or say why one cannot be used."""
+    def _read_rules(self, views: dict[str, Array]) -> dict[str, ChosenRule]:
+        """Return the rule of every view, or say why one cannot be used."""
         n = next(iter(views.values())).shape[0]
         if n < 2:
             advice = "but the typical distance between samples takes at least two"
@@ -507,5 +524,5 @@ class KernelBank(TransformerMixin, BaseEstimator):
             lengths = xp.where(squared > 0, squared, 1.0), 1.0
             tile = Tile(xp.zeros_like(squared), squared, lengths, 1.0, precision)
             formulas = self._formulas[name]
-            diagonals += [astype(formula.entries(tile), precision) for formula in formulas]
+            diagonals += [astype(formula.of_themselves(tile), precision) for formula in formulas]
         return namespace(*diagonals).stack(diagonals)
