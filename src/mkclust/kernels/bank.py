@@ -1,4 +1,4 @@
-"""Turn views of the samples into a bank of Gaussian, polynomial and linear kernels."""
+"""Turn views of the samples into a bank of kernels."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -68,11 +68,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
     linear : {"linear", "cosine"} or None, default="linear"
         One more kernel: the inner product :math:`x^\top y / c`, or the cosine of the angle
         between two rows (zero where a row is zero), or none.
-    rules : None, "kind" or dict of str to str, default=None
+    rules : None, "kind", str, view or dict of str to str or view, default=None
         None makes these kernels of the rows of every view as they are. "kind" tells the kind of
         each view from its numbers, prepares its rows accordingly, and makes the kernels that suit
-        it: see the notes. A dict asks for kinds by the names of views, or for "gaussian", which
-        means rows as they are; views that it does not name go by their kinds.
+        it: see the notes. The name of a kernel, or a kind, is that of all views. A dict asks for
+        kernels or kinds by the names of views; views that it does not name go by their kinds. A
+        `mkclust.view` says what transformer rows go through before.
     on_the_fly : bool, default=False
         Return no arrays but sources of rows, which compute the kernels from the views some rows at
         a time, as often as they are asked for. Memory is then as long as the views and not their
@@ -98,11 +99,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         with the arrays that were passed. Memory maps are not copied; where their files hold other
         numbers later, new rows are refused.
     medians_ : dict of str to float
-        Median distance between two training rows, prepared, for each view with Gaussian kernels.
+        Median distance between two training rows, prepared, for each view with Gaussian kernels,
+        or others that are as wide as the median of their dissimilarities.
     scales_ : dict of str to float
         Mean squared norm of a training row, prepared, for each view.
     rules_ : dict of str to str
-        The rule of each view: its kind where that was told, "gaussian" for rows as they are.
+        The rule of each view: its kind, or the name of its kernel; "gaussian" for rows as they are.
     kernel_views_ : tuple of int
         The number of the view that each kernel is of.
     kernel_names_ : tuple of str
@@ -143,6 +145,27 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     The one kernel of a view that is "histogram", "directions" or "dense" is mixed with its shared
     neighborhoods, which are a third of it; where a view has several kernels they are not mixed.
+    Kernels by name, each alone, with s the median dissimilarity of two training rows (other than
+    Euclidean ones: of at most 2,000 rows):
+
+    - "gaussian": the kernels of the parameters, of rows as they are.
+    - "self-tuning": :math:`\exp(-\|x - y\|^2 / (s_x s_y))` with :math:`s_x` the distance to the
+      seventh nearest training sample (Zelnik-Manor and Perona, 2004).
+    - "linear", "cosine", "polynomial": :math:`x^\top y / c`, its cosine,
+      :math:`(1 + x^\top y / c)^2`.
+    - "laplacian": :math:`\exp(-\sum_j |x_j - y_j| / s)`.
+    - "chi2": :math:`\exp(-\frac1s \sum_j (x_j - y_j)^2 / (x_j + y_j))`, of nonnegative rows.
+    - "hellinger": :math:`\sum_j \sqrt{p_j q_j}` of the shares p and q of nonnegative rows.
+    - "jaccard": :math:`\sum_j \min(x_j, y_j) / \sum_j \max(x_j, y_j)`, of nonnegative rows: of
+      zeros and ones the share of common marks.
+    - "overlap", or "categorical": the share of columns in which two rows are equal; of marks, one
+      in each group of columns, that of equal groups.
+    - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of distances d that the view consists of, one
+      column a training sample. New rows hold the distances of new samples to these.
+
+    All are positive semidefinite but "self-tuning" and "from_distances", which may not be: models
+    check these as kernels that are precomputed, and repair them where ``psd`` says so.
+
     Kernels that are shared neighborhoods alone are sparse on the host (`FactoredMatrix`); of views
     on a device, beside others that are not, they are written out there.
 
