@@ -59,8 +59,8 @@ def expected_input(asked: Any) -> Expected:
         return "auto" if asked == "auto" else "precomputed"
     if not (isinstance(asked, KernelBank) or (isinstance(asked, str) and asked == "on-the-fly")):
         raise ValueError(
-            f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', the name of "
-            "another kernel, such as 'cosine', a dict from names of views to kinds or kernels, "
-            "such as {'text': 'sparse', 'image': 'laplacian'}, or a KernelBank instance"
+            f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
+            "from names of views to kinds or kernels, such as {'text': 'sparse', 'image': "
+            "'laplacian'}, the name of another kernel, such as 'cosine', or a KernelBank instance"
         )
     return "views"

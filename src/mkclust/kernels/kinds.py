@@ -347,9 +347,9 @@ class ChosenRule:
 
 
 def rule_of(asked: Any) -> Rule:
-    """Return the rule that a name, or a `view` whose kernel is no "auto", asks for."""
+    """Return the rule that a name or a `view` asks for; for "auto" that of views of no kind."""
     name = asked.kernel if is_view(asked) else asked
-    return RULES[ALIASES.get(name, name)]
+    return RULES["dense" if name == "auto" else ALIASES.get(name, name)]
 
 
 def tell_kind(view: Array, n_samples: int | None) -> str:
@@ -514,7 +514,10 @@ def _check_asked(name: str, rule: Rule, look: Look) -> None:
         problem = f"{'takes' if rule.by_name else 'has'} no negative entries: found some"
     elif rule.kind == "from_distances" and not look.is_of_pairs:
         problem = "is symmetric: found entries that differ from their mirror images"
-        advice = "pass (D + D.T) / 2, or choose another kernel"
+        advice = (
+            "bring its columns into the order of its rows (D[D.index] of a data frame), or pass "
+            "(D + D.T) / 2 where the two directions are meant to differ"
+        )
     elif rule.kind == "from_distances" and look.diagonal.any():
         problem = "has a zero diagonal: found other entries there"
         advice = "pass similarities with kernels='precomputed'"

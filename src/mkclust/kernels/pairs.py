@@ -32,7 +32,7 @@ SCALE_NEIGHBOR = 7
 # Entries of distances that are held at a time in search of that neighbor.
 SEARCH_ENTRIES = 2**22
 # Entries of differences, pairs times features, that a device holds at a time.
-BROADCAST_ENTRIES = 2**26
+BROADCAST_ENTRIES = 2**25
 
 
 @dataclass(frozen=True)

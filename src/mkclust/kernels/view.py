@@ -28,7 +28,7 @@ class view:  # noqa: N801 - written like a function, as a value of the parameter
     >>> wishes = {"lab": view(StandardScaler(), "gaussian"), "text": "cosine"}
     >>> model = AverageKKM(2, kernels=wishes, random_state=0).fit(views)
     >>> print(model.bank_.explain())
-    lab: gaussian (asked for); rows by StandardScaler(); gaussian x1, median distance 2.73
+    lab: gaussian (asked for); rows by StandardScaler(); gaussian x1, median distance 2.71
     text: cosine (asked for); rows as they are; cosine
     """
 
