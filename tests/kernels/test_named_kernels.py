@@ -258,6 +258,7 @@ def test_kernels_by_name_have_shared_neighborhoods_where_they_are_asked_for(name
         ("jaccard", -numbers(), "'jaccard', which takes no negative entries: found some"),
         ("hellinger", -numbers(), "'hellinger', which takes no negative entries: found some"),
         ("overlap", numbers(), "few values a column: found .* in column 0, of 40 rows"),
+        ("from_distances", -distances(), "takes no negative entries: found some"),
         ("from_distances", numbers(), "one column a sample: found 6 columns, 40 samples"),
         ("from_distances", distances() + np.eye(N), "zero diagonal: .*kernels='precomputed'"),
         ("from_distances", np.triu(distances()), "symmetric: found .*D\\[D.index\\]"),
@@ -304,6 +305,16 @@ def test_distances_of_no_space_are_refused_or_repaired_as_kernels_are():
         expected = precomputed.transform({"a": EXPECTED["from_distances"](D)[:7]})
         if psd == "clip":
             np.testing.assert_allclose(np.abs(new), np.abs(expected), atol=1e-8)
+
+
+def test_distances_may_be_rounded():
+    X = np.random.default_rng(0).normal(size=(N, 9))
+    D = 1 - np.corrcoef(X)
+    D[3, 3] = -2e-16
+    assert (np.diag(D) != 0).any()
+    K = kernel("from_distances", D)
+    np.testing.assert_allclose(K, EXPECTED["from_distances"](D), atol=1e-12)
+    np.testing.assert_array_equal(np.diag(K), 1)
 
 
 def test_kernels_of_views_beside_distances_stay_what_they_are():

@@ -96,14 +96,19 @@ class Look:
         return float(np.mean(self.rows == 0))
 
     @cached_property
-    def is_of_pairs(self) -> bool:
-        """Whether entries are of pairs of samples: square, symmetric and nonnegative."""
+    def is_symmetric(self) -> bool:
+        """Whether entries are those at their mirror images, one row and one column a sample."""
         n, d = self.view.shape
-        if not n == d == self.n_samples or not self.is_nonnegative:
+        if not n == d == self.n_samples:
             return False
         columns = to_host(select(self.view, self.numbers, axis=1)).T
         difference = np.abs(self.rows - columns / self.unit)
         return bool(difference.max() <= SYMMETRIC)
+
+    @cached_property
+    def is_of_pairs(self) -> bool:
+        """Whether entries are of pairs of samples: square, symmetric and nonnegative."""
+        return self.is_nonnegative and self.is_symmetric
 
     @cached_property
     def diagonal(self) -> Float:
@@ -510,17 +515,10 @@ def _check_asked(name: str, rule: Rule, look: Look) -> None:
         advice += ", or approximation=None"
     elif rule.of_pairs and n_columns != look.n_samples:
         problem = f"has one column a sample: found {n_columns} columns, {look.n_samples} samples"
+    elif rule.kind == "from_distances":
+        problem, advice = _problem_of_distances(look)
     elif rule.is_nonnegative and not look.is_nonnegative:
         problem = f"{'takes' if rule.by_name else 'has'} no negative entries: found some"
-    elif rule.kind == "from_distances" and not look.is_of_pairs:
-        problem = "is symmetric: found entries that differ from their mirror images"
-        advice = (
-            "bring its columns into the order of its rows (D[D.index] of a data frame), or pass "
-            "(D + D.T) / 2 where the two directions are meant to differ"
-        )
-    elif rule.kind == "from_distances" and look.diagonal.any():
-        problem = "has a zero diagonal: found other entries there"
-        advice = "pass similarities with kernels='precomputed'"
     elif rule.preparation is Marks and (column := _column_of_numbers(look)) is not None:
         levels = len(np.unique(look.raw_rows[:, column]))
         problem = (
@@ -530,6 +528,24 @@ def _check_asked(name: str, rule: Rule, look: Look) -> None:
     if problem:
         what = "have the kernel" if rule.by_name else "be of the kind"
         raise ValueError(f"View {name!r} is to {what} {rule.kind!r}, which {problem}; {advice}.")
+
+
+def _problem_of_distances(look: Look) -> tuple[str, str]:
+    """Return why entries are no distances but for rounding, if they are none, and what to do."""
+    if look.rows.min() < -SYMMETRIC:
+        return "takes no negative entries: found some", "choose another kernel"
+    if not look.is_symmetric:
+        return (
+            "is symmetric: found entries that differ from their mirror images",
+            "bring its columns into the order of its rows (D[D.index] of a data frame), or pass "
+            "(D + D.T) / 2 where the two directions are meant to differ",
+        )
+    if np.abs(look.diagonal).max() > SYMMETRIC:
+        return (
+            "has a zero diagonal: found other entries there",
+            "pass similarities with kernels='precomputed'",
+        )
+    return "", ""
 
 
 def _column_of_numbers(look: Look) -> int | None:
