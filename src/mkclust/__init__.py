@@ -6,7 +6,7 @@ Mix several kernels, or several views of the same samples, and find the clusters
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mkclust.kernels import KernelBank
+from mkclust.kernels import KernelBank, KernelWarning, view
 from mkclust.methods import (
     KAMMA,
     KAMMR,
@@ -71,6 +71,7 @@ __all__ = [
     "FewerClustersWarning",
     "GroupsWarning",
     "KernelBank",
+    "KernelWarning",
     "KernelWeightsDisplay",
     "LandmarkStability",
     "LocalizedSimpleMKKM",
@@ -90,6 +91,7 @@ __all__ = [
     "landmark_stability",
     "suggest_n_clusters",
     "to_device",
+    "view",
 ]
 
 # What explains a fit is wanted after one: it is imported when it is first asked for, which makes

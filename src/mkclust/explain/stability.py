@@ -19,7 +19,7 @@ from mkclust.explain.fitted import (
 )
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.by_name import expected_input, with_rules_by_name
-from mkclust.kernels.kinds import RULES
+from mkclust.kernels.kinds import rule_of
 from mkclust.linalg import select
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
@@ -161,7 +161,7 @@ class Resampler:
         views = self._blocks.take(samples)
         rules = self.kernels.rules
         for name in rules if isinstance(rules, Mapping) else ():
-            if RULES[rules[name]].of_pairs:
+            if rule_of(rules[name]).of_pairs:
                 views[name] = select(views[name], samples, axis=1)
         return next(iter(views.values())) if self.kind == "table" else views
 

@@ -1,4 +1,4 @@
-"""Turn views of the samples into a bank of Gaussian, polynomial and linear kernels."""
+"""Turn views of the samples into a bank of kernels."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,11 +8,20 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
-from mkclust.kernels.kinds import RULES, check_rules, choose_rules, formulas_of
+from mkclust.kernels.kinds import (
+    RULES,
+    ChosenRule,
+    Rule,
+    asked_of_views,
+    check_rules,
+    choose_rules,
+    formulas_of,
+)
 from mkclust.kernels.learned_view import LearnedView, NeighborhoodPart
 from mkclust.kernels.links import Links
 from mkclust.kernels.neighborhoods import KernelList, NeighborCount, count_neighbors
 from mkclust.kernels.rows import CrossRows, KernelRows, mix_with_ones
+from mkclust.kernels.sanity import warn_of_kernels
 from mkclust.kernels.training import (
     are_equal,
     is_single,
@@ -59,11 +68,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
     linear : {"linear", "cosine"} or None, default="linear"
         One more kernel: the inner product :math:`x^\top y / c`, or the cosine of the angle
         between two rows (zero where a row is zero), or none.
-    rules : None, "kind" or dict of str to str, default=None
+    rules : None, "kind", str, view or dict of str to str or view, default=None
         None makes these kernels of the rows of every view as they are. "kind" tells the kind of
         each view from its numbers, prepares its rows accordingly, and makes the kernels that suit
-        it: see the notes. A dict asks for kinds by the names of views, or for "gaussian", which
-        means rows as they are; views that it does not name go by their kinds.
+        it: see the notes. The name of a kernel, or a kind, is that of all views. A dict asks for
+        kernels or kinds by the names of views; views that it does not name go by their kinds. A
+        `mkclust.view` says what transformer rows go through before.
     on_the_fly : bool, default=False
         Return no arrays but sources of rows, which compute the kernels from the views some rows at
         a time, as often as they are asked for. Memory is then as long as the views and not their
@@ -89,11 +99,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         with the arrays that were passed. Memory maps are not copied; where their files hold other
         numbers later, new rows are refused.
     medians_ : dict of str to float
-        Median distance between two training rows, prepared, for each view with Gaussian kernels.
+        Median distance between two training rows, prepared, for each view with Gaussian kernels,
+        or others that are as wide as the median of their dissimilarities.
     scales_ : dict of str to float
         Mean squared norm of a training row, prepared, for each view.
     rules_ : dict of str to str
-        The rule of each view: its kind where that was told, "gaussian" for rows as they are.
+        The rule of each view: its kind, or the name of its kernel; "gaussian" for rows as they are.
     kernel_views_ : tuple of int
         The number of the view that each kernel is of.
     kernel_names_ : tuple of str
@@ -134,6 +145,27 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     The one kernel of a view that is "histogram", "directions" or "dense" is mixed with its shared
     neighborhoods, which are a third of it; where a view has several kernels they are not mixed.
+    Kernels by name, each alone, with s the median dissimilarity of two training rows (other than
+    Euclidean ones: of at most 2,000 rows):
+
+    - "gaussian": the kernels of the parameters, of rows as they are.
+    - "self-tuning": :math:`\exp(-\|x - y\|^2 / (s_x s_y))` with :math:`s_x` the distance to the
+      seventh nearest training sample (Zelnik-Manor and Perona, 2004).
+    - "linear", "cosine", "polynomial": :math:`x^\top y / c`, its cosine,
+      :math:`(1 + x^\top y / c)^2`.
+    - "laplacian": :math:`\exp(-\sum_j |x_j - y_j| / s)`.
+    - "chi2": :math:`\exp(-\frac1s \sum_j (x_j - y_j)^2 / (x_j + y_j))`, of nonnegative rows.
+    - "hellinger": :math:`\sum_j \sqrt{p_j q_j}` of the shares p and q of nonnegative rows.
+    - "jaccard": :math:`\sum_j \min(x_j, y_j) / \sum_j \max(x_j, y_j)`, of nonnegative rows: of
+      zeros and ones the share of common marks.
+    - "overlap", or "categorical": the share of columns in which two rows are equal; of marks, one
+      in each group of columns, that of equal groups.
+    - "from_distances": :math:`\exp(-d^2 / (2 s^2))` of distances d that the view consists of, one
+      column a training sample. New rows hold the distances of new samples to these.
+
+    All are positive semidefinite but "self-tuning" and "from_distances", which may not be: models
+    check these as kernels that are precomputed, and repair them where ``psd`` says so.
+
     Kernels that are shared neighborhoods alone are sparse on the host (`FactoredMatrix`); of views
     on a device, beside others that are not, they are written out there.
 
@@ -214,7 +246,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return self._learn(samples, formulas, self._read_rules(samples.views))
 
     def _learn(
-        self, samples: Samples, formulas: tuple[Formula, ...], rules: dict[str, str]
+        self, samples: Samples, formulas: tuple[Formula, ...], rules: dict[str, ChosenRule]
     ) -> "KernelBank":
         """Learn from views by their rules, and from the names of their columns."""
         views = samples.views
@@ -223,11 +255,11 @@ class KernelBank(TransformerMixin, BaseEstimator):
             name: view if fingerprints[name] else copy_array(view) for name, view in views.items()
         }
         learned = {
-            name: LearnedView.of(name, view, RULES[rules[name]], formulas)
-            for name, view in views.items()
+            name: LearnedView.of(name, view, rules[name], formulas) for name, view in views.items()
         }
         self.views_, self._columns, self._fingerprints = views, samples.columns, fingerprints
-        self.rules_, self._encodings = rules, samples.encodings
+        self._encodings = samples.encodings
+        self.rules_ = {name: chosen.rule.kind for name, chosen in rules.items()}
         self.scales_ = {name: each.scale for name, each in learned.items()}
         self.medians_ = {
             name: each.median for name, each in learned.items() if each.median is not None
@@ -243,22 +275,24 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self._neighbors = {
             name: neighbors
             for name in views
-            if (neighbors := self._neighborhood_part(rules[name], len(self._formulas[name]), n))
+            if (
+                neighbors := self._neighborhood_part(rules[name].rule, len(self._formulas[name]), n)
+            )
         }
         self.neighborhoods_ = view_neighborhoods(self)
         if self.neighbors is not None and self.neighborhoods == "graph":
             self.neighborhoods_ = {
                 place: Links.of(each) for place, each in self.neighborhoods_.items()
             }
+        warn_of_kernels(self)
         return self
 
     def _neighborhood_part(
-        self, kind: str, n_kernels: int, n_samples: int
+        self, rule: Rule, n_kernels: int, n_samples: int
     ) -> NeighborhoodPart | None:
         """Return the neighborhoods that kernels of a view are mixed with; None where with none."""
         if self.neighbors is not None:
             return NeighborhoodPart(count_neighbors(self.neighbors, n_samples), 1.0)
-        rule = RULES[kind]
         # Of several kernels of a view somebody has said what they are to be.
         if rule.neighbors is None or n_kernels > 1 or n_samples < FEWEST_SAMPLES:
             return None
@@ -271,6 +305,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
         shares = {name: each.share for name, each in self._neighbors.items()}
         names = list(self.views_)
         return np.array([shares.get(names[view], 0.0) for view in self.kernel_views_])
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether every kernel is positive semidefinite by construction."""
+        rules = map(RULES.__getitem__, self.rules_.values())
+        return self.neighbors is not None or all(rule.is_definite for rule in rules)
 
     @property
     def only_neighborhoods(self) -> bool:
@@ -317,7 +357,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         formulas, samples = self._read_parameters(), read_views(X)
         rules = self._read_rules(samples.views)
         n = next(iter(samples.views.values())).shape[0]
-        m = sum(len(formulas_of(RULES[rule], formulas)) for rule in rules.values())
+        m = sum(len(formulas_of(chosen.rule, formulas)) for chosen in rules.values())
         self._require_memory(m, n, n, samples.views, "")
         return self._learn(samples, formulas, rules)._kernels(self.views_)
 
@@ -410,7 +450,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def _explain_view(self, name: str) -> str:
         """Say what was made of one view, and why."""
         rule, formulas = RULES[self.rules_[name]], self._formulas[name]
-        asked_for = not isinstance(self.rules, str) and name in (self.rules or {})
+        asked = asked_of_views(self.rules, self.views_).get(name)
+        asked_for = asked is not None and getattr(asked, "kernel", "") != "auto"
         reason = "asked for" if asked_for else rule.why
         kind = f"{rule.kind} ({reason}); " if self.rules is not None else ""
         kernels = str(formulas[0]) if len(formulas) == 1 else f"{len(formulas)} kernels"
@@ -432,8 +473,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         check_parameter("neighborhoods", self.neighborhoods, Choice(("shared", "graph")))
         return formulas
 
-    def _read_rules(self, views: dict[str, Array]) -> dict[str, str]:
-        """Return the name of the rule of every view, or say why one cannot be used."""
+    def _read_rules(self, views: dict[str, Array]) -> dict[str, ChosenRule]:
+        """Return the rule of every view, or say why one cannot be used."""
         n = next(iter(views.values())).shape[0]
         if n < 2:
             advice = "but the typical distance between samples takes at least two"
@@ -507,5 +548,5 @@ class KernelBank(TransformerMixin, BaseEstimator):
             lengths = xp.where(squared > 0, squared, 1.0), 1.0
             tile = Tile(xp.zeros_like(squared), squared, lengths, 1.0, precision)
             formulas = self._formulas[name]
-            diagonals += [astype(formula.entries(tile), precision) for formula in formulas]
+            diagonals += [astype(formula.of_themselves(tile), precision) for formula in formulas]
         return namespace(*diagonals).stack(diagonals)

@@ -55,6 +55,10 @@ class Formula:
         """Compute the kernel."""
         raise NotImplementedError(f"{type(self).__name__} must define entries")
 
+    def of_themselves(self, tile: Tile) -> Array:
+        """Compute the kernel between samples and themselves, of a tile with one entry a sample."""
+        return self.entries(tile)
+
 
 @dataclass(frozen=True)
 class Gaussian(Formula):

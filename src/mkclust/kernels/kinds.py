@@ -1,23 +1,36 @@
 """The kind of a view, told from its numbers, and what follows from it for its kernels."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.formulas import LINEAR, Formula
+from mkclust.kernels.formulas import LINEAR, Formula, Polynomial
+from mkclust.kernels.pairs import (
+    ChiSquared,
+    Jaccard,
+    Laplacian,
+    OfDistances,
+    PairFormula,
+    SelfTuning,
+)
 from mkclust.kernels.preparations import (
     CalmColumns,
     LinkedToItself,
     LogTfIdf,
+    Marks,
     Preparation,
+    Preprocessed,
     RowsAsTheyAre,
     SquareRootsOfShares,
+    UnitRows,
+    are_marks,
     numbers_looked_at,
     rows_looked_at,
 )
+from mkclust.kernels.view import is_view
 from mkclust.linalg import select, to_host
 from mkclust.types import Array, Float
 
@@ -83,14 +96,19 @@ class Look:
         return float(np.mean(self.rows == 0))
 
     @cached_property
-    def is_of_pairs(self) -> bool:
-        """Whether entries are of pairs of samples: square, symmetric and nonnegative."""
+    def is_symmetric(self) -> bool:
+        """Whether entries are those at their mirror images, one row and one column a sample."""
         n, d = self.view.shape
-        if not n == d == self.n_samples or not self.is_nonnegative:
+        if not n == d == self.n_samples:
             return False
         columns = to_host(select(self.view, self.numbers, axis=1)).T
         difference = np.abs(self.rows - columns / self.unit)
         return bool(difference.max() <= SYMMETRIC)
+
+    @cached_property
+    def is_of_pairs(self) -> bool:
+        """Whether entries are of pairs of samples: square, symmetric and nonnegative."""
+        return self.is_nonnegative and self.is_symmetric
 
     @cached_property
     def diagonal(self) -> Float:
@@ -100,20 +118,7 @@ class Look:
 
 def _are_categories(look: Look) -> bool:
     """Return whether columns fall into groups of two or more with one mark in every row."""
-    rows = look.rows
-    mark = rows.max()
-    if not mark > 0 or not np.all((rows == 0) | (rows == mark)):
-        return False
-    # A group may end where all rows have as many marks so far as there are groups.
-    marks = np.cumsum(rows > 0, axis=1)
-    ends = np.flatnonzero((marks == marks[0]).all(axis=0))
-    end = -1
-    for group in range(1, int(marks[0, -1]) + 1):
-        choices = ends[(marks[0, ends] == group) & (ends >= end + 2)]
-        if not len(choices):
-            return False
-        end = int(choices[0])
-    return bool(ends.size and ends[-1] == rows.shape[1] - 1 and marks[0, -1] > 0)
+    return are_marks(look.rows)
 
 
 def _are_distances(look: Look) -> bool:
@@ -191,6 +196,11 @@ class Rule:
         Whether columns are the training samples, so that the rule takes all samples at once.
     is_nonnegative : bool
         Whether the rule makes no sense of negative entries.
+    by_name : bool
+        Whether it is the name of a kernel: never told, only asked for.
+    mapped : type or None
+        What is done to rows before features are made of them, where that is more than before
+        kernels are computed.
     """
 
     kind: str
@@ -202,6 +212,38 @@ class Rule:
     neighborhood_share: float = 1.0
     of_pairs: bool = False
     is_nonnegative: bool = False
+    by_name: bool = False
+    mapped: type[Preparation] | None = None
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether its kernels are positive semidefinite whatever the rows."""
+        return not isinstance(self.formula, PairFormula) or self.formula.is_definite
+
+    @property
+    def takes_any_numbers(self) -> bool:
+        """Whether the rule makes sense of rows with any numbers."""
+        return not self.is_nonnegative and self.preparation is not Marks
+
+    @property
+    def has_features(self) -> bool:
+        """Whether rows can be prepared so that features stand for its kernel."""
+        return not isinstance(self.formula, PairFormula | Polynomial)
+
+
+def _never(look: Look) -> bool:
+    """Return that no view is told to be of this kind."""
+    return False
+
+
+def _named(
+    name: str,
+    formula: Formula | None = None,
+    preparation: type[Preparation] = RowsAsTheyAre,
+    **properties: Any,
+) -> Rule:
+    """Return the rule of a kernel that is asked for by its name."""
+    return Rule(name, "asked for", _never, preparation, formula, by_name=True, **properties)
 
 
 # The first rule that fits a view is its own.
@@ -266,10 +308,53 @@ RULES: dict[str, Rule] = {
             neighbors=NEIGHBORS,
             neighborhood_share=NEAR,
         ),
-        # Never told, only asked for.
-        Rule("gaussian", "asked for", lambda look: False),
+        _named("gaussian"),
+        _named("self-tuning", SelfTuning()),
+        _named("linear", LINEAR["linear"]),
+        _named("cosine", LINEAR["cosine"], mapped=UnitRows),
+        _named("polynomial", Polynomial(1.0, 2)),
+        _named("laplacian", Laplacian()),
+        _named("chi2", ChiSquared(), is_nonnegative=True),
+        _named("hellinger", LINEAR["cosine"], SquareRootsOfShares, is_nonnegative=True),
+        _named("jaccard", Jaccard(), is_nonnegative=True),
+        _named("overlap", LINEAR["cosine"], Marks),
+        _named("from_distances", OfDistances(), of_pairs=True, is_nonnegative=True),
     )
 }
+# Other words for the same.
+ALIASES = {"categorical": "overlap"}
+# A column with more distinct values than this, and than this share of the rows, holds numbers.
+MOST_LEVELS, LEVELS_SHARE = 20, 0.5
+
+
+@dataclass(frozen=True)
+class ChosenRule:
+    """The rule of one view, with what is done to its rows before.
+
+    Attributes
+    ----------
+    rule : Rule
+        The rule.
+    preprocessed : Preprocessed or None
+        A transformer that was fitted on the training rows.
+    """
+
+    rule: Rule
+    preprocessed: Preprocessed | None = None
+
+    def learn(self, view: Array, *, mapped: bool = False) -> Preparation:
+        """Learn what is done to rows from the training rows, before kernels or features of them."""
+        preparation = (mapped and self.rule.mapped) or self.rule.preparation
+        if self.preprocessed is None:
+            return preparation.learn(view)
+        then = preparation.learn(self.preprocessed.transform(view))
+        return replace(self.preprocessed, then=then)
+
+
+def rule_of(asked: Any) -> Rule:
+    """Return the rule that a name or a `view` asks for; for "auto" that of views of no kind."""
+    name = asked.kernel if is_view(asked) else asked
+    return RULES["dense" if name == "auto" else ALIASES.get(name, name)]
 
 
 def tell_kind(view: Array, n_samples: int | None) -> str:
@@ -295,29 +380,61 @@ def check_rules(rules: Any, who: str = "rules") -> None:
     """Refuse what are no rules, whatever the views."""
     if rules is None or (isinstance(rules, str) and rules == "kind"):
         return
-    choices = ", ".join(map(repr, RULES))
-    if not isinstance(rules, Mapping):
+    if isinstance(rules, Mapping):
+        for view, asked in rules.items():
+            _check_wish(asked, f"{who} asks for", f"the view {view!r}")
+    elif is_view(rules) or is_rule(rules):
+        _check_wish(rules, f"{who} asks for", "all views")
+    else:
         raise ValueError(
-            f"{who} must be None, 'kind' or a dict from names of views to kinds ({choices}); "
-            f"found {rules!r}."
+            f"{who} must be None, 'kind' or a dict from names of views to kinds or kernels, or one "
+            f"of these for all views ({_names_of_rules()}); found {rules!r}."
         )
-    for view, rule in rules.items():
-        if not (isinstance(rule, str) and rule in RULES):
-            raise ValueError(
-                f"{who} asks for {rule!r} for the view {view!r}; choose among {choices}."
-            )
+
+
+def is_rule(asked: Any) -> bool:
+    """Return whether something is the name of a kind or a kernel."""
+    return isinstance(asked, str) and (asked in RULES or asked in ALIASES)
+
+
+def _names_of_rules() -> str:
+    """Return the names of all kinds and kernels."""
+    return ", ".join(map(repr, [*RULES, *ALIASES]))
+
+
+def _check_wish(asked: Any, asks_for: str, whom: str) -> None:
+    """Refuse what is no rule for one view, and what is no transformer of its rows."""
+    transformer = None
+    if is_view(asked):
+        transformer, asked = asked.preprocess, "dense" if asked.kernel == "auto" else asked.kernel
+    if not is_rule(asked):
+        raise ValueError(f"{asks_for} {asked!r} for {whom}; choose among {_names_of_rules()}.")
+    if transformer is None:
+        return
+    if isinstance(transformer, type) or not (
+        hasattr(transformer, "fit") and hasattr(transformer, "transform")
+    ):
+        raise ValueError(
+            f"{asks_for} preprocess={transformer!r} for {whom}, which has no fit and transform; "
+            "pass an instance of a transformer, such as StandardScaler()."
+        )
+    if rule_of(asked).of_pairs:
+        raise ValueError(
+            f"{asks_for} {asked!r} and preprocess={transformer!r} for {whom}, but columns are then "
+            "samples and no features; leave preprocess out."
+        )
 
 
 def choose_rules(
     rules: Any, views: Mapping[str, Array], n_samples: int, *, of_rows: bool = False
-) -> dict[str, str]:
-    """Return the name of the rule of every view.
+) -> dict[str, ChosenRule]:
+    """Return the rule of every view.
 
     Parameters
     ----------
-    rules : None, "kind" or mapping of str to str
-        None for rows as they are; "kind" to tell the kind of every view; or the rules of some
-        views by name, the others by their kinds.
+    rules : None, "kind", str, view or mapping of str to str or view
+        None for rows as they are; "kind" to tell the kind of every view; the rule of all views;
+        or the rules of some views by name, the others by their kinds.
     views : mapping of str to array of shape (n_rows, n_features)
         The training views, or some of their rows.
     n_samples : int
@@ -325,22 +442,42 @@ def choose_rules(
     of_rows : bool, default=False
         Whether rows are looked at for themselves, and columns are no samples.
     """
-    if rules is None:
-        return dict.fromkeys(views, "gaussian")
-    asked_for = rules if isinstance(rules, Mapping) else {}
+    asked_for = asked_of_views(rules, views)
     if unknown := [view for view in asked_for if view not in views]:
         names = ", ".join(map(repr, views))
         raise ValueError(
             f"There is a rule for the view {unknown[0]!r}, and the views are {names}: name one of "
             "these, or leave it out."
         )
-    chosen = {}
-    for name, view in views.items():
-        look = Look(view, None if of_rows else n_samples)
-        chosen[name] = asked_for.get(name) or _tell(look)
-        if name in asked_for:
-            _check_asked(name, RULES[asked_for[name]], look)
-    return chosen
+    n_columns = None if of_rows else n_samples
+    return {
+        name: _choose(name, asked_for.get(name), view, n_columns) for name, view in views.items()
+    }
+
+
+def asked_of_views(rules: Any, views: Mapping[str, Array]) -> Mapping[str, Any]:
+    """Return what is asked for by the names of views."""
+    if isinstance(rules, Mapping):
+        return rules
+    return {} if rules == "kind" else dict.fromkeys(views, "gaussian" if rules is None else rules)
+
+
+def _choose(name: str, asked: Any, view: Array, n_samples: int | None) -> ChosenRule:
+    """Return the rule of one view, asked for or told."""
+    preprocessed = None
+    if is_view(asked):
+        transformer, asked = asked.preprocess, asked.kernel
+        if transformer is not None:
+            preprocessed = Preprocessed.fitted(transformer, name, view)
+            view = preprocessed.transform(view)
+    look = Look(view, n_samples)
+    if asked is None or asked == "auto":
+        # What a transformer made of rows are features, as many as they may be.
+        rule = RULES[_tell(look if preprocessed is None else replace(look, n_samples=None))]
+    else:
+        rule = rule_of(asked)
+        _check_asked(name, rule, look)
+    return ChosenRule(rule, preprocessed)
 
 
 def _tell(look: Look) -> str:
@@ -353,13 +490,13 @@ def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Prep
 
     Parameters
     ----------
-    rules : None, "kind" or mapping of str to str
+    rules : None, "kind", str, view or mapping of str to str or view
         As `choose_rules` takes them; kinds of which columns are samples are left out.
     views : mapping of str to array of shape (n_rows, n_features)
         Some rows of each view.
     """
     chosen = choose_rules(rules, views, 0, of_rows=True)
-    learned = {name: RULES[kind].preparation.learn(views[name]) for name, kind in chosen.items()}
+    learned = {name: each.learn(views[name], mapped=True) for name, each in chosen.items()}
     return {name: each for name, each in learned.items() if each.changes_rows}
 
 
@@ -370,16 +507,49 @@ def formulas_of(rule: Rule, of_bank: tuple[Formula, ...]) -> tuple[Formula, ...]
 
 def _check_asked(name: str, rule: Rule, look: Look) -> None:
     """Refuse a rule that was asked for and makes no sense of a view."""
-    problem, advice = "", "choose another kind"
+    problem, advice = "", "choose another kernel" if rule.by_name else "choose another kind"
     n_columns = look.view.shape[1]
-    if rule.of_pairs and look.n_samples is None:
-        problem = "takes all samples at once, and an approximation makes features of rows"
+    if look.n_samples is None and (rule.of_pairs or not rule.has_features):
+        takes = "takes all samples at once" if rule.of_pairs else "is computed of pairs of samples"
+        problem = f"{takes}, and an approximation makes features of rows"
         advice += ", or approximation=None"
     elif rule.of_pairs and n_columns != look.n_samples:
         problem = f"has one column a sample: found {n_columns} columns, {look.n_samples} samples"
+    elif rule.kind == "from_distances":
+        problem, advice = _problem_of_distances(look)
     elif rule.is_nonnegative and not look.is_nonnegative:
-        problem = "has no negative entries: found some"
-    if problem:
-        raise ValueError(
-            f"View {name!r} is to be of the kind {rule.kind!r}, which {problem}; {advice}."
+        problem = f"{'takes' if rule.by_name else 'has'} no negative entries: found some"
+    elif rule.preparation is Marks and (column := _column_of_numbers(look)) is not None:
+        levels = len(np.unique(look.raw_rows[:, column]))
+        problem = (
+            f"has few values a column: found {levels} in column {column}, of {len(look.rows)} rows"
         )
+        advice = "choose a kernel of numbers, such as 'gaussian', or bring the column into bins"
+    if problem:
+        what = "have the kernel" if rule.by_name else "be of the kind"
+        raise ValueError(f"View {name!r} is to {what} {rule.kind!r}, which {problem}; {advice}.")
+
+
+def _problem_of_distances(look: Look) -> tuple[str, str]:
+    """Return why entries are no distances but for rounding, if they are none, and what to do."""
+    if look.rows.min() < -SYMMETRIC:
+        return "takes no negative entries: found some", "choose another kernel"
+    if not look.is_symmetric:
+        return (
+            "is symmetric: found entries that differ from their mirror images",
+            "bring its columns into the order of its rows (D[D.index] of a data frame), or pass "
+            "(D + D.T) / 2 where the two directions are meant to differ",
+        )
+    if np.abs(look.diagonal).max() > SYMMETRIC:
+        return (
+            "has a zero diagonal: found other entries there",
+            "pass similarities with kernels='precomputed'",
+        )
+    return "", ""
+
+
+def _column_of_numbers(look: Look) -> int | None:
+    """Return the first column with too many values to be categories; None where there is none."""
+    most = max(MOST_LEVELS, LEVELS_SHARE * len(look.rows))
+    levels = (len(np.unique(column)) for column in look.raw_rows.T)
+    return next((j for j, count in enumerate(levels) if count > most), None)

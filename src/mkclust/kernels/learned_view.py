@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mkclust.kernels.formulas import Formula
-from mkclust.kernels.kinds import Rule, formulas_of
+from mkclust.kernels.kinds import ChosenRule, formulas_of
+from mkclust.kernels.pairs import PairFormula
 from mkclust.kernels.preparations import Preparation
 from mkclust.linalg import astype, is_foreign
 from mkclust.samples.distances import drawn_rows, mean_squared_norm, median_distance, middle
@@ -40,7 +41,7 @@ class LearnedView:
         The kernels of rows so prepared.
     scale, median : float
         Mean squared norm of a training row, and median distance between two; no median without
-        Gaussian kernels.
+        kernels that are as wide as it.
     origin : array of shape (n_features,)
         What distances are computed from.
     """
@@ -53,10 +54,10 @@ class LearnedView:
 
     @classmethod
     def of(
-        cls, name: str, view: Array, rule: Rule, bank_formulas: tuple[Formula, ...]
+        cls, name: str, view: Array, chosen: ChosenRule, bank_formulas: tuple[Formula, ...]
     ) -> "LearnedView":
         """Learn from the training rows of a view."""
-        preparation, formulas = rule.preparation.learn(view), formulas_of(rule, bank_formulas)
+        preparation, formulas = chosen.learn(view), formulas_of(chosen.rule, bank_formulas)
         rows, median = preparation.apply_to_training(view), None
         scale = mean_squared_norm(name, rows)
         # Distances do not depend on the origin, and inner products give them to more digits the
@@ -64,6 +65,9 @@ class LearnedView:
         origin = middle(rows)
         if any(formula.steepness for formula in formulas):
             median = median_distance(name, _rows_from(origin, rows))
+        elif isinstance(formulas[0], PairFormula):
+            learned = formulas[0].learn(name, rows)
+            formulas, median = (learned,), learned.median
         return cls(preparation, formulas, scale, median, origin)
 
 

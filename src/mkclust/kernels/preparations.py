@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from mkclust.linalg import (
     astype,
     copy_array,
     empty,
+    is_foreign,
+    is_sparse,
     namespace,
     precision_of,
     ranges,
@@ -193,6 +196,133 @@ class LinkedToItself(Preparation):
         return links
 
 
+class UnitRows(Preparation):
+    """Scale rows to unit length: their inner products are cosines."""
+
+    SUMMARY = "rows of unit length"
+
+    def _prepare(self, rows: Array) -> Array:
+        """Return rows of unit length; rows of zeros stay zero."""
+        return rows / _column(safe_norms(rows), rows)
+
+
+@dataclass(frozen=True)
+class Marks(Preparation):
+    """Mark which category a row has in every column: the cosine is the share of equal ones.
+
+    Attributes
+    ----------
+    levels : tuple of ndarray or None
+        The distinct values of every column; None for rows that are marks already. A new row with
+        another value has no mark for that column.
+    """
+
+    levels: tuple[Float, ...] | None = field(repr=False)
+
+    @classmethod
+    def learn(cls, view: Array) -> "Marks":
+        """Learn the distinct values of every column."""
+        if are_marks(rows_looked_at(view)):
+            return cls(None)
+        return cls(tuple(np.unique(to_host(view[:, j])) for j in range(view.shape[1])))
+
+    @property
+    def changes_rows(self) -> bool:
+        """Marks are left alone."""
+        return self.levels is not None
+
+    def apply(self, rows: Array) -> Array:
+        """Return one column for every value of every column, where rows live."""
+        if self.levels is None:
+            return rows
+        xp, precision = namespace(rows), precision_of(rows)
+        columns = [
+            astype(rows[:, j : j + 1] == _beside(levels, rows)[None, :], precision)
+            for j, levels in enumerate(self.levels)
+        ]
+        return xp.concat(columns, axis=1)
+
+    def __str__(self) -> str:
+        """Return how many categories there are."""
+        if self.levels is None:
+            return self.SUMMARY
+        n_levels = sum(map(len, self.levels))
+        return f"marks of the {n_levels} categories in {len(self.levels)} columns"
+
+
+@dataclass(frozen=True)
+class Preprocessed(Preparation):
+    """Rows by a fitted transformer of scikit-learn's, and then as their kind asks for.
+
+    Attributes
+    ----------
+    transformer : transformer
+        Fitted on the training rows; it works on the host.
+    then : Preparation
+        What is done to the rows that it returns.
+    """
+
+    transformer: Any
+    then: Preparation = field(default_factory=RowsAsTheyAre)
+
+    @classmethod
+    def fitted(cls, transformer: Any, name: str, view: Array) -> "Preprocessed":
+        """Fit a clone of a transformer on the training rows of a view."""
+        try:
+            preprocessed = cls(clone(transformer).fit(_on_host(view)))
+            rows = preprocessed.transform(view[:1, :])
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"View {name!r}, preprocess={transformer!r}: {error}") from error
+        if len(rows.shape) != 2 or rows.shape[0] != 1 or not rows.shape[1]:
+            raise ValueError(
+                f"View {name!r}, preprocess={transformer!r}: one row becomes an array of shape "
+                f"{tuple(rows.shape)}; pass a transformer that returns a row of features for each."
+            )
+        return preprocessed
+
+    def transform(self, rows: Array) -> Array:
+        """Return rows by the transformer alone, where and in what precision they were."""
+        transformed = self.transformer.transform(_on_host(rows))
+        # The one place where sparse rows are written out.
+        dense = transformed.toarray() if is_sparse(transformed) else np.asarray(transformed)
+        if not np.isfinite(dense).all():
+            raise ValueError(
+                f"{self.transformer!r} makes rows with NaN or infinite entries of these; pass "
+                "another transformer, or other rows."
+            )
+        return to_device(dense, rows, precision_of(rows))
+
+    def apply(self, rows: Array) -> Array:
+        """Return rows prepared, where they live."""
+        return self.then.apply(self.transform(rows))
+
+    def apply_to_training(self, view: Array) -> Array:
+        """Return the same of the training rows, all of them."""
+        return self.then.apply_to_training(self.transform(view))
+
+    def __str__(self) -> str:
+        """Return what is done first, and what then."""
+        text = " ".join(repr(self.transformer).split())
+        return f"rows by {text}" + (f", {self.then}" if self.then.changes_rows else "")
+
+
+def are_marks(rows: Float) -> bool:
+    """Return whether columns fall into groups of two or more with one mark in every row."""
+    mark = rows.max()
+    if not mark > 0 or not np.all((rows == 0) | (rows == mark)):
+        return False
+    # A group may end where all rows have as many marks so far as there are groups.
+    marks = np.cumsum(rows > 0, axis=1)
+    ends = np.flatnonzero((marks == marks[0]).all(axis=0))
+    end = -1
+    for group in range(1, int(marks[0, -1]) + 1):
+        choices = ends[(marks[0, ends] == group) & (ends >= end + 2)]
+        if not len(choices):
+            return False
+        end = int(choices[0])
+    return bool(ends.size and ends[-1] == rows.shape[1] - 1 and marks[0, -1] > 0)
+
+
 def rows_looked_at(view: Array, numbers: np.ndarray | None = None) -> Float:
     """Return the rows of a view that are looked at to learn about it, on the host in float64."""
     numbers = numbers_looked_at(*view.shape) if numbers is None else numbers
@@ -250,3 +380,8 @@ def _beside(learned: Float, rows: Array) -> Array:
 def _column(values: Any, rows: Array) -> Array:
     """Return one number a row as a column, in the precision of the rows."""
     return astype(values, precision_of(rows))[:, None]
+
+
+def _on_host(rows: Array) -> Any:
+    """Return rows as transformers take them, in their precision."""
+    return to_host(rows, None) if is_foreign(rows) else rows

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mkclust.kernels.formulas import Formula
+from mkclust.kernels.pairs import PairFormula, PairKernels, pair_kernels
 from mkclust.kernels.tiles import (
     Points,
     ViewKernels,
@@ -336,8 +337,12 @@ def _view_kernels(
     view: Array,
     formulas: Sequence[tuple[int, Formula]],
     precision: str,
-) -> ViewKernels:
+) -> ViewKernels | PairKernels:
     """Return kernels that a bank makes of one view, with their places among all."""
+    if isinstance(formulas[0][1], PairFormula):
+        training_view = bank.views_[name]
+        rows = None if view is training_view else bank._prepared(name, view)
+        return pair_kernels(formulas, rows, bank._prepared(name, training_view), precision)
     scale = bank.scales_[name]
     steepness = [formula.steepness for _, formula in formulas]
     # Without units, squares could be too large or too small for single precision.

@@ -7,19 +7,23 @@ SECTIONS = {
     "inputs": """\
 n_clusters : int, default=8
     Number of clusters, k.
-kernels : {"auto", "gaussian", "on-the-fly", "precomputed"}, dict or KernelBank, default="auto"
+kernels : {"auto", "on-the-fly", "precomputed"}, str, view, dict or KernelBank, default="auto"
     How X is read. "auto" takes a 3-D array as kernels, and makes one kernel each of a list or dict
     of views, which suits the kind of the view: counts, histograms, categories, links and columns
     of very different sizes are told from the numbers, as `KernelBank` describes under ``rules``,
     and ``bank_.explain()`` says what was made of each view and why. One table becomes a bank of
     twelve kernels, or the one kernel of its kind; a list of square matrices of one size is
     refused as ambiguous. "gaussian" takes rows as they are: one Gaussian kernel a view, as wide
-    as the median distance, and twelve of a table. A dict from names of views to kinds, such as
-    ``{"text": "sparse", "pixels": "gaussian"}``, decides for these views. "on-the-fly" makes the
+    as the median distance, and twelve of a table. So do "self-tuning", "linear", "cosine",
+    "polynomial", "laplacian", "chi2", "hellinger", "jaccard", "overlap" (or "categorical"), and
+    "from_distances" for views that are distances between samples: one kernel a view, as
+    `KernelBank` describes them. A dict from names of views to kernels or kinds, such as
+    ``{"text": "sparse", "pixels": "cosine"}``, decides for these views, and a `mkclust.view` in
+    place of a name says what transformer rows go through before. "on-the-fly" makes the
     kernels of "auto", but computes them anew whenever they are multiplied with, and never holds
     them. "precomputed" takes kernels only. A `KernelBank` says which kernels to make of views or a
-    table. With an approximation, "auto", "gaussian" and a dict say what is done to the rows of
-    each view before they are mapped.
+    table. With an approximation, names and a dict say what is done to the rows of each view
+    before they are mapped.
 center : bool, default=True
     Center every kernel in its feature space (on the fly; nothing is copied).
 normalize : bool, default=True
@@ -29,8 +33,9 @@ psd : {"error", "clip", "shift"}, default="error"
     of the identity. Clusters are those of the repaired kernels. Of new samples' similarities, the
     directions that a kernel lost are left out; a shift is added to those with themselves only.
 validate : bool, default=True
-    Look for asymmetry, distances and negative eigenvalues in precomputed kernels (a check with
-    the diagonal and ten Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
+    Look for asymmetry, distances and negative eigenvalues in precomputed kernels, and in those
+    of views where one is "self-tuning" or "from_distances" (a check with the diagonal and ten
+    Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
     "neighbors": """\
 neighbors : None, int, float or "auto", default=None
     Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of

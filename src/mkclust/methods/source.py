@@ -264,9 +264,10 @@ class FromViews(_FromSimilarities):
         return {name: found.get(place) for place, name in enumerate(self.bank.kernel_names_)}
 
     def stack(self, model: Any, kernels: Any) -> KernelStack:
-        """Return the kernels to fit on, positive semidefinite by construction."""
+        """Return the kernels to fit on, checked where one may not be positive semidefinite."""
         names, views = self.bank.kernel_names_, self.bank.kernel_views_
-        return _as_stack(model, kernels, validate=False, names=names, views=views)
+        validate = model.validate and not self.bank.is_definite
+        return _as_stack(model, kernels, validate=validate, names=names, views=views)
 
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
@@ -297,6 +298,10 @@ class FromViews(_FromSimilarities):
     def training_stack(self, model: Any, X: Any) -> KernelStack:
         """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
         kernels, names = self.kernels(model, X), model.kernel_names_
+        if model.psd != "error" and model.validate and not self.bank.is_definite:
+            # What was repaired must be repaired again, and is held for that.
+            held = kernels.entries(type(model).__name__)
+            return _as_stack(model, held, validate=True, names=names)
         if self.extension is None or self.bank.only_neighborhoods:
             return _as_stack(model, kernels, validate=False, names=names)
         # Spares the pass that learns the means.

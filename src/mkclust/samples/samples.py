@@ -487,7 +487,7 @@ def _refuse_square(samples: Samples, expected: Expected) -> None:
         raise ValueError(
             f"X holds square matrices only, all {n} x {n}: they could be kernels or views with as "
             "many features as samples; pass kernels='precomputed' for kernels or "
-            "kernels=KernelBank() for views"
+            "kernels=KernelBank() for views, or kernels='from_distances' for distances"
         )
 
 

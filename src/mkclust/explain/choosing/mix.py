@@ -197,7 +197,12 @@ class _DrawnKernels:
         bank = clone(self._settings.kernels).set_params(on_the_fly=False).fit(X)
         self._one_table, views = not isinstance(X, Mapping), as_views(X)
         rules = dict(zip(views, bank.rules_.values(), strict=True))
-        rows = {name: view for name, view in views.items() if _can_be_drawn(rules[name])}
+        asked = bank.rules if isinstance(bank.rules, Mapping) else {}
+        rows = {
+            name: view
+            for name, view in views.items()
+            if _can_be_drawn(rules[name], asked.get(name))
+        }
         of_rows = [list(views)[view] in rows for view in bank.kernel_views_]
         self._places = [place for place, each in enumerate(of_rows) if each]
         others = [place for place, each in enumerate(of_rows) if not each]
@@ -219,9 +224,9 @@ class _DrawnKernels:
         return [by_place[place] for place in sorted(by_place)]
 
 
-def _can_be_drawn(kind: str) -> bool:
-    """Return whether rows of views of a kind may have any numbers."""
-    return not RULES[kind].is_nonnegative
+def _can_be_drawn(kind: str, asked: Any) -> bool:
+    """Return whether rows of views of a kind, and what transforms them, take any numbers."""
+    return RULES[kind].takes_any_numbers and getattr(asked, "preprocess", None) is None
 
 
 def _inner_products(F: Float, is_gaussian: bool) -> Float:

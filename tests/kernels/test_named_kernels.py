@@ -1,0 +1,378 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist, pdist
+from sklearn.base import clone
+from sklearn.metrics.pairwise import (
+    chi2_kernel,
+    cosine_similarity,
+    laplacian_kernel,
+    polynomial_kernel,
+    rbf_kernel,
+)
+
+from libraries import LIBRARIES, as_library
+from mkclust import (
+    AverageKKM,
+    NoAgreementWarning,
+    SimpleMKKM,
+    agreement,
+    diagnose,
+    suggest_n_clusters,
+)
+from mkclust.explain.stability import resample
+from mkclust.kernels import KernelBank, Linear, Nystroem
+from mkclust.kernels.kinds import RULES
+from mkclust.linalg import to_host
+
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning")
+ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
+N = 40
+
+
+def numbers(seed=0, n=N):
+    """Return a view without negative entries, of counts that are not whole."""
+    rng = np.random.default_rng(seed)
+    return rng.gamma(2.0, size=(n, 6)) * (rng.random((n, 6)) < 0.8)
+
+
+def codes(seed=0, n=N):
+    return np.random.default_rng(seed).integers(4, size=(n, 3)).astype(float)
+
+
+def distances(seed=0, n=N):
+    X = numbers(seed, n)
+    return cdist(X, X)
+
+
+def example(name, seed=0):
+    return {"overlap": codes, "from_distances": distances}.get(name, numbers)(seed)
+
+
+def self_tuning(X):
+    D = cdist(X, X)
+    scales = np.sort(D, axis=1)[:, 7]
+    return np.exp(-(D**2) / np.outer(scales, scales))
+
+
+def shares(X):
+    return X / np.where(X.any(axis=1), X.sum(axis=1), 1)[:, None]
+
+
+def smaller_by_larger(X):
+    smaller = np.minimum(X[:, None], X).sum(axis=2)
+    larger = np.maximum(X[:, None], X).sum(axis=2)
+    return np.where(larger > 0, smaller / np.where(larger > 0, larger, 1), 1)
+
+
+# The same kernels by other roads.
+EXPECTED = {
+    "gaussian": lambda X: rbf_kernel(X, gamma=0.5 / np.median(pdist(X)) ** 2),
+    "self-tuning": self_tuning,
+    "linear": lambda X: X @ X.T / np.mean(np.sum(X**2, axis=1)),
+    "cosine": cosine_similarity,
+    "polynomial": lambda X: polynomial_kernel(
+        X, degree=2, gamma=1 / np.mean(np.sum(X**2, axis=1)), coef0=1
+    ),
+    "laplacian": lambda X: laplacian_kernel(X, gamma=1 / np.median(pdist(X, "cityblock"))),
+    "chi2": lambda X: chi2_kernel(
+        X, gamma=1 / np.median(-np.log(chi2_kernel(X, gamma=1))[np.triu_indices(len(X), 1)])
+    ),
+    "hellinger": lambda X: np.sqrt(shares(X)) @ np.sqrt(shares(X)).T,
+    "jaccard": smaller_by_larger,
+    "overlap": lambda X: np.mean(X[:, None] == X, axis=2),
+    "from_distances": lambda D: np.exp(
+        -(D**2) / (2 * np.median(D[np.triu_indices(len(D), 1)]) ** 2)
+    ),
+}
+NAMES = list(EXPECTED)
+DEFINITE = [name for name in NAMES if RULES[name].is_definite]
+
+
+def bank_of(name, **parameters):
+    return KernelBank(**ONE, rules={"a": name}, **parameters)
+
+
+def kernel(name, view, **parameters):
+    return to_host(bank_of(name, **parameters).fit_transform({"a": view})[0])
+
+
+def test_every_kernel_by_name_is_compared_with_another_road():
+    assert {name for name, rule in RULES.items() if rule.by_name} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_by_name_is_what_its_name_says(name):
+    view = example(name)
+    np.testing.assert_allclose(kernel(name, view), EXPECTED[name](view), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_kernels_by_name_are_the_same_in_every_library(name, library):
+    view = example(name)
+    bank = bank_of(name)
+    there = bank.fit_transform({"a": as_library(library, view)})
+    np.testing.assert_allclose(to_host(there[0, ...]), kernel(name, view), rtol=1e-9, atol=1e-11)
+    new = bank.transform({"a": as_library(library, view[5:9])})
+    np.testing.assert_allclose(to_host(new[0, ...]), kernel(name, view)[5:9], atol=1e-11)
+    single = bank_of(name).fit_transform({"a": as_library(library, view.astype(np.float32))})
+    np.testing.assert_allclose(to_host(single[0, ...]), kernel(name, view), atol=2e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_by_name_are_the_same_on_the_fly(name):
+    view = example(name)
+    held, rows = kernel(name, view), bank_of(name, on_the_fly=True).fit_transform({"a": view})
+    np.testing.assert_allclose(rows.all_rows()[0], held, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(rows.rows(3, 8)[0], held[3:8], rtol=1e-12, atol=1e-14)
+    some = np.array([1, 4, 20, 31])
+    np.testing.assert_allclose(rows.among(some).whole()[0], held[np.ix_(some, some)], atol=1e-14)
+    stored = pickle.loads(pickle.dumps(rows))
+    np.testing.assert_array_equal(stored.rows(0, 4), rows.rows(0, 4))
+
+
+@pytest.mark.parametrize("name", DEFINITE)
+@given(seed=st.integers(0, 2**16))
+@settings(max_examples=5, deadline=None)
+def test_kernels_that_claim_to_be_are_positive_semidefinite(name, seed):
+    values = np.linalg.eigvalsh(kernel(name, example(name, seed)))
+    assert values[0] > -1e-10 * values[-1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_training_rows_passed_as_new_ones_have_the_training_kernel(name):
+    view = example(name)
+    bank, held = bank_of(name), kernel(name, view)
+    bank.fit({"a": view})
+    np.testing.assert_array_equal(bank.transform({"a": view})[0], held)
+    np.testing.assert_allclose(bank.transform({"a": view[10:13]})[0], held[10:13], atol=1e-13)
+    own = bank.self_similarity({"a": view[10:13]})[0]
+    np.testing.assert_allclose(own, np.diag(held)[10:13], atol=1e-13)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("overlap",)])
+@pytest.mark.parametrize("factor", [1e-6, 3.7, 1e9])
+def test_the_unit_of_a_view_changes_no_kernel_by_name(name, factor):
+    view = example(name)
+    np.testing.assert_allclose(kernel(name, factor * view), kernel(name, view), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_order_of_samples_changes_no_kernel_by_name(name):
+    view, order = example(name), np.random.default_rng(1).permutation(N)
+    permuted = view[np.ix_(order, order)] if RULES[name].of_pairs else view[order]
+    expected = kernel(name, view)[np.ix_(order, order)]
+    np.testing.assert_allclose(kernel(name, permuted), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_predicts_by_every_kernel_by_name(name):
+    views = {"a": example(name), "b": numbers(0)}
+    model = AverageKKM(3, kernels={"a": name}, psd="clip", random_state=0).fit(views)
+    few = {view: rows[:9] for view, rows in views.items()}
+    for fitted in (model, pickle.loads(pickle.dumps(model))):
+        assert (fitted.predict(views) == model.labels_).all()
+        assert (fitted.predict(few) == model.labels_[:9]).all()
+    assert f"a: {name} (asked for)" in model.bank_.explain()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "overlap"])
+def test_the_name_of_a_kernel_serves_all_views(name):
+    views = [example(name, seed) for seed in (0, 1)]
+    model = AverageKKM(3, kernels=name, psd="clip", random_state=0).fit(views)
+    assert set(model.bank_.rules_.values()) == {name}
+    again = AverageKKM(3, kernels={"view 0": name, "view 1": name}, psd="clip", random_state=0)
+    np.testing.assert_array_equal(clone(model).fit(views).labels_, again.fit(views).labels_)
+
+
+def test_categorical_is_another_word_for_overlap():
+    np.testing.assert_array_equal(kernel("categorical", codes()), kernel("overlap", codes()))
+    bank = bank_of("categorical").fit({"a": codes()})
+    assert bank.rules_ == {"a": "overlap"}
+    assert "marks of the 12 categories in 3 columns" in bank.explain()
+
+
+def test_overlap_of_marks_and_of_the_codes_they_stand_for_is_the_same():
+    marks = np.hstack([np.eye(4)[column] for column in codes().astype(int).T])
+    np.testing.assert_allclose(kernel("overlap", marks), kernel("overlap", codes()), atol=1e-12)
+
+
+def test_a_new_category_equals_no_known_one():
+    bank = bank_of("overlap").fit({"a": codes()})
+    new = codes()[:1].copy()
+    new[0, 1] = 9
+    matches = (new == codes()).sum(axis=1)
+    np.testing.assert_allclose(bank.transform({"a": new})[0, 0], matches / np.sqrt(6), atol=1e-12)
+    assert bank.self_similarity({"a": new})[0, 0] == pytest.approx(1)
+
+
+def test_rows_of_zeros_are_like_each_other_and_like_nothing_else_by_jaccard():
+    view = np.vstack([np.zeros((2, 6)), numbers()])
+    K = kernel("jaccard", view)
+    assert K[0, 1] == 1
+    assert not K[0, 2:][view[2:].any(axis=1)].any()
+
+
+def test_new_rows_may_have_negative_entries_that_count_as_none():
+    view = numbers()
+    new = view[:3].copy()
+    new[:, 0] = 0
+    for name in ("chi2", "jaccard", "hellinger"):
+        bank = bank_of(name).fit({"a": view})
+        lower = new - np.array([1.0, 0, 0, 0, 0, 0])
+        np.testing.assert_array_equal(bank.transform({"a": lower}), bank.transform({"a": new}))
+
+
+def test_identical_rows_have_a_scale_of_their_own():
+    view = np.vstack([np.tile(numbers(1)[:1], (9, 1)), numbers(2)])
+    K = kernel("self-tuning", view)
+    assert np.isfinite(K).all()
+    np.testing.assert_array_equal(K[:9, :9], 1)
+    few = kernel("self-tuning", numbers(1)[:3])
+    assert few.shape == (3, 3)
+    assert np.isfinite(few).all()
+
+
+def test_kernels_by_name_are_mixed_with_no_neighborhoods():
+    for name in NAMES:
+        assert not bank_of(name).fit({"a": example(name)}).neighborhoods_
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_by_name_have_shared_neighborhoods_where_they_are_asked_for(name):
+    views = {"a": example(name), "b": numbers()}
+    model = AverageKKM(3, kernels={"a": name}, neighbors=5, random_state=0).fit(views)
+    assert (model.predict(views) == model.labels_).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "view", "message"),
+    [
+        ("chi2", -numbers(), "View 'a' is to have the kernel 'chi2', which takes no negative"),
+        ("jaccard", -numbers(), "'jaccard', which takes no negative entries: found some"),
+        ("hellinger", -numbers(), "'hellinger', which takes no negative entries: found some"),
+        ("overlap", numbers(), "few values a column: found .* in column 0, of 40 rows"),
+        ("from_distances", -distances(), "takes no negative entries: found some"),
+        ("from_distances", numbers(), "one column a sample: found 6 columns, 40 samples"),
+        ("from_distances", distances() + np.eye(N), "zero diagonal: .*kernels='precomputed'"),
+        ("from_distances", np.triu(distances()), "symmetric: found .*D\\[D.index\\]"),
+        ("from_distances", np.zeros((N, N)), "zero, or too small to square"),
+        ("self-tuning", np.ones((N, 3)), "All rows in view 'a' are identical"),
+        ("laplacian", np.ones((N, 3)), "no distance from each other"),
+    ],
+)
+def test_kernels_by_name_that_make_no_sense_of_a_view_are_refused(name, view, message):
+    with pytest.raises(ValueError, match=message):
+        bank_of(name).fit({"a": view})
+
+
+@pytest.mark.parametrize("kernels", ["Cosine", "knn", 3, ("cosine",)])
+def test_what_is_no_kernel_is_refused_with_some_that_are(kernels):
+    with pytest.raises(ValueError, match="the name of another kernel, such as 'cosine'"):
+        AverageKKM(2, kernels=kernels).fit([numbers(), numbers(1)])
+    with pytest.raises(ValueError, match="kernels asks for .* for the view 'a'; choose among"):
+        AverageKKM(2, kernels={"a": kernels}).fit({"a": numbers(), "b": numbers(1)})
+
+
+# Distances -------------------------------------------------------------------------------------
+
+
+def indefinite_distances():
+    """Return distances by which no points of any space lie: four in a ring, and one in between."""
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(0, 2 * np.pi, N)
+    apart = np.abs(angles[:, None] - angles)
+    return np.minimum(apart, 2 * np.pi - apart)
+
+
+def test_distances_of_no_space_are_refused_or_repaired_as_kernels_are():
+    D = indefinite_distances()
+    with pytest.raises(ValueError, match=r"kernel 0 \('a'\) is indefinite.*psd='clip'"):
+        AverageKKM(3, kernels="from_distances").fit({"a": D})
+    for psd in ("clip", "shift"):
+        model = SimpleMKKM(3, kernels="from_distances", psd=psd, random_state=0).fit({"a": D})
+        assert (model.predict({"a": D}) == model.labels_).all()
+        precomputed = SimpleMKKM(3, kernels="precomputed", psd=psd, random_state=0)
+        precomputed.fit({"a": EXPECTED["from_distances"](D)})
+        np.testing.assert_array_equal(model.labels_, precomputed.labels_)
+        new = model.transform({"a": D[:7]})
+        expected = precomputed.transform({"a": EXPECTED["from_distances"](D)[:7]})
+        if psd == "clip":
+            np.testing.assert_allclose(np.abs(new), np.abs(expected), atol=1e-8)
+
+
+def test_distances_may_be_rounded():
+    X = np.random.default_rng(0).normal(size=(N, 9))
+    D = 1 - np.corrcoef(X)
+    D[3, 3] = -2e-16
+    assert (np.diag(D) != 0).any()
+    K = kernel("from_distances", D)
+    np.testing.assert_allclose(K, EXPECTED["from_distances"](D), atol=1e-12)
+    np.testing.assert_array_equal(np.diag(K), 1)
+
+
+def test_kernels_of_views_beside_distances_stay_what_they_are():
+    views = {"far": distances(), "words": np.random.default_rng(0).poisson(0.05, (N, 90)) * 1.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoAgreementWarning)
+        model = AverageKKM(3, kernels={"far": "from_distances"}, random_state=0).fit(views)
+    assert model.bank_.rules_ == {"far": "from_distances", "words": "sparse"}
+
+
+def test_distances_taken_for_kernels_are_told_how_to_become_some():
+    message = "looks like distances.*kernels='from_distances'.*{NAME: 'from_distances'}"
+    with pytest.raises(ValueError, match=message):
+        AverageKKM(3, kernels="precomputed").fit({"a": distances()})
+    with pytest.raises(ValueError, match=r"squared distances.*np.sqrt\(D\)"):
+        AverageKKM(3, kernels="precomputed").fit({"a": distances() ** 2})
+
+
+def test_frames_of_distances_are_aligned_or_refused():
+    X, order = numbers(), np.random.default_rng(0).permutation(N)
+    ids = [f"sample {i}" for i in range(N)]
+    table, D = pd.DataFrame(X, ids), pd.DataFrame(distances(), ids, ids)
+    options = {"kernels": {"far": "from_distances"}, "random_state": 0}
+    expected = AverageKKM(3, **options).fit({"table": table, "far": D}).labels_
+    shuffled = {"table": table, "far": D.iloc[order]}
+    np.testing.assert_array_equal(AverageKKM(3, **options).fit(shuffled).labels_, expected)
+    with pytest.raises(ValueError, match=r"bring its columns into the order of its rows"):
+        AverageKKM(3, **options).fit({"far": D.iloc[order], "table": table})
+
+
+# Beside the rest of the library ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["cosine", "linear", "hellinger", "overlap"])
+def test_features_stand_for_kernels_that_are_inner_products(name):
+    view = example(name)
+    model = AverageKKM(3, kernels={"a": name}, approximation=Linear(), random_state=0)
+    exact = AverageKKM(3, kernels={"a": name}, random_state=0).fit({"a": view})
+    model.fit({"a": view})
+    np.testing.assert_array_equal(model.labels_, exact.labels_)
+    assert (model.predict({"a": view}) == model.labels_).all()
+
+
+@pytest.mark.parametrize("name", ["laplacian", "chi2", "jaccard", "self-tuning", "polynomial"])
+def test_no_features_stand_for_kernels_of_pairs(name):
+    model = AverageKKM(3, kernels={"a": name}, approximation=Nystroem(10))
+    with pytest.raises(ValueError, match="is computed of pairs .* or approximation=None"):
+        model.fit({"a": example(name)})
+
+
+@pytest.mark.parametrize("name", ["chi2", "overlap", "from_distances", "self-tuning"])
+def test_what_looks_closer_takes_kernels_by_name(name):
+    views = {"a": example(name), "b": numbers()}
+    model = AverageKKM(3, kernels={"a": name}, psd="clip", random_state=0).fit(views)
+    stability = resample(model, views, n_resamples=2)
+    assert stability.agreements.shape == (2,)
+    assert diagnose(model, views).summary()
+    options = {"kernels": {"a": name}, "psd": "clip"}
+    found = suggest_n_clusters(views, [2, 3], n_draws=9, level=0.1, n_resamples=2, **options)
+    assert found.n_clusters in (1, 2, 3)
+    assert agreement(views, **options).names == ("a", "b")

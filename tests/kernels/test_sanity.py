@@ -1,0 +1,116 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+
+from libraries import LIBRARIES, as_library
+from mkclust import AverageKKM, KernelBank, KernelWarning, view
+from mkclust.datasets import load
+
+ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
+N = 60
+
+
+def blobs(n=N, d=6):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, d)) + 3 * rng.integers(2, size=(n, 1))
+
+
+def warned(X, **parameters):
+    """Return what a bank warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        KernelBank(**(ONE | parameters)).fit(X)
+    return [str(each.message) for each in caught if each.category is KernelWarning]
+
+
+def test_sound_kernels_are_not_warned_of():
+    digits = {name: rows[:600] for name, rows in load("digits").views.items()}
+    assert warned(digits) == warned(digits, rules="kind") == []
+    table = digits["pixels"]
+    assert warned(table, widths=KernelBank().widths, linear="linear") == []
+    for name in ("self-tuning", "linear", "cosine", "laplacian", "chi2", "hellinger", "jaccard"):
+        assert warned(table, rules=name) == []
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["digit", "3sources", "msrc-v5"])
+def test_kernels_by_kind_of_real_data_are_not_warned_of(name):
+    assert warned(load(name).views, rules="kind") == []
+
+
+@pytest.mark.data
+def test_real_data_that_are_taken_as_they_are_are_warned_of():
+    (loud,) = warned(load("digit").views)
+    assert "View 'mor': column 5 carries 100% of the squared distance" in loud
+    assert all("counts with a heavy tail" in each for each in warned(load("3sources").views))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_column_that_drowns_the_others_is_named(library):
+    loud = blobs() * [1, 1, 6, 1, 1, 1]
+    (message,) = warned({"lab": as_library(library, loud)})
+    assert message.startswith("View 'lab': column 2 carries 8")
+    assert "beside 5 other columns" in message
+    assert "kernels='auto'" in message
+    assert "view(preprocess=StandardScaler())" in message
+    for remedy in ("kind", {"lab": view(StandardScaler(), "gaussian")}, {"lab": "cosine"}):
+        assert warned({"lab": loud}, rules=remedy) == []
+    assert warned({"lab": loud[:, 1:3]}) == []  # of two columns one always does
+
+
+def test_a_column_with_a_name_is_called_by_it():
+    frame = pd.DataFrame(blobs() * [1, 1, 50, 1, 1, 1], columns=list("abcdef"))
+    (message,) = warned({"lab": frame}, rules="laplacian")
+    assert "column 'c' carries" in message
+    assert "kernel 'laplacian'" in message
+
+
+def test_a_model_passes_the_warning_on():
+    cancer = load_breast_cancer().data
+    with pytest.warns(KernelWarning, match="column 23 carries 72% of the squared distance"):
+        AverageKKM(2, kernels="gaussian", random_state=0).fit(cancer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", KernelWarning)
+        AverageKKM(2, random_state=0).fit(cancer)
+
+
+def test_raw_counts_are_told_from_shades_and_measurements():
+    rng = np.random.default_rng(0)
+    reads = np.round(np.exp(rng.normal(3, 2, size=(N, 40))))
+    (message,) = warned({"rna": reads})
+    assert "View 'rna': counts with a heavy tail" in message
+    assert "kernels={'rna': 'sparse'}" in message
+    assert warned({"rna": reads}, rules={"rna": "sparse"}) == []
+    assert warned({"image": rng.integers(256, size=(N, 40)).astype(float)}) == []
+
+
+def test_a_kernel_as_good_as_constant_is_warned_of():
+    (message,) = warned({"a": blobs()}, widths=(100.0,))
+    assert "View 'a': 'gaussian x100', came out nearly flat" in message
+    assert "pass smaller widths" in message
+    rng = np.random.default_rng(0)
+    (message,) = warned({"a": rng.normal(size=(N, 20_000))})
+    assert "nearly flat: all samples are about equally similar, 0.607 up to" in message
+    assert "'cosine'" in message
+    distances = 5 + 1e-3 * rng.random((N, N))
+    distances = (distances + distances.T) / 2
+    np.fill_diagonal(distances, 0)
+    (message,) = warned({"a": distances}, rules="from_distances")
+    assert "View 'a': 'gaussian of these distances', came out nearly flat" in message
+
+
+def test_a_kernel_as_good_as_the_identity_is_warned_of():
+    (message,) = warned({"a": np.random.default_rng(0).normal(size=(N, 30))}, widths=(0.05,))
+    assert "View 'a': 'gaussian x0.05', came out nearly the identity" in message
+    assert "pass larger widths" in message
+
+
+def test_of_several_kernels_some_may_be_narrow_and_some_wide():
+    X = np.random.default_rng(0).normal(size=(N, 30))
+    assert warned({"a": X}, widths=(0.05, 1.0, 100.0)) == []
+    (message,) = warned({"a": X}, widths=(0.05, 100.0))
+    assert "View 'a': all 2 kernels, the first 'gaussian x0.05'," in message

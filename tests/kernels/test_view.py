@@ -1,0 +1,173 @@
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.manifold import TSNE
+from sklearn.metrics import silhouette_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from libraries import LIBRARIES, as_library
+from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, suggest_n_clusters, view
+from mkclust.explain.stability import resample
+from mkclust.kernels import Linear, Nystroem
+from mkclust.linalg import to_host
+
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning")
+ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
+N = 50
+
+
+def lab(seed=0, n=N):
+    """Return columns of very different sizes."""
+    return np.random.default_rng(seed).normal(size=(n, 5)) * [1, 10, 100, 1e3, 1e4] + 7
+
+
+def words(seed=0, n=N):
+    counts = np.random.default_rng(seed).poisson(0.4, size=(n, 30)).astype(float)
+    counts[:, 0] += 1
+    return counts
+
+
+def of_bank(rules, views, **parameters):
+    return KernelBank(**ONE, rules=rules, **parameters).fit(views)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("on_the_fly", [False, True])
+def test_a_transformer_before_the_kernel_is_the_same_as_transformed_views(library, on_the_fly):
+    wishes = {"lab": view(StandardScaler(), "gaussian"), "words": view(PCA(4), "laplacian")}
+    views, new = {"lab": lab(), "words": words()}, {"lab": lab(1)[:6], "words": words(1)[:6]}
+    steps = {name: clone(wish.preprocess).fit(views[name]) for name, wish in wishes.items()}
+    by_hand = {name: step.transform(views[name]) for name, step in steps.items()}
+    new_by_hand = {name: step.transform(new[name]) for name, step in steps.items()}
+    plain = of_bank({name: wish.kernel for name, wish in wishes.items()}, by_hand)
+    bank = of_bank(wishes, as_library(library, views), on_the_fly=on_the_fly)
+    made, made_new = (bank.transform(as_library(library, each)) for each in (views, new))
+    if on_the_fly:
+        made, made_new = made.all_rows(), made_new.all_rows()
+    np.testing.assert_allclose(to_host(made), plain.transform(by_hand), atol=1e-11)
+    np.testing.assert_allclose(to_host(made_new), plain.transform(new_by_hand), atol=1e-11)
+    own = bank.self_similarity(as_library(library, new))
+    np.testing.assert_allclose(to_host(own), plain.self_similarity(new_by_hand), atol=1e-11)
+
+
+def test_the_kind_is_told_from_rows_that_were_transformed():
+    counts = words()
+    shares = FunctionTransformer(lambda rows: rows / rows.sum(axis=1, keepdims=True))
+    assert of_bank({"a": view()}, {"a": counts}).rules_ == {"a": "dense"}
+    bank = of_bank({"a": view(shares)}, {"a": counts})
+    assert bank.rules_ == {"a": "histogram"}
+    assert "histogram (nonnegative, and all rows add up to about the same)" in bank.explain()
+    assert "rows by FunctionTransformer(" in bank.explain()
+    assert ", square roots of the shares of each row;" in bank.explain()
+
+
+def test_a_view_without_wishes_is_told_by_its_kind():
+    views = {"lab": lab(), "words": words()}
+    told = of_bank("kind", views).transform(views)
+    np.testing.assert_array_equal(of_bank(view(), views).transform(views), told)
+    np.testing.assert_array_equal(of_bank({"lab": view()}, views).transform(views), told)
+
+
+def test_sparse_rows_of_a_transformer_are_taken():
+    assert issparse(TfidfTransformer().fit_transform(words()))
+    bank = of_bank({"a": view(TfidfTransformer(), "cosine")}, {"a": words()})
+    rows = TfidfTransformer().fit_transform(words()).toarray()
+    np.testing.assert_allclose(bank.transform({"a": words()})[0], rows @ rows.T, atol=1e-12)
+
+
+def test_the_transformer_that_was_passed_is_left_unfitted():
+    scaler = StandardScaler()
+    of_bank({"a": view(scaler)}, {"a": lab()})
+    assert not hasattr(scaler, "mean_")
+
+
+def test_a_model_with_a_view_is_cloned_stored_and_predicts():
+    views = {"lab": lab(), "words": words()}
+    wishes = {"lab": view(make_pipeline(StandardScaler(), PCA(3)), "self-tuning")}
+    model = SimpleMKKM(3, kernels=wishes, psd="clip", random_state=0).fit(views)
+    assert model.get_params()["kernels"] is wishes
+    np.testing.assert_array_equal(clone(model).fit(views).labels_, model.labels_)
+    few = {name: rows[:8] for name, rows in views.items()}
+    for fitted in (model, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(fitted.predict(views), model.labels_)
+        np.testing.assert_array_equal(fitted.predict(few), model.labels_[:8])
+
+
+@pytest.mark.filterwarnings("ignore::mkclust.KernelWarning")
+def test_a_view_is_searched_over():
+    blobs = lab() + np.outer(np.arange(N) % 2, [9, 0, 0, 0, 0])
+
+    def score(model, X):
+        return silhouette_score(StandardScaler().fit_transform(X), model.predict(X))
+
+    wishes = ["gaussian", view(StandardScaler(), "gaussian"), view(StandardScaler(), "linear")]
+    search = GridSearchCV(AverageKKM(2, random_state=0), {"kernels": wishes}, scoring=score, cv=2)
+    assert search.fit(blobs).best_params_["kernels"] != "gaussian"
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "auto"])
+def test_features_are_made_of_rows_that_were_transformed(kernel):
+    views, scaled = {"lab": lab()}, {"lab": StandardScaler().fit_transform(lab())}
+    wishes = {"lab": view(StandardScaler(), kernel)}
+    options = {"approximation": Nystroem(N, random_state=0), "random_state": 0}
+    model = AverageKKM(3, kernels=wishes, **options).fit(views)
+    plain = AverageKKM(3, kernels={"lab": "gaussian"}, **options).fit(scaled)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(model.predict(views), model.labels_)
+    stored = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(stored.predict(views), model.labels_)
+
+
+def test_features_after_a_transformer_go_through_both_preparations():
+    wishes = {"a": view(FunctionTransformer(np.sqrt), "cosine")}
+    model = AverageKKM(3, kernels=wishes, approximation=Linear(), random_state=0)
+    exact = AverageKKM(3, kernels=wishes, random_state=0).fit({"a": words()})
+    np.testing.assert_array_equal(model.fit({"a": words()}).labels_, exact.labels_)
+
+
+def test_what_looks_closer_takes_a_view():
+    views = {"words": words(), "lab": lab()}
+    options = {"kernels": {"words": view(FunctionTransformer(np.log1p), "cosine")}}
+    model = AverageKKM(3, random_state=0, **options).fit(views)
+    assert resample(model, views, n_resamples=2).agreements.shape == (2,)
+    assert diagnose(model, views).summary()
+    found = suggest_n_clusters(views, [2, 3], n_draws=9, level=0.1, n_resamples=2, **options)
+    assert found.n_clusters in (1, 2, 3)
+
+
+class Sums(TransformerMixin, BaseEstimator):
+    """A transformer that returns a number a row, and no row."""
+
+    def fit(self, X, y=None):
+        self.fitted_ = True
+        return self
+
+    def transform(self, X):
+        return X.sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        (view(StandardScaler, "cosine"), "preprocess=.*StandardScaler.* no fit and transform"),
+        (view("scale", "cosine"), "preprocess='scale' for the view 'a', which has no fit"),
+        (view(TSNE(), "cosine"), "TSNE.* for the view 'a', which has no fit and transform"),
+        (view(None, "knn"), "asks for 'knn' for the view 'a'; choose among .*'laplacian'"),
+        (view(None, None), "asks for None for the view 'a'; choose among"),
+        (view(StandardScaler(), "from_distances"), "columns are then samples and no features"),
+        (view(StandardScaler(), "chi2"), "View 'a' .* takes no negative entries"),
+        (view(Sums(), "cosine"), r"View 'a', preprocess=Sums\(\): one row becomes .*\(1,\)"),
+        (view(PCA(90), "cosine"), r"View 'a', preprocess=PCA\(n_components=90\): n_components"),
+        (view(FunctionTransformer(np.log), "cosine"), "View 'a', .*NaN or infinite entries"),
+    ],
+)
+def test_views_that_make_no_sense_are_refused(wish, message):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=message):
+        AverageKKM(2, kernels={"a": wish}).fit({"a": -lab(), "b": words()})
