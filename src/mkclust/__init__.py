@@ -30,6 +30,7 @@ from mkclust.methods import (
     SimpleMKKM,
     WeightsWarning,
 )
+from mkclust.metrics import align_labels
 from mkclust.plots import (
     AgreementDisplay,
     ConvergenceDisplay,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
     from mkclust.explain.memory import estimate_memory
     from mkclust.explain.page import fit_report
+    from mkclust.explain.sample_scores import SampleScores, sample_scores
 
 __all__ = [
     "KAMMA",
@@ -79,15 +81,18 @@ __all__ = [
     "NoAgreementWarning",
     "NumberOfClusters",
     "NumberOfClustersDisplay",
+    "SampleScores",
     "SimpleMKKM",
     "SortedKernelDisplay",
     "WeightsWarning",
     "__version__",
     "agreement",
+    "align_labels",
     "diagnose",
     "estimate_memory",
     "fit_report",
     "landmark_stability",
+    "sample_scores",
     "suggest_n_clusters",
     "to_device",
 ]
@@ -98,11 +103,13 @@ _IMPORTED_LATER = {
     "Diagnosis": "mkclust.explain",
     "LandmarkStability": "mkclust.explain",
     "NumberOfClusters": "mkclust.explain.choosing",
+    "SampleScores": "mkclust.explain.sample_scores",
     "agreement": "mkclust.explain.agreement",
     "diagnose": "mkclust.explain",
     "estimate_memory": "mkclust.explain.memory",
     "fit_report": "mkclust.explain.page",
     "landmark_stability": "mkclust.explain",
+    "sample_scores": "mkclust.explain.sample_scores",
     "suggest_n_clusters": "mkclust.explain.choosing",
 }
 

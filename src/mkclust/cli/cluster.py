@@ -285,7 +285,7 @@ def _write(request: Request, finished_run: FinishedRun, progress: Progress) -> N
     record = run_record(finished_run)
     write_files(
         {
-            request.labels: lambda path: path.write_bytes(labels_csv(model.labels_)),
+            request.labels: lambda path: path.write_bytes(labels_csv(model)),
             request.record: lambda path: path.write_text(strict_json(record), encoding="utf-8"),
         }
     )

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import silhouette_samples
 
 from mkclust.explain.fitted import check_fitted
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget, sample_by_cluster
 from mkclust.explain.page.kernels import KernelFindings, examine_kernels
+from mkclust.explain.sample_scores import silhouettes
 from mkclust.explain.stability import Stability, part_size, resample
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
@@ -18,7 +18,6 @@ from mkclust.methods.training import in_order_of_fit
 from mkclust.plots.embedding import principal_plane
 from mkclust.samples import Samples
 from mkclust.samples.ids import aligned
-from mkclust.stack.discretize import normalize_rows
 from mkclust.types import Float
 
 # The share of the samples in a resample.
@@ -165,7 +164,7 @@ def find(
         drawn=drawn,
         plane=plane[np.searchsorted(rows, drawn)],
         shares=shares,
-        silhouettes=_silhouettes(model, labels, drawn),
+        silhouettes=silhouettes(to_host(select(model.embedding_, drawn)), labels[drawn]),
         similarities=similarities,
         kernels=examine_kernels(model, samples, labels, budget, leave_one_out),
         resampling=_examine_stability(model, samples, budget, n_resamples),
@@ -196,15 +195,6 @@ def _in_order(y: Any, model: Any) -> Any:
     if not hasattr(y, "to_frame") or not hasattr(y, "index"):
         return y
     return aligned({"y": y.to_frame()}, getattr(model, "sample_ids_", None))[0]["y"].iloc[:, 0]
-
-
-def _silhouettes(model: Any, labels: np.ndarray, drawn: np.ndarray) -> Float:
-    """Return the silhouettes of the drawn samples among each other, on the unit rows."""
-    clusters = labels[drawn]
-    if not 2 <= len(np.unique(clusters)) < len(clusters):
-        return np.full(len(drawn), np.nan)
-    rows = normalize_rows(to_host(select(model.embedding_, drawn)))
-    return silhouette_samples(rows, clusters)
 
 
 def _similarities(model: Any, samples: Samples, labels: np.ndarray, most: int) -> Similarities:
