@@ -7,11 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.fitted import check_fitted
-from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget, sample_by_cluster
+from mkclust.explain.describe import describe_tables
+from mkclust.explain.description import Description
+from mkclust.explain.fitted import check_fitted, is_approximated
+from mkclust.explain.page.budget import (
+    DEFAULT_BUDGET,
+    FEWEST_OF_A_CLUSTER,
+    Budget,
+    sample_by_cluster,
+)
 from mkclust.explain.page.kernels import KernelFindings, examine_kernels
 from mkclust.explain.sample_scores import silhouettes
 from mkclust.explain.stability import Stability, part_size, resample
+from mkclust.explain.tables import read_tables, stored_entries
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit
@@ -22,6 +30,8 @@ from mkclust.types import Float
 
 # The share of the samples in a resample.
 FRACTION = 0.8
+# Features of each cluster and view that describe it.
+FEATURES = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +102,10 @@ class Findings:
         What the kernels are.
     resampling : StabilityFindings
         How the clusters fare under resampling.
+    description : Description or None
+        What sets the clusters apart in the views; None where there are no views to tell.
+    n_described : int
+        On how many samples.
     """
 
     model: Any
@@ -105,6 +119,8 @@ class Findings:
     similarities: Similarities
     kernels: KernelFindings
     resampling: StabilityFindings
+    description: Description | None
+    n_described: int
 
     @property
     def n_samples(self) -> int:
@@ -155,6 +171,7 @@ def find(
     similarities = _similarities(model, samples, labels, budget.similarities)
     drawn = sample_by_cluster(labels, budget.dots, least=10)
     rows = np.union1d(sample_by_cluster(labels, budget.rows), drawn)
+    description, n_described = _describe(model, samples, labels, budget)
     plane, shares = principal_plane(to_host(select(model.embedding_, rows)))
     return Findings(
         model=model,
@@ -168,6 +185,8 @@ def find(
         similarities=similarities,
         kernels=examine_kernels(model, samples, labels, budget, leave_one_out),
         resampling=_examine_stability(model, samples, budget, n_resamples),
+        description=description,
+        n_described=n_described,
     )
 
 
@@ -208,6 +227,27 @@ def _similarities(model: Any, samples: Samples, labels: np.ndarray, most: int) -
         return float(entries[chosen].mean()) if chosen.any() else np.nan
 
     return Similarities(drawn, entries, mean(same & others), mean(~same))
+
+
+def _describe(
+    model: Any, samples: Samples, labels: np.ndarray, budget: Budget
+) -> tuple[Description | None, int]:
+    """Describe the clusters by the views of the fit, and say on how many samples."""
+    if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
+        return None, 0
+    # Columns of links and of distances are samples, not features.
+    rules = getattr(model.bank_, "rules_", {})
+    names = [name for name in samples.names if rules.get(name) not in ("graph", "distances")]
+    if not names or model.n_clusters == 1:
+        return None, 0
+    tables = read_tables(samples.only(names), len(labels))
+    entries = sum(stored_entries(table) for table in tables)
+    most = int(len(labels) * budget.entries_described / max(entries, budget.entries_described))
+    part = sample_by_cluster(labels, max(most, FEWEST_OF_A_CLUSTER * model.n_clusters))
+    if len(part) < len(labels):
+        tables = [table.take(part) for table in tables]
+    described = describe_tables(labels[part], tables, FEATURES, int(model.n_clusters))
+    return described, len(part)
 
 
 def _examine_stability(

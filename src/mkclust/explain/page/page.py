@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mkclust.explain.page import agreement, clusters, sections, summary
+from mkclust.explain.page import agreement, clusters, features, sections, summary
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget
 from mkclust.explain.page.findings import find
 from mkclust.web import bullets, cautions, document, paragraph, plotting_script
@@ -30,7 +30,8 @@ def fit_page(
     It begins with which views agree, which share nothing, and how stable and how clear the clusters
     are. It shows what every two views share, the weights with the alignments and the diagnosis of
     each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
-    silhouettes and stability of the clusters, what was run, and a methods paragraph.
+    silhouettes and stability of the clusters, the features that set them apart, what was run, and a
+    methods paragraph.
     What would take long or much room is done on some of the samples, and the page says so.
 
     Parameters
@@ -98,6 +99,11 @@ def fit_page(
         sections.embedding(findings),
         sections.similarities(findings),
         clusters.clusters(findings),
+        *(
+            []
+            if findings.description is None
+            else [features.features(findings, findings.description)]
+        ),
         clusters.stability(findings),
         *([] if findings.y is None else [clusters.classes(findings)]),
         sections.run(findings, when, seconds),
@@ -114,7 +120,8 @@ def fit_report(
     It begins with which views agree, which share nothing, and how stable and how clear the clusters
     are. It shows what every two views share, the weights with the alignments and the diagnosis of
     each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
-    silhouettes and stability of the clusters, what was run, and a methods paragraph.
+    silhouettes and stability of the clusters, the features that set them apart, what was run, and a
+    methods paragraph.
     The file is written completely or not at all.
 
     Parameters
