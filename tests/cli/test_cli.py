@@ -1,5 +1,6 @@
 import csv
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -859,6 +860,42 @@ def test_an_id_that_ends_a_line_stays_in_its_row(data):
     model.sample_ids_ = np.array([f"a\r{i}" for i in range(len(model.labels_))])
     rows = list(csv.reader(io.StringIO(outputs.labels_csv(model).decode(), newline="")))
     assert [row[0] for row in rows[1:]] == model.sample_ids_.tolist()
+
+
+def test_clusters_are_tested_against_variables_of_another_file(data):
+    save_npz("d.npz", data)
+    rng = np.random.default_rng(0)
+    n = len(data["y"])
+    columns = np.column_stack([data["y"] + rng.normal(size=n), rng.normal(size=n), np.ones(n)])
+    np.savez("other.npz", clinic=columns, y=data["y"])
+    arguments = ["--annotate", "other.npz"]
+    if has_plotly := importlib.util.find_spec("plotly") is not None:
+        arguments += ["--report", "fit.html"]
+    result = succeed("cluster", "d.npz", "-k", 3, *arguments)
+    assert "Clusters against the variables of other.npz:" in result.stdout
+    assert "not tested: it is constant" in result.stdout
+    tests = {test["variable"]: test for test in read_run()["annotation"]["tests"]}
+    assert list(tests) == ["column 0", "column 1", "column 2", "labels"]
+    assert tests["column 0"]["p_adjusted"] < 0.05 < tests["column 1"]["p_value"]
+    assert tests["column 2"]["reason"] == "it is constant"
+    if has_plotly:
+        assert "Against other variables" in Path("fit.html").read_text(encoding="utf-8")
+
+
+def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_before_it(data):
+    save_npz("d.npz", data)
+    np.savez("other.npz", clinic=np.ones((7, 2)))
+    result = succeed("cluster", "d.npz", "-k", 3, "--annotate", "other.npz")
+    assert "no variables were tested: table 'clinic' has 7 rows" in result.stderr
+    assert read_run()["annotation"] is None
+    for path in (Path("labels.csv"), Path("run.json")):
+        path.unlink()
+    assert "nowhere.npz: no such file" in fail(
+        "cluster", "d.npz", "-k", 3, "--annotate", "nowhere.npz"
+    )
+    assert "own name" in fail(
+        "cluster", "d.npz", "-k", 3, "--annotate", "other.npz", "--run", "other.npz"
+    )
 
 
 # --- a cluster -----------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from mkclust import metrics
 from mkclust.cli.approximation import KernelChoice
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import Data, input_path
+from mkclust.explain.annotation import Annotation
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.version import __version__
 from mkclust.web import plotting_script
@@ -58,6 +59,7 @@ class FinishedRun:
     scores: dict[str, dict[str, float]]
     warnings: list[str]
     seconds: float
+    annotation: Annotation | None = None
 
 
 def check_plot(path: Path | None) -> None:
@@ -236,6 +238,7 @@ def _score(value: float) -> str:
 def run_record(finished_run: FinishedRun) -> dict[str, Any]:
     """Return all that is worth keeping of a run."""
     model, data = finished_run.model, finished_run.data
+    annotation = finished_run.annotation
     scores, choice = list(finished_run.scores.values()), finished_run.kernel_choice
     return {
         "method": finished_run.method,
@@ -253,6 +256,7 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
         **{key: getattr(model, attribute, None) for key, attribute in ATTRIBUTES.items()},
         "scores": scores[0] if scores else None,
         "baseline_scores": scores[1] if len(scores) > 1 else None,
+        "annotation": annotation.to_dict() if annotation is not None else None,
         "warnings": finished_run.warnings,
         "parameters": model.get_params(deep=False),
         "seed": model.random_state,

@@ -196,6 +196,8 @@ def _read(name: str, table: Any, n_samples: int, ids: Any) -> Table:
         index, columns, table = table.obs_names, table.var_names, table.X
     elif is_frame(table):
         index = table.index
+    elif isinstance(table, Mapping) and not issparse(table):
+        table = _FrameOfColumns(table)
     if not hasattr(table, "shape"):
         table = np.asarray(table)
     if len(table.shape) != 2:

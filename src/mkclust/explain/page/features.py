@@ -1,5 +1,6 @@
-"""The section of a fit's page on the features that set its clusters apart."""
+"""The sections of a fit's page on features of the clusters, and on other variables."""
 
+from mkclust.explain.annotation import Annotation
 from mkclust.explain.description import Description, FeatureEffect
 from mkclust.explain.page import charts
 from mkclust.explain.page.findings import Findings
@@ -43,6 +44,32 @@ def features(findings: Findings, description: Description) -> Section:
     parts.append(table(columns, [_cells(row) for row in rows], "Features of the clusters"))
     parts += [paragraph(note, kind="quiet") for note in description.notes]
     return Section("features", "What sets the clusters apart", parts)
+
+
+def annotation(annotated: Annotation) -> Section:
+    """Say in which variables that were not clustered on the clusters differ."""
+    sentence = (
+        "Variables that were not clustered on, tested against the clusters. The p-values are of "
+        f"{annotated.n_permutations:,} permutations of the clusters, and adjusted for the number "
+        "of variables by Benjamini and Hochberg. Missing values are left out variable by variable."
+    )
+    columns = ["Variable", "Test", "Samples", "Missing", "Statistic", "p", "Adjusted", "Remark"]
+    rows = [
+        [
+            text(test.variable),
+            text(test.test),
+            number(test.n_samples, ",.0f"),
+            number(test.n_missing, ",.0f"),
+            number(test.statistic, ".4g"),
+            number(test.p_value, ".2g"),
+            number(test.p_adjusted, ".2g"),
+            text(f"not tested: {test.reason}" if test.reason else ""),
+        ]
+        for test in annotated.tests
+    ]
+    parts = [paragraph(sentence), table(columns, rows, "Variables not clustered on")]
+    parts += [paragraph(note, kind="quiet") for note in annotated.notes]
+    return Section("annotation", "Against other variables", parts)
 
 
 def _cells(row: FeatureEffect) -> list[Cell]:
