@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.exceptions import NotFittedError
 
 from conftest import blob_views
 from mkclust import AverageKKM, annotate
@@ -192,5 +193,9 @@ def test_an_annotation_is_printed_and_handed_on():
     assert record["tests"][1]["p_value"] is None
     with pytest.raises(ValueError, match="n_permutations=0"):
         annotate(LABELS, table, n_permutations=0)
+    with pytest.raises(ValueError, match="1 of 60 labels is missing"):
+        annotate(np.where(np.arange(60) == 3, np.nan, LABELS), table)
+    with pytest.raises(NotFittedError):
+        annotate(AverageKKM(3), table)
     with pytest.raises(ValueError, match=r"labels have the shape \(60, 1\)"):
         annotate(LABELS[:, None], table)

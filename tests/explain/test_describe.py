@@ -75,7 +75,9 @@ def test_a_sparse_table_gives_what_the_dense_one_does_and_is_not_made_dense(prob
     dense = rng.poisson(0.3, size=(60, 30)) * rng.normal(2, 1, size=(60, 30))
     dense[:, 3] = rng.integers(2, size=60)
     dense[4, 5] = np.nan
+    dense[:, 7] = 0.1
     expected = describe(model, {"counts": dense})
+    assert "column 7" not in {row.feature for row in expected.table}
     table = sparse.csr_matrix(dense)
     for name in ("toarray", "todense"):
         monkeypatch.setattr(sparse.csr_matrix, name, None)
@@ -88,6 +90,7 @@ def test_a_sparse_table_gives_what_the_dense_one_does_and_is_not_made_dense(prob
                 [getattr(r, key) for r in expected.table],
                 atol=1e-9,
             )
+    assert np.isnan(table.data).sum() == 1  # what was passed is left alone
 
 
 def test_missing_cells_are_left_out_feature_by_feature_and_counted(problem):
@@ -101,6 +104,8 @@ def test_missing_cells_are_left_out_feature_by_feature_and_counted(problem):
         effect = cohens_d(table[known & inside, 0], table[known & ~inside, 0])
         assert row.effect == pytest.approx(effect)
         assert (row.n_in + row.n_out, row.n_missing) == (53, 7)
+    table[5] = np.nan  # known of nobody's features
+    assert {row.n_missing for row in describe(model, table).table} == {1, 7}
     masked = np.ma.masked_invalid(table)
     assert describe(model, masked).table == describe(model, table).table
 
@@ -133,7 +138,7 @@ def test_categories_and_truth_values_are_compared_by_shares(problem):
     assert not any("one" in row.feature for row in description.table)
     (note,) = description.notes
     assert "'letter' holds texts, 60 different ones" in note
-    assert "'day' holds dates" in note
+    assert "'day' holds dates or times" in note
     frame["age"] = np.arange(60.0)
     views = {row.view for row in describe(model, {"clinic": frame}).table}
     assert views == {"clinic", "clinic (categories)"}

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
 from mkclust.explain.annotation import Annotation, VariableTest
+from mkclust.explain.fitted import check_fitted
 from mkclust.explain.tables import Table, read_tables
 from mkclust.linalg import to_host
 from mkclust.methods import MultipleKernelClusterer
@@ -113,12 +114,19 @@ class _Variable:
 def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
     """Return clusters as numbers from zero, and the ids of the samples, where there are any."""
     if isinstance(labels, MultipleKernelClusterer):
+        check_fitted(labels)
         ids = getattr(labels, "sample_ids_", None) if ids is None else ids
         labels = labels.labels_
     elif ids is None and hasattr(labels, "index") and hasattr(labels.index, "get_indexer"):
         is_numbered = type(labels.index).__name__ == "RangeIndex"
         ids = None if is_numbered else labels.index
     values = np.asarray(labels)
+    if n_missing := int(np.sum(values != values)):
+        verb = "is" if n_missing == 1 else "are"
+        raise ValueError(
+            f"{n_missing} of {len(values)} labels {verb} missing: drop these samples, and pass ids "
+            "where the table has some"
+        )
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"labels have the shape {values.shape}: pass one cluster a sample")
     if ids is not None and len(ids) != len(values):

@@ -14,8 +14,8 @@ from mkclust.linalg import ranges
 from mkclust.text import join_words
 from mkclust.types import Float
 
-# Columns whose sums are taken at a time.
-BLOCK_COLUMNS = 2000
+# Entries of a table whose sums are taken at a time.
+BLOCK_ENTRIES = 1 << 22
 # A spread within clusters below this share of that of all samples counts as this share: features
 # that are constant in every cluster have a large effect, and not an infinite one.
 LEAST_SPREAD = 0.01
@@ -92,9 +92,9 @@ def describe_tables(
     rows: list[FeatureEffect] = []
     profiles: dict[tuple[str, str], Float] = {}
     for table in tables:
-        marks, absent = _marks(labels[table.samples], n_clusters), len(labels) - len(table.samples)
+        marks = _marks(labels[table.samples], n_clusters)
         for group in (_group_of_numbers(table, marks), _group_of_categories(table, marks)):
-            strongest = group.strongest(n_features, absent)
+            strongest = group.strongest(n_features, len(labels))
             rows += [row for _, row in strongest]
             for place, row in strongest:
                 profiles[row.view, row.feature] = group.contrast.standardized[:, place]
@@ -128,7 +128,7 @@ class _Group:
     is_paired: np.ndarray
     contrast: _Contrast
 
-    def strongest(self, n_features: int, absent: int) -> list[tuple[int, FeatureEffect]]:
+    def strongest(self, n_features: int, n_samples: int) -> list[tuple[int, FeatureEffect]]:
         """Return the features of each cluster that differ most, with their places."""
         c, chosen = self.contrast, []
         n_known = c.n_in + c.n_out
@@ -136,7 +136,6 @@ class _Group:
             candidates = np.nan_to_num(values)
             candidates = np.where(self.is_paired & (candidates < 0), 0.0, candidates)
             places = np.argsort(-np.abs(candidates), kind="stable")[:n_features]
-            n_rows = int(n_known.max(initial=0))
             for place in places[candidates[places] != 0].tolist():
                 at = cluster, place
                 share = bool(self.is_share[place])
@@ -151,7 +150,7 @@ class _Group:
                     mean_out=float(c.mean_out[at]),
                     n_in=int(c.n_in[at]),
                     n_out=int(c.n_out[at]),
-                    n_missing=absent + n_rows - int(n_known[at]),
+                    n_missing=n_samples - int(n_known[at]),
                 )
                 chosen.append((place, row))
         return chosen
@@ -161,7 +160,7 @@ def _group_of_numbers(table: Table, marks: csr_array) -> _Group:
     """Return the columns of a table that hold numbers."""
     read = _sparse_block if issparse(table.numbers) else _dense_block
     numbers = csc_array(table.numbers) if issparse(table.numbers) else table.numbers
-    blocks = ranges(len(table.columns), BLOCK_COLUMNS)
+    blocks = ranges(len(table.columns), max(1, BLOCK_ENTRIES // max(len(table.samples), 1)))
     parts = [read(numbers[:, some], marks) for some in blocks]
     is_share = np.concatenate([np.empty(0, bool), *(binary for binary, _ in parts)])
     contrast = _joined([part for _, part in parts], marks.shape[0])
@@ -180,10 +179,8 @@ def _group_of_categories(table: Table, marks: csr_array) -> _Group:
         for level in present:
             share = (category.codes == level).astype(float)
             columns.append(np.where(category.codes < 0, np.nan, share))
-            name = (
-                category.name if category.is_truth else f"{category.name}={category.levels[level]}"
-            )
-            features.append(name)
+            title = f"{category.name}={category.levels[level]}"
+            features.append(category.name if category.is_truth else title)
             is_paired.append(len(present) == 2)
     rows = np.column_stack(columns) if columns else np.empty((len(table.samples), 0))
     contrast = _dense_block(rows, marks)[1]

@@ -263,8 +263,8 @@ def _content(name: str, column: Any) -> Any:
     if dtype == "category":  # of pandas
         levels = tuple(map(str, column.cat.categories))
         return Category(name, np.asarray(column.cat.codes, dtype=int), levels)
-    if "date" in dtype.lower() or "duration" in dtype.lower() or "period" in dtype.lower():
-        return "holds dates"
+    if any(word in dtype.lower() for word in ("date", "time", "duration", "period")):
+        return "holds dates or times"
     if dtype.lower() in ("boolean", "bool"):
         values = np.asarray(column, dtype=object)
         codes = np.array([-1 if _is_missing(value) else int(value) for value in values])

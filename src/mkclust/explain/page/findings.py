@@ -20,6 +20,7 @@ from mkclust.explain.page.kernels import KernelFindings, examine_kernels
 from mkclust.explain.sample_scores import silhouettes
 from mkclust.explain.stability import Stability, part_size, resample
 from mkclust.explain.tables import read_tables, stored_entries
+from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit
@@ -236,8 +237,9 @@ def _describe(
     if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
         return None, 0
     # Columns of links and of distances are samples, not features.
-    rules = getattr(model.bank_, "rules_", {})
-    names = [name for name in samples.names if rules.get(name) not in ("graph", "distances")]
+    pairs = {name for name, rule in RULES.items() if rule.of_pairs}
+    rules = model.bank_.rules_
+    names = [name for name in samples.names if rules.get(name) not in pairs]
     if not names or model.n_clusters == 1:
         return None, 0
     tables = read_tables(samples.only(names), len(labels))
