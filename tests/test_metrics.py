@@ -11,6 +11,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from mkclust.metrics import (
     adjusted_rand_index,
+    align_labels,
     clustering_accuracy,
     match_labels,
     normalized_mutual_info,
@@ -148,3 +149,56 @@ def test_scores_are_plain_floats():
 def test_labels_that_cannot_be_compared_are_refused(metric, y_true, y_pred, message):
     with pytest.raises(ValueError, match=message):
         metric(y_true, y_pred)
+
+
+@given(label_pairs, st.permutations(range(5)))
+@settings(max_examples=60, deadline=None)
+def test_aligned_labels_are_the_same_clusters_whatever_their_numbers_were(pair, numbers):
+    new, old = map(np.array, pair)
+    aligned = align_labels(new, old)
+    assert adjusted_rand_index(new, aligned) == 1
+    assert len(np.unique(aligned)) == len(np.unique(new))
+    np.testing.assert_array_equal(align_labels(np.array(numbers)[new], old), aligned)
+    # No other numbers agree with the older labels more often.
+    assert np.mean(aligned == old) == pytest.approx(clustering_accuracy(old, new))
+    np.testing.assert_array_equal(align_labels(aligned, old), aligned)
+    np.testing.assert_array_equal(align_labels(np.array(numbers)[old], old), old)
+
+
+def test_clusters_without_a_partner_take_further_numbers_the_larger_first():
+    old = [0] * 4 + [1] * 6
+    new = [3] * 1 + [0] * 3 + [1] * 4 + [2] * 2
+    assert align_labels(new, old).tolist() == [3] * 1 + [0] * 3 + [1] * 4 + [2] * 2
+    assert align_labels([5, 5, 5], [0, 1, 1]).tolist() == [1, 1, 1]
+    assert align_labels([0, 0, 1, 1], [7, 7, 3, 3]).tolist() == [7, 7, 3, 3]
+
+
+def test_series_are_aligned_by_their_ids_and_keep_their_own_index():
+    pd = pytest.importorskip("pandas")
+    old = pd.Series([0, 0, 1, 1, 2], index=list("abcde"))
+    new = pd.Series([0, 1, 1, 0, 2, 2], index=list("dbacxy"), name="cluster")
+    aligned = align_labels(new, old)
+    assert aligned.to_dict() == {"d": 1, "b": 0, "a": 0, "c": 1, "x": 3, "y": 3}
+    assert (aligned.name, list(aligned.index)) == ("cluster", list(new.index))
+    # Without ids, samples are paired by their place.
+    plain = align_labels(pd.Series([1, 1, 0]), [0, 0, 1])
+    assert plain.tolist() == [0, 0, 1]
+    with pytest.raises(ValueError, match="no ids in common"):
+        align_labels(new, pd.Series([0], index=["nobody"]))
+    with pytest.raises(ValueError, match="'a' more than once"):
+        align_labels(new, pd.Series([0, 0], index=["a", "a"]))
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "message"),
+    [
+        ([0, 1], [0, 1, 2], "new has 2 labels but old has 3.*pandas Series"),
+        ([0, 1], ["a", "b"], "old holds the label 'a'.*match_labels"),
+        ([0, -1], [0, 1], "new holds the label -1"),
+        ([0, None], [0, 1], "new has a missing label"),
+        ([], [], "new is empty"),
+    ],
+)
+def test_labels_that_are_no_numbers_of_clusters_are_not_aligned(new, old, message):
+    with pytest.raises(ValueError, match=message):
+        align_labels(new, old)

@@ -30,9 +30,11 @@ from mkclust.methods import (
     SimpleMKKM,
     WeightsWarning,
 )
+from mkclust.metrics import align_labels
 from mkclust.plots import (
     AgreementDisplay,
     ConvergenceDisplay,
+    DescriptionDisplay,
     EmbeddingDisplay,
     KernelWeightsDisplay,
     NumberOfClustersDisplay,
@@ -45,9 +47,15 @@ from mkclust.version import __version__
 if TYPE_CHECKING:
     from mkclust.explain import Diagnosis, LandmarkStability, diagnose, landmark_stability
     from mkclust.explain.agreement import agreement
+    from mkclust.explain.annotate import annotate
+    from mkclust.explain.annotation import Annotation
     from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
+    from mkclust.explain.describe import describe
+    from mkclust.explain.description import Description
     from mkclust.explain.memory import estimate_memory
     from mkclust.explain.page import fit_report
+    from mkclust.explain.sample_scores import SampleScores, sample_scores
+    from mkclust.explain.write_back import write_back
 
 __all__ = [
     "KAMMA",
@@ -64,8 +72,11 @@ __all__ = [
     "AgreementDisplay",
     "AgreementKKM",
     "AnchoredMKKM",
+    "Annotation",
     "AverageKKM",
     "ConvergenceDisplay",
+    "Description",
+    "DescriptionDisplay",
     "Diagnosis",
     "EmbeddingDisplay",
     "FewerClustersWarning",
@@ -80,32 +91,45 @@ __all__ = [
     "NoAgreementWarning",
     "NumberOfClusters",
     "NumberOfClustersDisplay",
+    "SampleScores",
     "SimpleMKKM",
     "SortedKernelDisplay",
     "WeightsWarning",
     "__version__",
     "agreement",
+    "align_labels",
+    "annotate",
+    "describe",
     "diagnose",
     "estimate_memory",
     "fit_report",
     "landmark_stability",
+    "sample_scores",
     "suggest_n_clusters",
     "to_device",
     "view",
+    "write_back",
 ]
 
 # What explains a fit is wanted after one: it is imported when it is first asked for, which makes
 # importing the library faster.
 _IMPORTED_LATER = {
+    "Annotation": "mkclust.explain.annotation",
+    "Description": "mkclust.explain.description",
     "Diagnosis": "mkclust.explain",
     "LandmarkStability": "mkclust.explain",
     "NumberOfClusters": "mkclust.explain.choosing",
+    "SampleScores": "mkclust.explain.sample_scores",
     "agreement": "mkclust.explain.agreement",
+    "annotate": "mkclust.explain.annotate",
+    "describe": "mkclust.explain.describe",
     "diagnose": "mkclust.explain",
     "estimate_memory": "mkclust.explain.memory",
     "fit_report": "mkclust.explain.page",
     "landmark_stability": "mkclust.explain",
+    "sample_scores": "mkclust.explain.sample_scores",
     "suggest_n_clusters": "mkclust.explain.choosing",
+    "write_back": "mkclust.explain.write_back",
 }
 
 

@@ -234,6 +234,97 @@ def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
     return np.asarray(y_true)[first_of_class[class_of[pred]]]
 
 
+def align_labels(new: Any, old: Any) -> Any:
+    """Renumber the clusters of a refit so that they match an older labeling as far as possible.
+
+    Every new cluster takes the number of the old cluster with which it is paired, where the
+    pairing has the most samples in common in all. Clusters that share no sample with their partner,
+    and those beyond the number of old ones, take the next free numbers, larger ones first.
+
+    Parameters
+    ----------
+    new : array-like of int or pandas.Series of shape (n_samples,)
+        Clusters of the refit.
+    old : array-like of int or pandas.Series of shape (n_samples_before,)
+        Older clusters, numbered from 0. Of two Series with ids (an index other than 0, 1, ...) the
+        samples are paired by id, and only those in both decide; otherwise samples are paired by
+        their place, and there must be as many.
+
+    Returns
+    -------
+    ndarray of int, or pandas.Series with the index of `new`
+        The same clusters as in `new`, in their order of samples, renumbered.
+
+    Examples
+    --------
+    >>> from mkclust import align_labels
+    >>> align_labels([0, 0, 0, 1, 1, 2], [1, 1, 1, 0, 0, 0]).tolist()
+    [1, 1, 1, 0, 0, 2]
+    """
+    values, known = _cluster_numbers(new, "new"), np.unique(_cluster_numbers(old, "old"))
+    # Larger clusters first, then who comes first: an order that their numbers have no part in.
+    clusters, first, sizes = np.unique(values, return_index=True, return_counts=True)
+    clusters = clusters[np.lexsort((first, -sizes))].tolist()
+    old_place = {cluster: place for place, cluster in enumerate(known.tolist())}
+    new_place = {cluster: place for place, cluster in enumerate(clusters)}
+    table = np.zeros((len(known), len(clusters)), dtype=int)
+    for a, b in zip(*map(np.ndarray.tolist, _paired_labels(new, old)), strict=True):
+        table[old_place[b], new_place[a]] += 1
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    numbers = {clusters[q]: int(known[p]) for p, q in pairs if table[p, q]}
+    without = [cluster for cluster in clusters if cluster not in numbers]
+    numbers |= {cluster: int(known.max()) + 1 + i for i, cluster in enumerate(without)}
+    aligned = np.array([numbers[cluster] for cluster in values.tolist()])
+    return type(new)(aligned, index=new.index, name=new.name) if _has_index(new) else aligned
+
+
+def _paired_labels(new: Any, old: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the new and the old clusters of the samples in both, by id where both have ids."""
+    values = _cluster_numbers(new, "new"), _cluster_numbers(old, "old")
+    if not (_has_ids(new) and _has_ids(old)):
+        if len(values[0]) != len(values[1]):
+            raise ValueError(
+                f"new has {len(values[0])} labels but old has {len(values[1])}: label the same "
+                "samples, or pass two pandas Series whose index holds the ids of the samples"
+            )
+        return values
+    for name, labels in (("new", new), ("old", old)):
+        if not labels.index.is_unique:
+            repeated = labels.index[labels.index.duplicated()][0]
+            raise ValueError(f"{name} labels the sample {repeated!r} more than once: keep one row")
+    where = old.index.get_indexer(new.index)
+    if not (where >= 0).any():
+        raise ValueError("new and old have no ids in common: give the same samples the same ids")
+    return values[0][where >= 0], values[1][where[where >= 0]]
+
+
+def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
+    """Return labels as numbers of clusters, or say what they are instead."""
+    values = np.asarray(labels)
+    _encode(values, name)  # refuses what is empty, missing or no column
+    for label in values.tolist():
+        if not isinstance(label, int | float) or label != int(label) or label < 0:
+            raise ValueError(
+                f"{name} holds the label {label!r}: pass numbers of clusters, from 0; match_labels "
+                "renames clusters after classes"
+            )
+    return values.astype(int)
+
+
+def _has_index(labels: Any) -> bool:
+    """Return whether labels are a pandas Series."""
+    return hasattr(labels, "index") and hasattr(labels.index, "get_indexer")
+
+
+def _has_ids(labels: Any) -> bool:
+    """Return whether labels are a Series whose index is not the default 0, 1, ..."""
+    if not _has_index(labels):
+        return False
+    index = labels.index
+    return not (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1)
+
+
 def _contingency(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Count samples by class and cluster; also where each class first occurs, and the clusters."""
     true, pred, classes, clusters = _encode_pair(y_true, y_pred)

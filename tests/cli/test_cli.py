@@ -1,5 +1,7 @@
 import csv
 import hashlib
+import importlib.util
+import io
 import json
 import os
 import signal
@@ -82,9 +84,9 @@ def fail(*args):
 def read_labels(path="labels.csv"):
     with open(path, newline="") as file:
         header, *rows = csv.reader(file)
-    assert header == ["sample", "label"]
-    assert [int(sample) for sample, _ in rows] == list(range(len(rows)))
-    return np.array([int(label) for _, label in rows])
+    assert header == ["id", "cluster", "silhouette", "margin"]
+    assert [int(row[0]) for row in rows] == list(range(len(rows)))
+    return np.array([int(row[1]) for row in rows])
 
 
 def read_run(path="run.json"):
@@ -827,10 +829,73 @@ def test_files_larger_than_memory_stay_on_disk(data, monkeypatch):
     assert read_run()["kernel_names"] == record["kernel_names"]
 
 
-def test_labels_of_many_samples_are_written_as_a_table():
-    labels = np.random.default_rng(0).integers(12, size=1000)
-    Path("labels.csv").write_bytes(outputs.labels_csv(labels))
-    np.testing.assert_array_equal(read_labels(), labels)
+def read_table(text):
+    header, *rows = csv.reader(text.decode().splitlines(keepends=True))
+    assert header == ["id", "cluster", "silhouette", "margin"]
+    return rows
+
+
+def test_labels_are_written_with_ids_and_scores_clusters_numbered_by_falling_size(data):
+    pd = pytest.importorskip("pandas")
+    ids = [f'patient "{i}", ward\r\n{i % 7}' for i in range(len(data["y"]))]
+    views = {name: pd.DataFrame(view, index=ids) for name, view in data["views"].items()}
+    model = Recommended(3, random_state=0).fit(views)
+    scores = mkclust.sample_scores(model)
+    rows = read_table(outputs.labels_csv(model))
+    assert [row[0] for row in rows] == ids
+    assert [int(row[1]) for row in rows] == model.labels_.tolist()
+    assert [float(row[2]) for row in rows] == pytest.approx(scores.silhouette, abs=6e-5)
+    assert [float(row[3]) for row in rows] == pytest.approx(scores.margin, abs=6e-5)
+    sizes = np.bincount([int(row[1]) for row in rows])
+    assert (np.diff(sizes) <= 0).all()
+
+
+def test_what_is_not_known_of_a_sample_is_an_empty_cell(data):
+    model = Recommended(1, random_state=0).fit(data["views"])
+    assert {tuple(row[1:]) for row in read_table(outputs.labels_csv(model))} == {("0", "", "")}
+
+
+def test_an_id_that_ends_a_line_stays_in_its_row(data):
+    model = Recommended(3, random_state=0).fit(data["views"])
+    model.sample_ids_ = np.array([f"a\r{i}" for i in range(len(model.labels_))])
+    rows = list(csv.reader(io.StringIO(outputs.labels_csv(model).decode(), newline="")))
+    assert [row[0] for row in rows[1:]] == model.sample_ids_.tolist()
+
+
+def test_clusters_are_tested_against_variables_of_another_file(data):
+    save_npz("d.npz", data)
+    rng = np.random.default_rng(0)
+    n = len(data["y"])
+    columns = np.column_stack([data["y"] + rng.normal(size=n), rng.normal(size=n), np.ones(n)])
+    np.savez("other.npz", clinic=columns, y=data["y"])
+    arguments = ["--annotate", "other.npz"]
+    if has_plotly := importlib.util.find_spec("plotly") is not None:
+        arguments += ["--report", "fit.html"]
+    result = succeed("cluster", "d.npz", "-k", 3, *arguments)
+    assert "Clusters against the variables of other.npz:" in result.stdout
+    assert "not tested: it is constant" in result.stdout
+    tests = {test["variable"]: test for test in read_run()["annotation"]["tests"]}
+    assert list(tests) == ["column 0", "column 1", "column 2", "labels"]
+    assert tests["column 0"]["p_adjusted"] < 0.05 < tests["column 1"]["p_value"]
+    assert tests["column 2"]["reason"] == "it is constant"
+    if has_plotly:
+        assert "Against other variables" in Path("fit.html").read_text(encoding="utf-8")
+
+
+def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_before_it(data):
+    save_npz("d.npz", data)
+    np.savez("other.npz", clinic=np.ones((7, 2)))
+    result = succeed("cluster", "d.npz", "-k", 3, "--annotate", "other.npz")
+    assert "no variables were tested: table 'clinic' has 7 rows" in result.stderr
+    assert read_run()["annotation"] is None
+    for path in (Path("labels.csv"), Path("run.json")):
+        path.unlink()
+    assert "nowhere.npz: no such file" in fail(
+        "cluster", "d.npz", "-k", 3, "--annotate", "nowhere.npz"
+    )
+    assert "own name" in fail(
+        "cluster", "d.npz", "-k", 3, "--annotate", "other.npz", "--run", "other.npz"
+    )
 
 
 # --- a cluster -----------------------------------------------------------------------------------

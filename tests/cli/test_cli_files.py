@@ -163,7 +163,7 @@ def test_a_path_that_cannot_be_is_refused(args, words):
 def test_an_output_with_as_long_a_name_as_can_be_is_written():
     assert "File name too long" in fail("d.npz", "--labels", "a" * 255)
     succeed("d.npz", "--labels", "a" * 255, "--run", "run.json")
-    assert Path("a" * 255).read_text().startswith("sample,label\n")
+    assert Path("a" * 255).read_text().startswith("id,cluster,silhouette,margin\n")
 
 
 @posix

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mkclust import plots
+from mkclust.cli.annotation import compare_variables, read_variables
 from mkclust.cli.approximation import (
     CHOICES,
     KernelChoice,
@@ -35,6 +36,7 @@ from mkclust.cli.method import build_model, check_choice
 from mkclust.cli.options import (
     Address,
     Anchor,
+    AnnotationFile,
     ApproximationChoice,
     Center,
     FollowLinks,
@@ -96,6 +98,7 @@ class Request:
     solver: str | None
     anchor: Any
     labels: Path
+    annotate: str | None
     run: Path | None
     plot: Path | None
     report: Path | None
@@ -160,6 +163,7 @@ def run(
     solver: Solver = None,
     anchor: Anchor = None,
     labels: LabelsFile = Path(LABELS),
+    annotate: AnnotationFile = None,
     run: RunFile = None,
     plot: PlotFile = None,
     report: ReportFile = None,
@@ -191,6 +195,7 @@ def _execute(request: Request) -> None:
         expected_failures(),
         _connection(request.address, progress),
     ):
+        variables = None if request.annotate is None else read_variables(request.annotate)
         data, kernel_choice = _fit(request, model, progress)
         finished_run = FinishedRun(
             model=model,
@@ -198,6 +203,7 @@ def _execute(request: Request) -> None:
             data=data,
             kernel_choice=kernel_choice,
             scores=all_scores(model, data.y),
+            annotation=None if variables is None else compare_variables(model, variables, progress),
             warnings=warning_lines(log),
             seconds=time.perf_counter() - start,
         )
@@ -215,7 +221,8 @@ def _check(request: Request, method_class: type) -> None:
         check_readable_in_parts(request.inputs)
     check_plot(request.plot)
     check_report(request.report)
-    check_outputs(request.outputs, request.inputs)
+    others = [] if request.annotate is None else [request.annotate]
+    check_outputs(request.outputs, [*request.inputs, *others])
 
 
 @contextmanager
@@ -285,7 +292,7 @@ def _write(request: Request, finished_run: FinishedRun, progress: Progress) -> N
     record = run_record(finished_run)
     write_files(
         {
-            request.labels: lambda path: path.write_bytes(labels_csv(model.labels_)),
+            request.labels: lambda path: path.write_bytes(labels_csv(model)),
             request.record: lambda path: path.write_text(strict_json(record), encoding="utf-8"),
         }
     )
@@ -300,7 +307,13 @@ def _write(request: Request, finished_run: FinishedRun, progress: Progress) -> N
         progress.phase("looking closer, for the report")
         samples, y = finished_run.kernel_choice.samples, data.y if finished_run.scores else None
         with after_labels(request.report, "written", files):
-            page = fit_page(model, samples, y=y, warned=finished_run.warnings)
+            page = fit_page(
+                model,
+                samples,
+                y=y,
+                warned=finished_run.warnings,
+                annotation=finished_run.annotation,
+            )
             write_files({request.report: lambda path: path.write_text(page, encoding="utf-8")})
 
 
@@ -323,4 +336,7 @@ def _summary(request: Request, finished_run: FinishedRun) -> str:
     lines += ["", fit_summary(model)]
     if finished_run.scores:
         lines += ["", score_table(finished_run.scores)]
+    if finished_run.annotation is not None:
+        title = f"Clusters against the variables of {printable(request.annotate)}:"
+        lines += ["", title, str(finished_run.annotation)]
     return "\n".join([*lines, "", *(f"Wrote {path}" for path in request.outputs)])

@@ -36,7 +36,7 @@ def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
         write_files(
             {
                 picture: lambda path: plots.save(plots.plot_fit(model, data.y), path),
-                labels: lambda path: path.write_bytes(labels_csv(model.labels_)),
+                labels: lambda path: path.write_bytes(labels_csv(model)),
             }
         )
     show_warnings(log)

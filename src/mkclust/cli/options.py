@@ -99,6 +99,15 @@ RunFile = Annotated[
         "labels.csv, NAME.run.json for other names.",
     ),
 ]
+AnnotationFile = Annotated[
+    str | None,
+    typer.Option(
+        "--annotate",
+        metavar="FILE",
+        help="Variables of the samples that are not clustered on: the clusters are tested against "
+        "each, by ids where both have some, or else by row.",
+    ),
+]
 PlotFile = Annotated[
     Path | None, typer.Option(**OUTPUT, help="Where to draw the fit (.png, .pdf, .svg).")
 ]

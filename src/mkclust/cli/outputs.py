@@ -1,5 +1,7 @@
 """What comes out: outputs checked before the work begins, then written whole or not at all."""
 
+import csv
+import io
 import json
 import math
 import os
@@ -23,6 +25,8 @@ from mkclust import metrics
 from mkclust.cli.approximation import KernelChoice
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import Data, input_path
+from mkclust.explain.annotation import Annotation
+from mkclust.explain.sample_scores import sample_scores
 from mkclust.version import __version__
 from mkclust.web import plotting_script
 
@@ -55,6 +59,7 @@ class FinishedRun:
     scores: dict[str, dict[str, float]]
     warnings: list[str]
     seconds: float
+    annotation: Annotation | None = None
 
 
 def check_plot(path: Path | None) -> None:
@@ -205,15 +210,35 @@ def after_labels(path: Path, action: str, files: str) -> Iterator[None]:
         ) from error
 
 
-def labels_csv(labels: Any) -> bytes:
-    """Return the labels as a table with one row a sample."""
-    rows = map("%d,%d".__mod__, enumerate(np.asarray(labels).tolist()))
-    return "\n".join(["sample,label", *rows, ""]).encode()
+def labels_csv(model: Any) -> bytes:
+    """Return the clusters as a table: one row a sample, by its id or else its number from 0.
+
+    Ids are written as they are, so that the table can be joined with others by them; what is not
+    known (silhouettes of a single cluster) is an empty cell.
+    """
+    labels, scores = np.asarray(model.labels_), sample_scores(model)
+    ids = getattr(model, "sample_ids_", range(len(labels)))
+    file = io.StringIO(newline="")
+    # Some versions of Python leave a carriage return without quotes, which cuts the row in two.
+    if any("\r" in str(name) for name in ids):
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    else:
+        writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["id", "cluster", "silhouette", "margin"])
+    columns = (labels.tolist(), map(_score, scores.silhouette), map(_score, scores.margin))
+    writer.writerows(zip(map(str, ids), *columns, strict=True))
+    return file.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _score(value: float) -> str:
+    """Return a score in four decimals without a minus before a zero; nothing for NaN."""
+    return f"{round(value, 4) + 0.0:.4f}" if math.isfinite(value) else ""
 
 
 def run_record(finished_run: FinishedRun) -> dict[str, Any]:
     """Return all that is worth keeping of a run."""
     model, data = finished_run.model, finished_run.data
+    annotation = finished_run.annotation
     scores, choice = list(finished_run.scores.values()), finished_run.kernel_choice
     return {
         "method": finished_run.method,
@@ -231,6 +256,7 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
         **{key: getattr(model, attribute, None) for key, attribute in ATTRIBUTES.items()},
         "scores": scores[0] if scores else None,
         "baseline_scores": scores[1] if len(scores) > 1 else None,
+        "annotation": annotation.to_dict() if annotation is not None else None,
         "warnings": finished_run.warnings,
         "parameters": model.get_params(deep=False),
         "seed": model.random_state,

@@ -8,6 +8,7 @@ them, on a new figure of pyplot's where no axes are given.
 
 from mkclust.plots.agreement import AgreementDisplay
 from mkclust.plots.convergence import ConvergenceDisplay, draw_convergence
+from mkclust.plots.description import DescriptionDisplay
 from mkclust.plots.embedding import (
     MAX_NUMBERED,
     MAX_POINTS,
@@ -44,6 +45,7 @@ __all__ = [
     "SHARE_OF_VOICE",
     "AgreementDisplay",
     "ConvergenceDisplay",
+    "DescriptionDisplay",
     "EmbeddingDisplay",
     "KernelWeightsDisplay",
     "NumberOfClustersDisplay",

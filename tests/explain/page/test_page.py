@@ -26,6 +26,7 @@ from mkclust import (
     AverageKKM,
     KernelBank,
     SimpleMKKM,
+    describe,
     diagnose,
 )
 from mkclust.explain.page import findings, fit_page, fit_report, page
@@ -142,7 +143,7 @@ def test_a_page_is_sound_markup_with_its_headings_in_order(whole):
 
 def test_every_plot_has_a_label_and_a_summary(whole):
     figures = re.findall(r"<figure.*?</figure>", whole, re.S)
-    assert len(figures) == 8
+    assert len(figures) == 9
     for figure in figures:
         assert len(re.search(r'role="img" aria-label="([^"]+)"', figure)[1]) > 10
         assert len(re.search(r"<figcaption>(.*?)<button", figure, re.S)[1]) > 30
@@ -533,3 +534,50 @@ def test_a_page_that_fails_does_not_take_back_the_labels(cluster, tmp_path, monk
     assert "no luck" in result.stderr
     assert "labels.csv and run.json" in result.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["d.npz", "labels.csv", "run.json"]
+
+
+def test_the_page_says_what_sets_the_clusters_apart_where_there_are_views(problem, fitted, whole):
+    views, _ = problem
+    description = describe(fitted, views)
+    rows = rows_of(whole, "Features of the clusters")
+    strongest = [row for c in range(3) for row in description.strongest(c, 5)]
+    assert [(int(row[0]), row[1], row[2]) for row in rows] == [
+        (row.cluster, row.view, row.feature) for row in strongest
+    ]
+    assert [float(row[3]) for row in rows] == pytest.approx(
+        [row.effect for row in strongest], abs=6e-3
+    )
+    assert "no p-values" in Outline(whole).text
+    assert "To save time, they are computed on" not in Outline(whole).text
+
+
+def test_features_are_absent_without_views_and_told_on_some_samples_where_there_are_many(
+    problem, fitted
+):
+    views, _ = problem
+    kernels = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(views)
+    approximation = Nystroem(n_components=20, random_state=0)
+    for model, X in (
+        (AverageKKM(3, random_state=0), kernels),
+        (AverageKKM(3, approximation=approximation, random_state=0), views),
+        (AverageKKM(1), views),
+    ):
+        text = fit_page(model.fit(X), X, **QUICK)
+        assert "What sets the clusters apart" not in text
+    little = Budget(entries_described=40 * sum(view.shape[1] for view in views.values()))
+    text = fit_page(fitted, views, budget=little, **QUICK)
+    assert re.search(r"computed on \d\d of the 60 samples", Outline(text).text)
+    assert len(rows_of(text, "Features of the clusters")) == 15
+
+
+def test_names_of_features_are_text_to_the_page(problem):
+    pd = pytest.importorskip("pandas")
+    views, _ = problem
+    evil = "<script>alert('x')</script>"
+    frames = {
+        name: pd.DataFrame(view).rename(columns=lambda j: f"{evil}{j}")
+        for name, view in views.items()
+    }
+    text = fit_page(AverageKKM(3, random_state=0).fit(frames), frames, **QUICK)
+    assert evil not in text
+    assert "alert(" in Outline(text).text

@@ -33,6 +33,8 @@ class Budget:
         turn, which takes m.
     samples_examined, samples_compressed : int
         Samples that are examined at most where not all are, and with features in place of kernels.
+    entries_described : float
+        Entries of views by which clusters are described; of more, some samples are left out.
     resamples_few, resamples_many : int
         Refits that tell stability, of large problems and of small ones.
     """
@@ -45,6 +47,7 @@ class Budget:
     entries_left_out: float = 6e7
     samples_examined: int = 2000
     samples_compressed: int = 5000
+    entries_described: float = 1e8
     resamples_few: int = 10
     resamples_many: int = 20
 

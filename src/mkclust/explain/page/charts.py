@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.explain.description import Description
 from mkclust.explain.fitted import certified_gap
 from mkclust.explain.page.budget import sample_by_cluster
 from mkclust.explain.page.findings import Findings
 from mkclust.methods.agreement import Agreement
 from mkclust.plots import BLUE, ORANGE, PALETTE
 from mkclust.plots.convergence import relative_gaps
+from mkclust.plots.description import FULL_COLOR
 from mkclust.web import plot
 from mkclust.web.plot import PALE, SHADES, axis, color, margins, plot_text, short, symbol
 from mkclust.web.words import format_number, format_percent, format_short
@@ -105,6 +107,42 @@ def agreement(shared: Agreement) -> str:
     return plot(
         "agreement-plot", [trace], layout, label="How much every two views share, as a matrix",
         summary=summary, height=int(np.clip(48 * m + 110, 220, 600)), widest=620,
+    )  # fmt: skip
+
+
+def features(description: Description, n_features: int) -> str:
+    """Draw how clusters differ in the strongest features of each."""
+    keys, titles = description.drawn(n_features)
+    k, full = len(description.sizes), [plot_text(title) for title in titles]
+    values = np.array([description.profiles[key] for key in keys])
+    small = k <= MOST_COUNTS_WRITTEN
+    trace: dict[str, Any] = {
+        "type": "heatmap", "z": values, "zmid": 0, "zmin": -FULL_COLOR, "zmax": FULL_COLOR,
+        "colorscale": [[0, ORANGE], [0.5, "#ffffff"], [1, "#6f9fc8"]], "xgap": 1, "ygap": 1,
+        "customdata": [[title] * k for title in full],
+        "colorbar": {"title": {"text": "deviations"}, "thickness": 12, "len": 0.8},
+        "hovertemplate": "%{customdata}<br>cluster %{x}<br>%{z:.2f} standard deviations from the "
+        "rest<extra></extra>",
+    }  # fmt: skip
+    if small:
+        trace |= {"texttemplate": "%{z:.1f}", "textfont": {"color": "#222222"}}
+    places = list(range(len(keys)))
+    ticks = {"tickvals": places, "ticktext": [short(title, 30) for title in titles]}
+    clusters = list(range(k))[:: -(-k // MOST_TICKS)]
+    layout = {
+        "margin": margins(),
+        "xaxis": axis("cluster", tickvals=clusters, ticktext=clusters, showgrid=False),
+        "yaxis": axis("", autorange="reversed", showgrid=False, **ticks),
+    }
+    row, cluster = np.unravel_index(np.nanargmax(np.abs(values)), values.shape)
+    summary = (
+        f"Blue is above the rest, orange below. The largest difference, "
+        f"{format_number(float(values[row, cluster]))} standard deviations, is that of cluster "
+        f"{cluster} in {titles[row]}."
+    )
+    return plot(
+        "features-plot", [trace], layout, label="Features by cluster, as a matrix",
+        summary=summary, height=int(np.clip(24 * len(keys) + 90, 200, 1400)),
     )  # fmt: skip
 
 

@@ -6,23 +6,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import silhouette_samples
 
-from mkclust.explain.fitted import check_fitted
-from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget, sample_by_cluster
+from mkclust.explain.describe import describe_tables
+from mkclust.explain.description import Description
+from mkclust.explain.fitted import check_fitted, is_approximated
+from mkclust.explain.page.budget import (
+    DEFAULT_BUDGET,
+    FEWEST_OF_A_CLUSTER,
+    Budget,
+    sample_by_cluster,
+)
 from mkclust.explain.page.kernels import KernelFindings, examine_kernels
+from mkclust.explain.sample_scores import silhouettes
 from mkclust.explain.stability import Stability, part_size, resample
+from mkclust.explain.tables import read_tables, stored_entries
+from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit
 from mkclust.plots.embedding import principal_plane
 from mkclust.samples import Samples
 from mkclust.samples.ids import aligned
-from mkclust.stack.discretize import normalize_rows
 from mkclust.types import Float
 
 # The share of the samples in a resample.
 FRACTION = 0.8
+# Features of each cluster and view that describe it.
+FEATURES = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +103,10 @@ class Findings:
         What the kernels are.
     resampling : StabilityFindings
         How the clusters fare under resampling.
+    description : Description or None
+        What sets the clusters apart in the views; None where there are no views to tell.
+    n_described : int
+        On how many samples.
     """
 
     model: Any
@@ -106,6 +120,8 @@ class Findings:
     similarities: Similarities
     kernels: KernelFindings
     resampling: StabilityFindings
+    description: Description | None
+    n_described: int
 
     @property
     def n_samples(self) -> int:
@@ -156,6 +172,7 @@ def find(
     similarities = _similarities(model, samples, labels, budget.similarities)
     drawn = sample_by_cluster(labels, budget.dots, least=10)
     rows = np.union1d(sample_by_cluster(labels, budget.rows), drawn)
+    description, n_described = _describe(model, samples, labels, budget)
     plane, shares = principal_plane(to_host(select(model.embedding_, rows)))
     return Findings(
         model=model,
@@ -165,10 +182,12 @@ def find(
         drawn=drawn,
         plane=plane[np.searchsorted(rows, drawn)],
         shares=shares,
-        silhouettes=_silhouettes(model, labels, drawn),
+        silhouettes=silhouettes(to_host(select(model.embedding_, drawn)), labels[drawn]),
         similarities=similarities,
         kernels=examine_kernels(model, samples, labels, budget, leave_one_out),
         resampling=_examine_stability(model, samples, budget, n_resamples),
+        description=description,
+        n_described=n_described,
     )
 
 
@@ -198,15 +217,6 @@ def _in_order(y: Any, model: Any) -> Any:
     return aligned({"y": y.to_frame()}, getattr(model, "sample_ids_", None))[0]["y"].iloc[:, 0]
 
 
-def _silhouettes(model: Any, labels: np.ndarray, drawn: np.ndarray) -> Float:
-    """Return the silhouettes of the drawn samples among each other, on the unit rows."""
-    clusters = labels[drawn]
-    if not 2 <= len(np.unique(clusters)) < len(clusters):
-        return np.full(len(drawn), np.nan)
-    rows = normalize_rows(to_host(select(model.embedding_, drawn)))
-    return silhouette_samples(rows, clusters)
-
-
 def _similarities(model: Any, samples: Samples, labels: np.ndarray, most: int) -> Similarities:
     """Return the mixed kernel among some samples, sorted by cluster."""
     drawn = sample_by_cluster(labels, most)
@@ -218,6 +228,28 @@ def _similarities(model: Any, samples: Samples, labels: np.ndarray, most: int) -
         return float(entries[chosen].mean()) if chosen.any() else np.nan
 
     return Similarities(drawn, entries, mean(same & others), mean(~same))
+
+
+def _describe(
+    model: Any, samples: Samples, labels: np.ndarray, budget: Budget
+) -> tuple[Description | None, int]:
+    """Describe the clusters by the views of the fit, and say on how many samples."""
+    if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
+        return None, 0
+    # Columns of links and of distances are samples, not features.
+    pairs = {name for name, rule in RULES.items() if rule.of_pairs}
+    rules = model.bank_.rules_
+    names = [name for name in samples.names if rules.get(name) not in pairs]
+    if not names or model.n_clusters == 1:
+        return None, 0
+    tables = read_tables(samples.only(names), len(labels))
+    entries = sum(stored_entries(table) for table in tables)
+    most = int(len(labels) * budget.entries_described / max(entries, budget.entries_described))
+    part = sample_by_cluster(labels, max(most, FEWEST_OF_A_CLUSTER * model.n_clusters))
+    if len(part) < len(labels):
+        tables = [table.take(part) for table in tables]
+    described = describe_tables(labels[part], tables, FEATURES, int(model.n_clusters))
+    return described, len(part)
 
 
 def _examine_stability(

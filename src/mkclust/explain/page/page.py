@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mkclust.explain.page import agreement, clusters, sections, summary
+from mkclust.explain.annotation import Annotation
+from mkclust.explain.page import agreement, clusters, features, sections, summary
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget
 from mkclust.explain.page.findings import find
 from mkclust.web import bullets, cautions, document, paragraph, plotting_script
@@ -21,6 +22,7 @@ def fit_page(
     ids: Any = None,
     title: str | None = None,
     warned: Sequence[str] | None = None,
+    annotation: Annotation | None = None,
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
     budget: Budget = DEFAULT_BUDGET,
@@ -30,7 +32,8 @@ def fit_page(
     It begins with which views agree, which share nothing, and how stable and how clear the clusters
     are. It shows what every two views share, the weights with the alignments and the diagnosis of
     each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
-    silhouettes and stability of the clusters, what was run, and a methods paragraph.
+    silhouettes and stability of the clusters, the features that set them apart, what was run, and a
+    methods paragraph.
     What would take long or much room is done on some of the samples, and the page says so.
 
     Parameters
@@ -47,6 +50,8 @@ def fit_page(
         Heading of the page; None says what was clustered.
     warned : sequence of str, default=None
         What the fit warned of, shown at the top; None tells it from the fitted model.
+    annotation : Annotation, default=None
+        Tests of other variables against the clusters, of `annotate`, to be shown.
     n_resamples : int, default=None
         Refits that tell the stability of clusters; None lets their number go by the size of the
         problem, 0 leaves them out.
@@ -98,8 +103,14 @@ def fit_page(
         sections.embedding(findings),
         sections.similarities(findings),
         clusters.clusters(findings),
+        *(
+            []
+            if findings.description is None
+            else [features.features(findings, findings.description)]
+        ),
         clusters.stability(findings),
         *([] if findings.y is None else [clusters.classes(findings)]),
+        *([] if annotation is None else [features.annotation(annotation)]),
         sections.run(findings, when, seconds),
     ]
     foot = "Written by mkclust. The page is one file: it works offline, and loads nothing."
@@ -114,7 +125,8 @@ def fit_report(
     It begins with which views agree, which share nothing, and how stable and how clear the clusters
     are. It shows what every two views share, the weights with the alignments and the diagnosis of
     each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
-    silhouettes and stability of the clusters, what was run, and a methods paragraph.
+    silhouettes and stability of the clusters, the features that set them apart, what was run, and a
+    methods paragraph.
     The file is written completely or not at all.
 
     Parameters
@@ -128,8 +140,8 @@ def fit_report(
     y : array-like of shape (n,), default=None
         Given classes; the page then compares the clusters with them.
     **options
-        As `mkclust.explain.page.fit_page` takes them: ids, title, warned, n_resamples,
-        leave_one_out, budget.
+        As `mkclust.explain.page.fit_page` takes them: ids, title, warned, annotation,
+        n_resamples, leave_one_out, budget.
 
     Returns
     -------

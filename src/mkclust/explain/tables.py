@@ -1,0 +1,313 @@
+"""Tables of the samples of a fit, brought to its order, their columns told apart by what they hold.
+
+Tables are those that a model was fitted on, or others of the same samples: what has ids is matched
+by them, may hold further samples, and may lack some; what has none is matched by row.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from mkclust.linalg import is_foreign, to_host
+from mkclust.samples import Samples
+from mkclust.samples.forms import named_parts
+from mkclust.samples.ids import is_frame
+
+# A column of texts with more different ones is no category; one that says it is, always is.
+MOST_LEVELS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Category:
+    """A column of categories: the number of the level in every row, -1 where it is missing."""
+
+    name: str
+    codes: np.ndarray
+    levels: tuple[str, ...]
+    is_truth: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What is known of the samples from one table.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    samples : ndarray of int of shape (s,)
+        Which samples of the fit its rows are.
+    columns : tuple of str
+        Names of the columns that hold numbers.
+    numbers : ndarray or sparse array of shape (s, len(columns))
+        These columns; NaN where a cell is missing.
+    categories : tuple of Category
+        The columns that hold categories.
+    skipped : dict of str to str
+        Columns that hold neither, and why.
+    """
+
+    name: str
+    samples: np.ndarray
+    columns: tuple[str, ...]
+    numbers: Any
+    categories: tuple[Category, ...] = ()
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def take(self, rows: np.ndarray) -> "Table":
+        """Return some rows of the table, which become samples 0, 1, ... of their own."""
+        categories = tuple(replace(each, codes=each.codes[rows]) for each in self.categories)
+        numbers = self.numbers[rows]
+        return replace(self, samples=np.arange(len(rows)), numbers=numbers, categories=categories)
+
+
+def stored_entries(table: Table) -> int:
+    """Return how many entries a table holds, of a sparse one those that are stored."""
+    numbers = table.numbers.nnz if issparse(table.numbers) else table.numbers.size
+    return int(numbers) + len(table.categories) * len(table.samples)
+
+
+def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[Table]:
+    """Return tables of the samples of a fit in its order.
+
+    Parameters
+    ----------
+    tables : mapping, list, data frame, array, sparse matrix, AnnData or MuData
+        One table or several: data frames of pandas or polars, 2-D arrays, sparse matrices, AnnData;
+        a mapping of names to columns is one table, too.
+    n_samples : int
+        How many samples the fit has.
+    ids : array-like of shape (n_samples,), default=None
+        Their ids; None matches rows by their order.
+
+    Returns
+    -------
+    list of Table
+    """
+    return [_read(name, table, n_samples, ids) for name, table in _by_name(tables).items()]
+
+
+def match_rows(index: Any, n_rows: int, n_samples: int, ids: Any, who: str) -> np.ndarray:
+    """Return the row of every sample, -1 where there is none; by order where there are no ids.
+
+    Parameters
+    ----------
+    index : pandas.Index or None
+        Ids of the rows.
+    n_rows, n_samples : int
+        How many rows and how many samples there are.
+    ids : array-like of shape (n_samples,) or None
+        Ids of the samples.
+    who : str
+        What a message calls the rows.
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples,)
+    """
+    if ids is not None and index is not None:
+        rows = _rows_by_id(index, ids, who)
+        if rows is not None:
+            return rows
+    if n_rows != n_samples:
+        advice = "" if ids is None else "; the samples of the model have ids: give its rows these"
+        raise ValueError(
+            f"{who} has {n_rows} rows, the model was fitted on {n_samples} samples: pass one row a "
+            f"sample, in the order of the fit{advice}"
+        )
+    return np.arange(n_samples)
+
+
+def _rows_by_id(index: Any, ids: Any, who: str) -> np.ndarray | None:
+    """Return the row of every id, or None where the rows are numbered rather than named."""
+    import pandas as pd
+
+    wanted = pd.Index(ids)
+    if not (index.isin(wanted).any() or wanted.nlevels > 1 or index.nlevels > 1):
+        # A text file makes text of numbers.
+        as_text = index.astype(str), wanted.astype(str)
+        index, wanted = as_text if as_text[0].isin(as_text[1]).any() else (index, wanted)
+    if not index.is_unique:
+        repeated = index[index.duplicated()][0]
+        raise ValueError(
+            f"{who} has the id {repeated!r} more than once: keep one row an id, as "
+            "frame[~frame.index.duplicated()] does"
+        )
+    rows = index.get_indexer(wanted)
+    common = int((rows >= 0).sum())
+    is_default = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    if is_default and common == 0:
+        return None
+    if common == 0:
+        raise ValueError(
+            f"{who} and the samples that the model was fitted on have no ids in common, such as "
+            f"{index[0]!r} and {wanted[0]!r}: give the same samples the same ids"
+        )
+    if is_default and common < len(wanted):
+        raise ValueError(
+            f"{who} has the default index 0 to {len(index) - 1}, and {common} of these are ids of "
+            f"the {len(wanted)} samples that the model was fitted on: set its index to their ids"
+        )
+    return rows
+
+
+def _by_name(tables: Any) -> dict[str, Any]:
+    """Return tables by their names."""
+    if isinstance(tables, Samples):
+        return tables.by_name
+    if isinstance(modalities := getattr(tables, "mod", None), Mapping):  # of MuData
+        return dict(modalities)
+    if isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values())):
+        return {"table": _FrameOfColumns(tables)}
+    if not hasattr(tables, "columns") and not hasattr(tables, "obs_names"):
+        return named_parts(tables)
+    return {"table": tables}
+
+
+def _is_column(thing: Any) -> bool:
+    """Return whether something is one column: a list, a 1-D array or a Series."""
+    return not issparse(thing) and not hasattr(thing, "obs_names") and np.ndim(thing) == 1
+
+
+class _FrameOfColumns:
+    """Columns by their names, read as a data frame is."""
+
+    def __init__(self, columns: Mapping[Any, Any]):
+        self._by_name = {name: np.asarray(column) for name, column in columns.items()}
+        lengths = {len(column) for column in self._by_name.values()}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"the columns have from {min(lengths)} to {max(lengths)} entries: pass one entry a "
+                "sample"
+            )
+        self.columns, self.shape = list(columns), (lengths.pop(), len(columns))
+
+    def __getitem__(self, name: Any) -> np.ndarray:
+        return self._by_name[name]
+
+
+def _read(name: str, table: Any, n_samples: int, ids: Any) -> Table:
+    """Return one table in the order of the fit."""
+    who, index, columns = f"table {name!r}", None, None
+    if hasattr(table, "obs_names") and hasattr(table, "X"):
+        index, columns, table = table.obs_names, table.var_names, table.X
+    elif is_frame(table):
+        index = table.index
+    elif isinstance(table, Mapping) and not issparse(table):
+        table = _FrameOfColumns(table)
+    if not hasattr(table, "shape"):
+        table = np.asarray(table)
+    if len(table.shape) != 2:
+        raise ValueError(f"{who} has the shape {table.shape}: pass a table, one row a sample")
+    rows = match_rows(index, int(table.shape[0]), n_samples, ids, who)
+    samples, rows = np.flatnonzero(rows >= 0), rows[rows >= 0]
+    if is_frame(table) or isinstance(table, _FrameOfColumns) or hasattr(table, "get_columns"):
+        return _read_frame(name, table, samples, rows)
+    if columns is None:  # a table on disk has names, an array has none
+        numbered = [f"column {place}" for place in range(table.shape[1])]
+        columns = getattr(table, "columns", numbered)
+    return Table(name, samples, tuple(map(str, columns)), _numbers(table, rows, who))
+
+
+def _numbers(table: Any, rows: np.ndarray, who: str) -> Any:
+    """Return a matrix of numbers in an order of rows, sparse where it is."""
+    if issparse(table):
+        table = csr_array(table)
+        return table if np.array_equal(rows, np.arange(table.shape[0])) else table[rows]
+    if isinstance(table, np.ma.MaskedArray):
+        table = np.ma.filled(table.astype(float), np.nan)
+    table = to_host(table, None) if is_foreign(table) else np.asarray(table)
+    if table.dtype.kind not in "fiub":
+        try:
+            table = table.astype(float)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{who} holds {table.dtype} entries that are no numbers: pass a data frame, whose "
+                "columns may hold categories"
+            ) from None
+    return table if np.array_equal(rows, np.arange(len(table))) else table[rows]
+
+
+def _read_frame(name: str, frame: Any, samples: np.ndarray, rows: np.ndarray) -> Table:
+    """Return the columns of a data frame, told apart by what they hold."""
+    columns: list[str] = []
+    numbers: list[np.ndarray] = []
+    categories: list[Category] = []
+    skipped: dict[str, str] = {}
+    for label, column in _columns(frame):
+        content = _content(str(label), column)
+        if isinstance(content, Category):
+            codes = content.codes[rows]
+            categories.append(Category(str(label), codes, content.levels, content.is_truth))
+        elif isinstance(content, str):
+            skipped[str(label)] = content
+        else:
+            columns.append(str(label))
+            numbers.append(content[rows])
+    matrix = np.column_stack(numbers) if numbers else np.empty((len(rows), 0))
+    return Table(name, samples, tuple(columns), matrix, tuple(categories), skipped)
+
+
+def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the columns of a frame with their names, of which there may be two of one."""
+    for place, label in enumerate(frame.columns):
+        yield label, frame.iloc[:, place] if is_frame(frame) else frame[label]
+
+
+def _content(name: str, column: Any) -> Any:
+    """Return a column as floats or as categories, or else as words on what it holds."""
+    dtype = str(column.dtype)
+    if dtype == "category":  # of pandas
+        levels = tuple(map(str, column.cat.categories))
+        return Category(name, np.asarray(column.cat.codes, dtype=int), levels)
+    if any(word in dtype.lower() for word in ("date", "time", "duration", "period")):
+        return "holds dates or times"
+    if dtype.lower() in ("boolean", "bool"):
+        values = np.asarray(column, dtype=object)
+        codes = np.array([-1 if _is_missing(value) else int(value) for value in values])
+        return Category(name, codes, ("False", "True"), is_truth=True)
+    floats = _as_floats(column)
+    if floats is not None:
+        return floats
+    return _texts(name, np.asarray(column, dtype=object), dtype in ("Categorical", "Enum"))
+
+
+def _as_floats(column: Any) -> np.ndarray | None:
+    """Return a column of numbers as floats, missing ones as NaN; None where it holds others."""
+    if getattr(column.dtype, "kind", None) in ("S", "U"):
+        return None
+    try:
+        if hasattr(column, "to_numpy") and hasattr(column, "index"):  # of pandas
+            if str(column.dtype) in ("object", "string", "str"):
+                known = [value for value in column if not _is_missing(value)]
+                if any(isinstance(value, str | bool) for value in known):
+                    return None
+            return column.to_numpy(dtype=float, na_value=np.nan)
+        values = np.asarray(column)
+        if values.dtype == object:
+            if any(isinstance(value, str | bool) for value in values):
+                return None
+            values = np.array([np.nan if _is_missing(value) else value for value in values])
+        return values.astype(float)
+    except (TypeError, ValueError):
+        return None
+
+
+def _texts(name: str, values: np.ndarray, is_category: bool) -> Category | str:
+    """Return texts as categories, or say that there are too many different ones."""
+    texts = [None if _is_missing(value) else str(value) for value in values.tolist()]
+    levels = sorted({text for text in texts if text is not None})
+    known = sum(text is not None for text in texts)
+    if not is_category and len(levels) > min(MOST_LEVELS, max(known / 2, 2)):
+        return f"holds texts, {len(levels)} different ones"
+    place = {level: number for number, level in enumerate(levels)}
+    codes = np.array([-1 if text is None else place[text] for text in texts], dtype=int)
+    return Category(name, codes, tuple(levels), is_truth=set(levels) <= {"False", "True"})
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a cell is empty: None, NaN, or the missing value of pandas."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value

@@ -1,0 +1,70 @@
+"""Write what a fit found back into the annotated data that it came from."""
+
+from typing import Any
+
+import numpy as np
+
+from mkclust.explain.fitted import check_fitted
+from mkclust.explain.sample_scores import sample_scores
+from mkclust.explain.tables import match_rows
+from mkclust.linalg import to_host
+
+
+def write_back(model: Any, data: Any, key: str = "mkclust") -> None:
+    """Write clusters, silhouettes and embedding into AnnData, or the top level of MuData.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        A fitted estimator, any of ``METHODS``.
+    data : anndata.AnnData or mudata.MuData
+        Changed in place. Its ``obs_names`` are matched with ``sample_ids_``; observations that the
+        model was not fitted on have missing values, and samples that it lacks are left out. Without
+        ids, rows are matched by their order.
+    key : str, default="mkclust"
+        ``obs[key]`` are the clusters, a categorical column; ``obs[key + "_silhouette"]`` how well
+        each sample fits into its own; ``obsm["X_" + key]`` the embedding; ``uns[key]`` the method,
+        the weights and alignments of the kernels by their names, and the parameters as text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> from mkclust import AverageKKM, write_back
+    >>> data = AnnData(np.random.default_rng(0).normal(size=(40, 5)))
+    >>> write_back(AverageKKM(n_clusters=3, random_state=0).fit(data.X), data)
+    >>> data.obs["mkclust"].nunique(), data.obsm["X_mkclust"].shape
+    (3, (40, 3))
+    """
+    import pandas as pd
+
+    check_fitted(model)
+    if not all(hasattr(data, name) for name in ("obs", "obsm", "uns", "obs_names")):
+        raise TypeError(f"data is a {type(data).__name__}: pass AnnData or MuData")
+    labels, ids = np.asarray(model.labels_), getattr(model, "sample_ids_", None)
+    rows = match_rows(data.obs_names, len(data.obs_names), len(labels), ids, "data")
+    there, n = rows >= 0, len(data.obs_names)
+    rows = rows[there]
+    numbers = np.full(n, -1)
+    numbers[rows] = labels[there]
+    silhouettes = np.full(n, np.nan)
+    silhouettes[rows] = sample_scores(model).silhouette[there]
+    embedding = np.full((n, model.embedding_.shape[1]), np.nan)
+    embedding[rows] = to_host(model.embedding_)[there]
+    names = [str(cluster) for cluster in range(int(model.n_clusters))]
+    data.obs[key] = pd.Categorical.from_codes(numbers, categories=names)
+    data.obs[f"{key}_silhouette"] = silhouettes
+    data.obsm[f"X_{key}"] = embedding
+    data.uns[key] = _summary(model)
+
+
+def _summary(model: Any) -> dict[str, Any]:
+    """Return what made the clusters, in types that files of annotated data hold."""
+    parameters = model.get_params(deep=False)
+    return {
+        "method": type(model).__name__,
+        "kernel_names": np.array([str(name) for name in model.kernel_names_], dtype=object),
+        "weights": np.asarray(model.weights_, dtype=float),
+        "alignments": np.asarray(model.alignments_, dtype=float),
+        "parameters": {name: repr(value) for name, value in parameters.items()},
+    }

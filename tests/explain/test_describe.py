@@ -1,0 +1,235 @@
+"""Which features set the clusters apart: true effect sizes, whatever the form of the tables."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from conftest import blob_views
+from mkclust import AverageKKM, describe
+
+
+@pytest.fixture(scope="module")
+def problem():
+    views, _ = blob_views(np.random.default_rng(0), n=60, k=3)
+    views = dict(zip(("left", "right", "top"), views, strict=True))
+    return AverageKKM(3, random_state=0).fit(views), views
+
+
+def cohens_d(inside, outside):
+    n, m = len(inside), len(outside)
+    pooled = ((n - 1) * np.var(inside, ddof=1) + (m - 1) * np.var(outside, ddof=1)) / (n + m - 2)
+    return (inside.mean() - outside.mean()) / np.sqrt(pooled)
+
+
+def test_effects_of_numbers_are_cohens_d_and_the_strongest_come_first(problem):
+    model, views = problem
+    description = describe(model, views, n_features=4)
+    for cluster in range(3):
+        inside = model.labels_ == cluster
+        for name, view in views.items():
+            rows = [r for r in description.table if (r.cluster, r.view) == (cluster, name)]
+            expected = np.array([cohens_d(column[inside], column[~inside]) for column in view.T])
+            order = np.argsort(-np.abs(expected))[:4]
+            assert [row.feature for row in rows] == [f"column {place}" for place in order]
+            assert [row.effect for row in rows] == pytest.approx(expected[order])
+            assert [row.mean_in for row in rows] == pytest.approx(view[inside].mean(axis=0)[order])
+            assert [row.mean_out for row in rows] == pytest.approx(
+                view[~inside].mean(axis=0)[order]
+            )
+            assert {(row.n_in, row.n_out, row.n_missing) for row in rows} == {
+                (inside.sum(), (~inside).sum(), 0)
+            }
+
+
+def test_numbers_far_from_zero_have_the_effects_of_those_near_it(problem):
+    model, views = problem
+    plain = describe(model, {"a": views["left"]})
+    far = describe(model, {"a": 1e9 + 1e3 * views["left"]})
+    huge = describe(model, {"a": 1e200 * views["left"]})
+    for other in (far, huge):
+        assert [r.feature for r in other.table] == [r.feature for r in plain.table]
+        assert [r.effect for r in other.table] == pytest.approx(
+            [r.effect for r in plain.table], rel=1e-5
+        )
+
+
+def test_constant_features_are_not_listed_and_those_constant_in_a_cluster_have_finite_effects(
+    problem,
+):
+    model, _ = problem
+    constant = np.full(60, 0.1)
+    table = np.column_stack([constant, 5.0 + 2.0 * (model.labels_ == 0), 1e9 + 0 * constant])
+    description = describe(model, table)
+    assert {row.feature for row in description.table} == {"column 1"}
+    effects = {row.cluster: row.effect for row in description.table}
+    assert np.isfinite(list(effects.values())).all()
+    assert effects[0] > 50
+    assert effects[1] < 0
+
+
+def test_a_sparse_table_gives_what_the_dense_one_does_and_is_not_made_dense(problem, monkeypatch):
+    model, _ = problem
+    rng = np.random.default_rng(1)
+    dense = rng.poisson(0.3, size=(60, 30)) * rng.normal(2, 1, size=(60, 30))
+    dense[:, 3] = rng.integers(2, size=60)
+    dense[4, 5] = np.nan
+    dense[:, 7] = 0.1
+    expected = describe(model, {"counts": dense})
+    assert "column 7" not in {row.feature for row in expected.table}
+    table = sparse.csr_matrix(dense)
+    for name in ("toarray", "todense"):
+        monkeypatch.setattr(sparse.csr_matrix, name, None)
+    for form in (table, sparse.csc_array(table), sparse.coo_matrix(table)):
+        found = describe(model, {"counts": form})
+        assert [r.feature for r in found.table] == [r.feature for r in expected.table]
+        for key in ("effect", "mean_in", "mean_out", "n_missing"):
+            np.testing.assert_allclose(
+                [getattr(r, key) for r in found.table],
+                [getattr(r, key) for r in expected.table],
+                atol=1e-9,
+            )
+    assert np.isnan(table.data).sum() == 1  # what was passed is left alone
+
+
+def test_missing_cells_are_left_out_feature_by_feature_and_counted(problem):
+    model, views = problem
+    table = views["left"].copy()
+    table[:7, 0] = np.nan
+    rows = [r for r in describe(model, table).table if r.feature == "column 0"]
+    known = ~np.isnan(table[:, 0])
+    for row in rows:
+        inside = model.labels_ == row.cluster
+        effect = cohens_d(table[known & inside, 0], table[known & ~inside, 0])
+        assert row.effect == pytest.approx(effect)
+        assert (row.n_in + row.n_out, row.n_missing) == (53, 7)
+    table[5] = np.nan  # known of nobody's features
+    assert {row.n_missing for row in describe(model, table).table} == {1, 7}
+    masked = np.ma.masked_invalid(table)
+    assert describe(model, masked).table == describe(model, table).table
+
+
+def test_categories_and_truth_values_are_compared_by_shares(problem):
+    pd = pytest.importorskip("pandas")
+    model, _ = problem
+    first = model.labels_ == 0
+    frame = pd.DataFrame(
+        {
+            "sex": np.where(first, "male", "female"),
+            "grade": pd.Categorical(np.array(["I", "II", "III"])[model.labels_]),
+            "smoker": first,
+            "one": "same",
+            "letter": [f"text {i}" for i in range(60)],
+            "day": pd.date_range("2020-01-01", periods=60),
+        }
+    )
+    frame["smoker"] = frame["smoker"].astype("boolean")
+    frame.loc[3, "smoker"] = pd.NA
+    description = describe(model, {"clinic": frame})
+    rows = {(row.cluster, row.feature): row for row in description.table}
+    assert rows[0, "sex=male"].effect == 1
+    assert (0, "sex=female") not in rows  # which would say the same again
+    assert rows[1, "sex=female"].effect == pytest.approx(first.sum() / (model.labels_ != 1).sum())
+    assert rows[0, "grade=I"].effect == 1
+    assert rows[0, "smoker"].n_missing == 1
+    assert {row.kind for row in description.table} == {"share"}
+    assert {row.view for row in description.table} == {"clinic"}
+    assert not any("one" in row.feature for row in description.table)
+    (note,) = description.notes
+    assert "'letter' holds texts, 60 different ones" in note
+    assert "'day' holds dates or times" in note
+    frame["age"] = np.arange(60.0)
+    views = {row.view for row in describe(model, {"clinic": frame}).table}
+    assert views == {"clinic", "clinic (categories)"}
+
+
+def test_frames_are_matched_by_ids_in_any_order_and_may_lack_or_add_samples(problem):
+    pd = pytest.importorskip("pandas")
+    _, views = problem
+    ids = [f"p{i}" for i in range(60)]
+    frames = {name: pd.DataFrame(view, index=ids).add_prefix(name) for name, view in views.items()}
+    model = AverageKKM(3, random_state=0).fit(frames)
+    expected = describe(model, frames)
+    rng = np.random.default_rng(0)
+    shuffled = {name: frame.iloc[rng.permutation(60)] for name, frame in frames.items()}
+    assert describe(model, shuffled).table == expected.table
+    assert expected.table[0].feature.startswith("left")
+    longer = pd.concat([shuffled["left"], frames["left"].rename(index=lambda i: f"x{i}")])
+    assert (
+        describe(model, {"left": longer}).table == describe(model, {"left": frames["left"]}).table
+    )
+    fewer = describe(model, {"left": longer.drop(index=["p3", "p4"])})
+    assert {row.n_missing for row in fewer.table} == {2}
+    with pytest.raises(ValueError, match="no ids in common, such as 'q0' and 'p0'"):
+        describe(model, frames["left"].rename(index=lambda i: i.replace("p", "q")))
+    with pytest.raises(ValueError, match="'left' has the id 'p1' more than once"):
+        describe(model, {"left": frames["left"].rename(index={"p2": "p1"})})
+    with pytest.raises(ValueError, match="has 59 rows, the model was fitted on 60 samples"):
+        describe(model, views["left"][1:])
+
+
+def test_frames_of_polars_and_annotated_matrices_are_described_alike(problem):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    anndata = pytest.importorskip("anndata")
+    model, views = problem
+    columns = [f"g{j}" for j in range(views["left"].shape[1])]
+    frame = pd.DataFrame(views["left"], columns=columns)
+    frame["kind"] = np.array(["a", "b", "c"])[model.labels_]
+    expected = describe(model, {"left": frame})
+    assert describe(model, {"left": pl.DataFrame(frame.to_dict("list"))}).table == expected.table
+    annotated = anndata.AnnData(views["left"], var=pd.DataFrame(index=columns))
+    numbers = [row for row in expected.table if row.kind == "mean"]
+    assert list(describe(model, {"left": annotated}).table) == numbers
+
+
+def test_names_are_of_the_strongest_features_and_differ_between_clusters(problem):
+    model, views = problem
+    description = describe(model, views)
+    assert len(set(description.names)) == 3
+    for cluster, name in enumerate(description.names):
+        first = description.strongest(cluster, 1)[0]
+        assert name.startswith(("high " if first.effect > 0 else "low ") + first.view)
+    noise = np.zeros((60, 1))
+    assert describe(model, noise).names == tuple(f"nothing stands out ({c})" for c in range(3))
+    single = describe(AverageKKM(1).fit(views), views)
+    assert (single.table, single.names) == ((), ("nothing stands out",))
+
+
+def test_a_description_is_printed_and_handed_on(problem):
+    pd = pytest.importorskip("pandas")
+    model, views = problem
+    description = describe(model, views, n_features=2)
+    text = str(description)
+    assert text.splitlines()[0].startswith("cluster 0, ")
+    assert text.count("column") == len(description.table) + sum(
+        name.count("column") for name in description.names
+    )
+    frame = description.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert len(frame) == len(description.table) == 3 * 3 * 2
+    record = json.loads(json.dumps(description.to_dict(), allow_nan=False))
+    assert [c["name"] for c in record["clusters"]] == list(description.names)
+    assert sum(len(c["features"]) for c in record["clusters"]) == len(description.table)
+
+
+def test_the_picture_shows_every_cluster_in_the_features_that_stand_out(problem):
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    model, views = problem
+    description = describe(model, views)
+    ax = Figure().subplots()
+    display = description.plot(ax, n_features=2)
+    assert display.ax_ is ax
+    assert display.differences.shape == (len(display.features), 3)
+    keys, _ = description.drawn(2)
+    at = keys.index((description.strongest(1, 1)[0].view, description.strongest(1, 1)[0].feature))
+    assert display.differences[at, 1] == description.strongest(1, 1)[0].standardized
+    empty = describe(model, np.zeros((60, 1))).plot(Figure().subplots())
+    assert "no feature stands out" in [text.get_text() for text in empty.ax_.texts]
+
+
+def test_a_number_of_features_that_lists_nothing_is_refused(problem):
+    with pytest.raises(ValueError, match="n_features=0: pass a whole number, at least 1"):
+        describe(*problem, n_features=0)
