@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mkclust.explain.choosing import NumberOfClusters, suggest_n_clusters
     from mkclust.explain.memory import estimate_memory
     from mkclust.explain.page import fit_report
+    from mkclust.methods.persistence import load_model, save_model
 
 __all__ = [
     "KAMMA",
@@ -88,6 +89,8 @@ __all__ = [
     "estimate_memory",
     "fit_report",
     "landmark_stability",
+    "load_model",
+    "save_model",
     "suggest_n_clusters",
     "to_device",
 ]
@@ -103,6 +106,8 @@ _IMPORTED_LATER = {
     "estimate_memory": "mkclust.explain.memory",
     "fit_report": "mkclust.explain.page",
     "landmark_stability": "mkclust.explain",
+    "load_model": "mkclust.methods.persistence",
+    "save_model": "mkclust.methods.persistence",
     "suggest_n_clusters": "mkclust.explain.choosing",
 }
 

@@ -12,6 +12,7 @@ from mkclust.explain.fitted import check_fitted
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget, sample_by_cluster
 from mkclust.explain.page.kernels import KernelFindings, examine_kernels
 from mkclust.explain.stability import Stability, part_size, resample
+from mkclust.explain.steps import StepCallback
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit
@@ -143,6 +144,7 @@ def find(
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
     budget: Budget = DEFAULT_BUDGET,
+    progress: StepCallback = None,
 ) -> Findings:
     """Find out what the page of a fitted model says; everything is as `fit_page` takes it."""
     check_fitted(model)
@@ -167,8 +169,8 @@ def find(
         shares=shares,
         silhouettes=_silhouettes(model, labels, drawn),
         similarities=similarities,
-        kernels=examine_kernels(model, samples, labels, budget, leave_one_out),
-        resampling=_examine_stability(model, samples, budget, n_resamples),
+        kernels=examine_kernels(model, samples, labels, budget, leave_one_out, progress),
+        resampling=_examine_stability(model, samples, budget, n_resamples, progress),
     )
 
 
@@ -221,7 +223,11 @@ def _similarities(model: Any, samples: Samples, labels: np.ndarray, most: int) -
 
 
 def _examine_stability(
-    model: Any, samples: Samples, budget: Budget, n_resamples: int | None
+    model: Any,
+    samples: Samples,
+    budget: Budget,
+    n_resamples: int | None,
+    progress: StepCallback,
 ) -> StabilityFindings:
     """Refit a model on some of its samples several times; None lets the budget say how often."""
     plan, n, k = budget.resampling_plan(model), len(model.labels_), model.n_clusters
@@ -238,5 +244,7 @@ def _examine_stability(
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
-        stability = resample(model, samples, fraction=FRACTION, random_state=0, **plan)
+        stability = resample(
+            model, samples, fraction=FRACTION, random_state=0, progress=progress, **plan
+        )
     return StabilityFindings(stability)
