@@ -212,7 +212,7 @@ def _execute(request: Request) -> None:
         Progress(quiet=request.quiet) as progress,
         recorded_warnings() as log,
         expected_failures(),
-        _connection(request.address, progress),
+        connection(request.address, progress),
     ):
         data = read_data(request, progress)
         kernel_choice, suggestion = fit_model(request, model, data, progress)
@@ -263,7 +263,7 @@ def _check_outputs(request: Request) -> None:
 
 
 @contextmanager
-def _connection(address: str | None, progress: Progress) -> Iterator[None]:
+def connection(address: str | None, progress: Progress) -> Iterator[None]:
     """Run what is inside on a cluster, or here where there is no address."""
     if address is None:
         yield

@@ -33,6 +33,11 @@ Inputs = Annotated[
 AUTO = "auto"
 
 
+def complete_method(incomplete: str) -> list[str]:
+    """Return the methods whose names begin so, for a shell to complete."""
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
 def number_of_clusters(text: Any) -> int | str:
     """Return the number of clusters that a text spells, or ``"auto"``."""
     number = text if text == AUTO else parse_value(str(text))
@@ -56,8 +61,9 @@ NClusters = Annotated[
 Method = Annotated[
     str,
     typer.Option(
+        autocompletion=complete_method,
         help=f"One of: {', '.join(METHODS)}; or package.module:Class, a method of your own "
-        "(the module is imported, which runs its code)."
+        "(the module is imported, which runs its code).",
     ),
 ]
 Kernels = Annotated[
