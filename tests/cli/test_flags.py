@@ -1,13 +1,13 @@
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("typer")
+
+from typer.testing import CliRunner
 
 import mkclust
 from command_line import fail, invoke, succeed, three_clusters
@@ -42,19 +42,17 @@ def test_the_help_of_the_program_names_every_command():
     assert all(f"\n  {name} " in output for name in names)
 
 
-def test_a_shell_completes_commands_and_methods(monkeypatch):
-    def complete(*words):
-        for name, value in {
-            "_MKCLUST_COMPLETE": "complete_bash",
-            "COMP_WORDS": " ".join(words),
-            "COMP_CWORD": str(len(words) - 1),
-        }.items():
-            monkeypatch.setenv(name, value)
-        result = subprocess.run(
-            [sys.executable, "-m", "mkclust.cli"], capture_output=True, text=True, timeout=120
-        )
-        return result.stdout.split()
+def complete(*words):
+    """Return what a shell is given for the last of some words."""
+    environment = {
+        "_MKCLUST_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    return CliRunner().invoke(cli.app, [], prog_name="mkclust", env=environment).stdout.split()
 
+
+def test_a_shell_completes_commands_and_methods():
     assert complete("mkclust", "sug") == ["suggest"]
     assert complete("mkclust", "cluster", "--method", "lo") == ["localized-simplemkkm"]
 

@@ -221,7 +221,9 @@ def _summary(outcomes: Sequence[Outcome], agreement: np.ndarray, left_out: dict[
     rows = [["method", "stability", "gap", "seconds", *(["ARI (%)"] if scored else [])]]
     for title, each in zip(titles, outcomes, strict=True):
         cells = [_cell(each.stability, ".2f"), _cell(each.gap, ".1e"), f"{each.seconds:.2f}"]
-        rows.append([title, *cells, *([f"{100 * (each.scores or {})['ari']:.1f}"] * scored)])
+        if each.scores is not None and scored:
+            cells.append(f"{100 * each.scores['ari']:.1f}")
+        rows.append([title, *cells])
     lines = [text_table(rows), ""]
     pairs = [
         [title, *(f"{x:.2f}" for x in row)] for title, row in zip(titles, agreement, strict=True)
