@@ -22,6 +22,8 @@ def test_importing_the_library_loads_neither_its_extras_nor_what_explains_a_fit(
         "torch",
         "dask",
         "faiss",
+        "skops",
+        "rich",
         "mkclust.explain",
         "mkclust.web",
     )

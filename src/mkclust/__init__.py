@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from mkclust.explain.page import fit_report
     from mkclust.explain.sample_scores import SampleScores, sample_scores
     from mkclust.explain.write_back import write_back
+    from mkclust.methods.persistence import load_model, save_model
 
 __all__ = [
     "KAMMA",
@@ -104,7 +105,9 @@ __all__ = [
     "estimate_memory",
     "fit_report",
     "landmark_stability",
+    "load_model",
     "sample_scores",
+    "save_model",
     "suggest_n_clusters",
     "to_device",
     "view",
@@ -128,6 +131,8 @@ _IMPORTED_LATER = {
     "fit_report": "mkclust.explain.page",
     "landmark_stability": "mkclust.explain",
     "sample_scores": "mkclust.explain.sample_scores",
+    "load_model": "mkclust.methods.persistence",
+    "save_model": "mkclust.methods.persistence",
     "suggest_n_clusters": "mkclust.explain.choosing",
     "write_back": "mkclust.explain.write_back",
 }

@@ -1280,13 +1280,14 @@ def test_an_interrupted_run_is_one_line_and_leaves_nothing(data, monkeypatch):
     assert os.listdir() == ["d.npz"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX terminal")
-def test_a_terminal_sees_progress_which_is_erased_in_the_end(data):
+def progress_on_a_terminal(**environment):
+    """Return what a terminal sees on standard error while a slow fit runs."""
     import pty
 
-    save_npz("d.npz", data)
     slow = (
-        "import time, mkclust.cli, mkclust\n"
+        "import os, sys, time\n"
+        "sys.modules.update(dict.fromkeys(os.environ.get('MISSING', '').split()))\n"
+        "import mkclust.cli, mkclust\n"
         "fit = mkclust.METHODS[mkclust.RECOMMENDED].fit\n"
         "def slow(self, X, y=None):\n"
         "    time.sleep(1.5)\n"
@@ -1296,7 +1297,9 @@ def test_a_terminal_sees_progress_which_is_erased_in_the_end(data):
     )
     leader, follower = pty.openpty()
     command = [sys.executable, "-c", slow, "cluster", "d.npz", "-k", "3"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=follower)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=follower, env=os.environ | environment
+    )
     os.close(follower)
     seen = b""
     try:
@@ -1306,9 +1309,28 @@ def test_a_terminal_sees_progress_which_is_erased_in_the_end(data):
         pass
     os.close(leader)
     assert process.wait(timeout=60) == 0
+    return seen
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX terminal")
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"MISSING": "rich rich.console"}])
+def test_a_terminal_sees_progress_which_is_erased_in_the_end(environment, data):
+    save_npz("d.npz", data)
+    seen = progress_on_a_terminal(**environment)
     assert b"clustering 60 samples, 2 views ... 1 s" in seen
     assert seen.rpartition(b"\r")[2] == b""
     assert seen.rstrip(b"\r").endswith(b"   ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX terminal")
+def test_a_terminal_that_can_sees_a_bar_which_is_erased_in_the_end(data):
+    pytest.importorskip("rich")
+    save_npz("d.npz", data)
+    seen = progress_on_a_terminal(TERM="xterm", COLUMNS="120")
+    assert b"clustering 60 samples, 2 views" in seen
+    # The cursor is shown again, and the line of the bar is cleared.
+    assert b"\x1b[?25h" in seen
+    assert seen.endswith(b"\x1b[2K")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")

@@ -1,4 +1,4 @@
-"""The command line: ``mkclust demo``, ``cluster``, ``bench``, ``report``, ``mkclust --version``.
+"""The command line: ``mkclust cluster`` and what goes with it, ``bench``, ``report``, ``demo``.
 
 Results go to standard output and to files; progress, warnings and errors go to standard error.
 Whatever goes wrong in an expected way is one line, exit code 2, and no file left behind; only
@@ -17,7 +17,7 @@ except ImportError:
     )
     raise SystemExit(2) from None
 
-from mkclust.cli import bench, cluster, demo
+from mkclust.cli import bench, cluster, compare, demo, diagnose, predict, rerun, suggest
 from mkclust.cli.failures import OneLineErrors
 from mkclust.version import __version__
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     name="mkclust",
     cls=OneLineErrors,
     help="Certified multiple kernel clustering.",
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -55,5 +55,10 @@ def start(
 
 app.command(name="demo")(demo.run)
 app.command(name="cluster")(cluster.run)
+app.command(name="suggest")(suggest.run)
+app.command(name="diagnose")(diagnose.run)
+app.command(name="compare")(compare.run)
+app.command(name="predict")(predict.run)
+app.command(name="rerun")(rerun.run)
 app.command(name="bench")(bench.run)
 app.command(name="report")(bench.report)

@@ -5,10 +5,11 @@ where the command decides otherwise (one view alone is a table, a known data set
 kernels, landmarks stand for kernels of many samples), it prints so and records it.
 """
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from mkclust.cli.approximation import (
     check_approximation,
     choose_kernels,
 )
+from mkclust.cli.choosing import choose_n_clusters
 from mkclust.cli.failures import (
     CommandError,
     expected_failures,
@@ -34,6 +36,7 @@ from mkclust.cli.failures import (
 from mkclust.cli.inputs import Data, check_readable_in_parts, read_inputs
 from mkclust.cli.method import build_model, check_choice
 from mkclust.cli.options import (
+    AUTO,
     Address,
     Anchor,
     AnnotationFile,
@@ -41,16 +44,19 @@ from mkclust.cli.options import (
     Center,
     FollowLinks,
     Inputs,
+    Json,
     Kernels,
     LabelsFile,
     Landmarks,
     MaxIter,
     Method,
+    ModelFile,
     NClusters,
     NInit,
     Normalize,
     PlotFile,
     Psd,
+    Quiet,
     ReportFile,
     RunFile,
     Seed,
@@ -58,12 +64,14 @@ from mkclust.cli.options import (
     Solver,
     Tol,
     Validate,
+    Verbose,
 )
 from mkclust.cli.outputs import (
     FinishedRun,
     after_labels,
     all_scores,
     check_apart,
+    check_model_file,
     check_outputs,
     check_plot,
     check_report,
@@ -72,9 +80,18 @@ from mkclust.cli.outputs import (
     strict_json,
     write_files,
 )
-from mkclust.cli.printing import MAX_ROWS, Progress, count, fit_summary, score_table
+from mkclust.cli.printing import (
+    MAX_ROWS,
+    Progress,
+    count,
+    fit_summary,
+    phase_lines,
+    score_table,
+)
+from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.page import fit_page
 from mkclust.methods import RECOMMENDED
+from mkclust.methods.persistence import save_model
 from mkclust.samples import as_dask, connect
 from mkclust.samples.checks import is_dask
 from mkclust.text import printable
@@ -88,7 +105,7 @@ class Request:
     """What was asked for: the options of the command, by their names."""
 
     inputs: list[str]
-    n_clusters: int
+    n_clusters: Any
     method: str
     kernels: str
     approximation: str
@@ -102,6 +119,7 @@ class Request:
     run: Path | None
     plot: Path | None
     report: Path | None
+    save: Path | None
     seed: int
     n_init: int | None
     tol: float | None
@@ -111,12 +129,15 @@ class Request:
     center: bool | None
     normalize: bool | None
     validate: bool | None
+    as_json: bool
+    quiet: bool
+    verbose: bool
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the method that have options; None leaves the estimator's default."""
         return {
-            "n_clusters": self.n_clusters,
+            "n_clusters": None if self.n_clusters == AUTO else self.n_clusters,
             "random_state": self.seed,
             "n_init": self.n_init,
             "solver": self.solver,
@@ -147,7 +168,7 @@ class Request:
     @property
     def outputs(self) -> list[Path]:
         """All files that are to be written."""
-        paths = (self.labels, self.record, self.plot, self.report)
+        paths = (self.labels, self.record, self.plot, self.report, self.save)
         return [path for path in paths if path is not None]
 
 
@@ -167,6 +188,7 @@ def run(
     run: RunFile = None,
     plot: PlotFile = None,
     report: ReportFile = None,
+    save: ModelFile = None,
     seed: Seed = 0,
     n_init: NInit = None,
     tol: Tol = None,
@@ -176,6 +198,9 @@ def run(
     center: Center = None,
     normalize: Normalize = None,
     validate: Validate = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Cluster samples from several views or kernels of them."""
     # At this point the local variables are the options, which a request has by the same names.
@@ -185,18 +210,17 @@ def run(
 def _execute(request: Request) -> None:
     """Do what was asked for, one step after another."""
     start = time.perf_counter()
-    check_choice("--kernels", request.kernels, ("auto", "gaussian", "on-the-fly", "precomputed"))
-    check_choice("--approximation", request.approximation, CHOICES)
-    model = build_model(request.method, request.parameters, request.settings or [])
-    _check(request, type(model))
+    model = new_model(request)
+    _check_outputs(request)
     with (
-        Progress() as progress,
+        Progress(quiet=request.quiet) as progress,
         recorded_warnings() as log,
         expected_failures(),
-        _connection(request.address, progress),
+        connection(request.address, progress),
     ):
         variables = None if request.annotate is None else read_variables(request.annotate)
-        data, kernel_choice = _fit(request, model, progress)
+        data = read_data(request, progress)
+        kernel_choice, suggestion = fit_model(request, model, data, progress)
         finished_run = FinishedRun(
             model=model,
             method=request.method,
@@ -206,27 +230,47 @@ def _execute(request: Request) -> None:
             annotation=None if variables is None else compare_variables(model, variables, progress),
             warnings=warning_lines(log),
             seconds=time.perf_counter() - start,
+            suggestion=suggestion,
         )
-        _write(request, finished_run, progress)
-    show_warnings(log)
-    say_last(_summary(request, finished_run), files=request.outputs)
+        record = run_record(finished_run) | {"command": command_record(request)}
+        _write(request, finished_run, record, progress)
+    if not request.quiet:
+        show_warnings(log)
+    if request.as_json:
+        say_last(strict_json(record).rstrip("\n"), files=request.outputs)
+    elif not request.quiet:
+        say_last(_summary(request, finished_run, progress.seconds), files=request.outputs)
 
 
-def _check(request: Request, method_class: type) -> None:
-    """Refuse what cannot be done or written, before anything is read."""
+def new_model(request: Request) -> Any:
+    """Return the estimator that was asked for, refusing what no data could make possible."""
+    check_choice("--kernels", request.kernels, ("auto", "gaussian", "on-the-fly", "precomputed"))
+    check_choice("--approximation", request.approximation, CHOICES)
+    model = build_model(request.method, request.parameters, request.settings or [])
     check_approximation(
-        request.landmark_options, request.method, method_class, kernels=request.kernels
+        request.landmark_options, request.method, type(model), kernels=request.kernels
     )
     if request.address is not None:
         check_readable_in_parts(request.inputs)
+    return model
+
+
+def _check_outputs(request: Request) -> None:
+    """Refuse what cannot be written, before anything is read."""
     check_plot(request.plot)
     check_report(request.report)
+    check_model_file(request.save)
+    if request.save is not None and request.address is not None:
+        raise CommandError(
+            "--save with --cluster: the embedding of the samples stays on the cluster, and a model "
+            "is saved whole; leave one of them out"
+        )
     others = [] if request.annotate is None else [request.annotate]
     check_outputs(request.outputs, [*request.inputs, *others])
 
 
 @contextmanager
-def _connection(address: str | None, progress: Progress) -> Iterator[None]:
+def connection(address: str | None, progress: Progress) -> Iterator[None]:
     """Run what is inside on a cluster, or here where there is no address."""
     if address is None:
         yield
@@ -236,8 +280,15 @@ def _connection(address: str | None, progress: Progress) -> Iterator[None]:
         yield
 
 
-def _fit(request: Request, model: Any, progress: Progress) -> tuple[Data, KernelChoice]:
-    """Read the inputs and fit a model; return the data, and what was decided on the kernels."""
+def command_record(request: Request) -> dict[str, Any]:
+    """Return the options of a command, so that it can be run again."""
+    options = {field.name: getattr(request, field.name) for field in fields(request)}
+    paths = {name: str(value) for name, value in options.items() if isinstance(value, Path)}
+    return {"name": "cluster", "folder": os.getcwd(), "options": options | paths}
+
+
+def read_data(request: Request, progress: Progress) -> Data:
+    """Read the inputs."""
     remote = request.address is not None
     progress.phase("reading")
     data = read_inputs(
@@ -247,19 +298,34 @@ def _fit(request: Request, model: Any, progress: Progress) -> tuple[Data, Kernel
         follow_links=request.follow_links,
     )
     check_apart(request.outputs, data.linked_files)
+    return data
+
+
+def set_kernels(request: Request, model: Any, data: Data) -> KernelChoice:
+    """Set a model's kernels as they were asked for, or as the data want them."""
     if request.kernels == "gaussian":
         model.set_params(kernels="gaussian")
-    kernel_choice = choose_kernels(
+    return choose_kernels(
         model, data, request.landmark_options, on_the_fly=request.kernels == "on-the-fly"
     )
+
+
+def fit_model(
+    request: Request, model: Any, data: Data, progress: Progress
+) -> tuple[KernelChoice, NumberOfClusters | None]:
+    """Fit a model; return what was decided on the kernels, and on the number of clusters if so."""
+    kernel_choice = set_kernels(request, model, data)
+    suggestion = None
+    if request.n_clusters == AUTO:
+        suggestion = choose_n_clusters(model, kernel_choice.samples, progress)
     progress.phase(f"clustering {data.samples.n_samples} samples, {data.describe()}")
-    if remote:
+    if request.address is not None:
         _fit_on_workers(model, data.samples.by_name)
     else:
         model.fit(kernel_choice.samples)
     if data.samples.whole is not None:
         _rename_kernels(model, data.names)
-    return data, kernel_choice
+    return kernel_choice, suggestion
 
 
 def _rename_kernels(model: Any, names: tuple[str, ...]) -> None:
@@ -286,10 +352,11 @@ def _fit_on_workers(model: Any, views: Mapping[str, Any]) -> None:
             setattr(model, name, np.asarray(value))
 
 
-def _write(request: Request, finished_run: FinishedRun, progress: Progress) -> None:
+def _write(
+    request: Request, finished_run: FinishedRun, record: dict[str, Any], progress: Progress
+) -> None:
     """Write the labels and the record together, then what was asked for beside them."""
     model, data = finished_run.model, finished_run.data
-    record = run_record(finished_run)
     write_files(
         {
             request.labels: lambda path: path.write_bytes(labels_csv(model)),
@@ -297,6 +364,10 @@ def _write(request: Request, finished_run: FinishedRun, progress: Progress) -> N
         }
     )
     files = f"{request.labels} and {request.record}"
+    if request.save is not None:
+        progress.phase("saving the model")
+        with after_labels(request.save, "saved", files):
+            write_files({request.save: lambda path: save_model(model, path)})
     if request.plot is not None:
         progress.phase("drawing")
         with after_labels(request.plot, "drawn", files):
@@ -313,11 +384,12 @@ def _write(request: Request, finished_run: FinishedRun, progress: Progress) -> N
                 y=y,
                 warned=finished_run.warnings,
                 annotation=finished_run.annotation,
+                progress=progress.step,
             )
             write_files({request.report: lambda path: path.write_text(page, encoding="utf-8")})
 
 
-def _summary(request: Request, finished_run: FinishedRun) -> str:
+def _summary(request: Request, finished_run: FinishedRun, phases: dict[str, float]) -> str:
     """Return what the command prints in the end."""
     model, data = finished_run.model, finished_run.data
     kernels, clusters = count(len(model.weights_), "kernel"), count(model.n_clusters, "cluster")
@@ -329,8 +401,11 @@ def _summary(request: Request, finished_run: FinishedRun) -> str:
     kernel_choice = finished_run.kernel_choice
     if kernel_choice.sentence:
         lines.append(kernel_choice.sentence)
-    if hasattr(model, "bank_") and model.bank_.rules is not None:
-        lines += map(printable, model.bank_.explain().splitlines()[:MAX_ROWS])
+    if finished_run.suggestion is not None:
+        lines.append(f"-k auto: {finished_run.suggestion.verdict()}")
+    if hasattr(model, "bank_") and (request.verbose or model.bank_.rules is not None):
+        most = None if request.verbose else MAX_ROWS
+        lines += map(printable, model.bank_.explain().splitlines()[:most])
     if request.landmarks is not None and kernel_choice.landmarks is None:
         lines.append("The kernels are exact, for they fit: no landmarks were needed.")
     lines += ["", fit_summary(model)]
@@ -339,4 +414,6 @@ def _summary(request: Request, finished_run: FinishedRun) -> str:
     if finished_run.annotation is not None:
         title = f"Clusters against the variables of {printable(request.annotate)}:"
         lines += ["", title, str(finished_run.annotation)]
+    if request.verbose:
+        lines += ["", *phase_lines(phases)]
     return "\n".join([*lines, "", *(f"Wrote {path}" for path in request.outputs)])

@@ -138,7 +138,7 @@ def _looks_like_kernel(view: Any) -> bool:
 
 def _join(data_sets: Sequence[datasets.Dataset]) -> tuple[Samples, tuple[str, ...]]:
     """Return all views or kernels, and their names: the file's name before those that clash."""
-    first, names = data_sets[0], _unique_names(data_sets)
+    first, names = data_sets[0], unique_names(data_sets)
     if is_hdf5(first.X):  # a stack that stays on disk, which is alone and has no names of its own
         return read_kernels(first.X), names
     arrays = [
@@ -148,7 +148,7 @@ def _join(data_sets: Sequence[datasets.Dataset]) -> tuple[Samples, tuple[str, ..
     return (read_kernels if first.precomputed else read_views)(parts), names
 
 
-def _unique_names(data_sets: Sequence[datasets.Dataset]) -> tuple[str, ...]:
+def unique_names(data_sets: Sequence[datasets.Dataset]) -> tuple[str, ...]:
     """Return the names of all views or kernels, each once."""
     pairs = [(data.name, name) for data in data_sets for name in data.kernel_names]
     counts = Counter(name for _, name in pairs)

@@ -30,12 +30,40 @@ Inputs = Annotated[
         f"{', '.join(datasets.AVAILABLE)}.",
     ),
 ]
-NClusters = Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")]
+AUTO = "auto"
+
+
+def complete_method(incomplete: str) -> list[str]:
+    """Return the methods whose names begin so, for a shell to complete."""
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
+def number_of_clusters(text: Any) -> int | str:
+    """Return the number of clusters that a text spells, or ``"auto"``."""
+    number = text if text == AUTO else parse_value(str(text))
+    if number != AUTO and (not isinstance(number, int) or number < 1):
+        raise typer.BadParameter(
+            f"{text!r} is no number of clusters: give a whole number, 1 or more, or auto"
+        )
+    return number
+
+
+NClusters = Annotated[
+    Any,
+    typer.Option(
+        "-k",
+        "--clusters",
+        parser=number_of_clusters,
+        metavar="N|auto",
+        help="Number of clusters; auto takes the one that mkclust suggest finds evidence of.",
+    ),
+]
 Method = Annotated[
     str,
     typer.Option(
+        autocompletion=complete_method,
         help=f"One of: {', '.join(METHODS)}; or package.module:Class, a method of your own "
-        "(the module is imported, which runs its code)."
+        "(the module is imported, which runs its code).",
     ),
 ]
 Kernels = Annotated[
@@ -115,6 +143,27 @@ ReportFile = Annotated[
     Path | None,
     typer.Option(
         **OUTPUT, help="Where to write a page about the fit (.html), to be read in a browser."
+    ),
+]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option(
+        **OUTPUT, help="Where to save the fitted model (.skops), for mkclust predict to load."
+    ),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the results as JSON, in place of tables.")
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "-q", "--quiet", help="Show no progress, no warnings, and no tables beside files."
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "-v", "--verbose", help="Say also what was made of every view, and how long each step took."
     ),
 ]
 Folder = Annotated[

@@ -1,11 +1,11 @@
 """What comes out: outputs checked before the work begins, then written whole or not at all."""
 
 import csv
+import hashlib
 import io
 import json
 import math
 import os
-import platform
 import secrets
 import signal
 import stat
@@ -13,21 +13,21 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 
 from mkclust import metrics
 from mkclust.cli.approximation import KernelChoice
 from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import Data, input_path
 from mkclust.explain.annotation import Annotation
+from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.sample_scores import sample_scores
-from mkclust.version import __version__
+from mkclust.methods.persistence import SUFFIX, import_skops
+from mkclust.version import versions
 from mkclust.web import plotting_script
 
 # What the baseline of a model is, in a table of scores: its clusters are those of AgreementKKM.
@@ -60,6 +60,7 @@ class FinishedRun:
     warnings: list[str]
     seconds: float
     annotation: Annotation | None = None
+    suggestion: NumberOfClusters | None = None
 
 
 def check_plot(path: Path | None) -> None:
@@ -87,6 +88,18 @@ def check_report(path: Path | None) -> None:
         plotting_script()
     except ImportError as error:
         raise CommandError(f"writing {path}: {error}") from None
+
+
+def check_model_file(path: Path | None) -> None:
+    """Refuse a model that could not be saved, before the work begins."""
+    if path is None:
+        return
+    if path.suffix.lower() != SUFFIX:
+        raise CommandError(f"{path}: {_suffix(path)} for a model: name it {path.stem}{SUFFIX}")
+    try:
+        import_skops()
+    except ImportError as error:
+        raise CommandError(f"{path}: {error}") from None
 
 
 def _suffix(path: Path) -> str:
@@ -245,10 +258,12 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
         "n_samples": data.samples.n_samples,
         "n_clusters": model.n_clusters,
         "cluster_sizes": np.bincount(model.labels_),
+        "labels_sha256": labels_hash(model.labels_),
+        "suggestion": suggestion_record(finished_run.suggestion),
         "kernel_names": list(model.kernel_names_),
         "weights": model.weights_,
         "alignments": model.alignments_,
-        "agreement": _agreement_record(model),
+        "agreement": agreement_record(model),
         "kernel_choice": choice.sentence or None,
         "rules": model.bank_.rules_ if hasattr(model, "bank_") else None,
         "approximation": None if choice.landmarks is None else "nystroem",
@@ -266,18 +281,17 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
             "solve": getattr(model, "solve_seconds_", None),
             "total": finished_run.seconds,
         },
-        "versions": {
-            "mkclust": __version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": versions(),
         "inputs": data.files,
     }
 
 
-def _agreement_record(model: Any) -> dict[str, Any] | None:
+def labels_hash(labels: Any) -> str:
+    """Return a fingerprint of clusters, whatever file they are written to."""
+    return hashlib.sha256(np.asarray(labels).astype("<i8").tobytes()).hexdigest()
+
+
+def agreement_record(model: Any) -> dict[str, Any] | None:
     """Return what the kernels share, None where there is one only."""
     agreement = getattr(model, "agreement_", None)
     if agreement is None:
@@ -290,6 +304,14 @@ def _agreement_record(model: Any) -> dict[str, Any] | None:
         # Of the method: one that hears every kernel has set none aside, whatever they share.
         "set_aside": list(getattr(model, "set_aside_", ())),
     }
+
+
+def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | None:
+    """Return how the number of clusters was chosen, None where it was given."""
+    if suggestion is None:
+        return None
+    record = {field.name: getattr(suggestion, field.name) for field in fields(suggestion)}
+    return record | {"strength": suggestion.strength._asdict(), "excess": suggestion.excess}
 
 
 def strict_json(record: Any) -> str:

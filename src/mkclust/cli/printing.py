@@ -1,61 +1,18 @@
 """What a command shows: a line while it works, then tables and sentences."""
 
-import shutil
-import sys
-import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from mkclust.cli.progress import Progress as Progress
 from mkclust.text import join_words, printable
 
 MAX_ROWS = 60  # kernels in a printed table; all of them are in the record of the run
 MAX_SIZES = 30  # clusters whose sizes are printed
 
 
-class Progress:
-    """A line on a terminal that says what is going on and for how long; elsewhere nothing."""
-
-    def __init__(self) -> None:
-        self._stream = sys.stderr
-        self._text = ""
-        self._start = time.perf_counter()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._refresh, daemon=True)
-
-    def __enter__(self) -> "Progress":
-        # There is no such stream where it was closed.
-        if self._stream is not None and self._stream.isatty():
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._thread.ident is not None:
-            self._stop.set()
-            self._thread.join()
-            self._show("")
-
-    def phase(self, text: str) -> None:
-        """Say what begins now."""
-        self._text, self._start = printable(text), time.perf_counter()
-
-    def _refresh(self) -> None:
-        last_text = ""
-        while not self._stop.wait(0.2):
-            text = f"{self._text} ... {time.perf_counter() - self._start:.0f} s"
-            if text != last_text:
-                self._show(text)
-                last_text = text
-
-    def _show(self, text: str) -> None:
-        width = shutil.get_terminal_size().columns - 1
-        self._stream.write("\r" + " " * width + "\r" + text[:width])
-        self._stream.flush()
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def text_table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows as text, the first column to the left and the others to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
@@ -72,7 +29,7 @@ def score_table(scores: dict[str, dict[str, float]]) -> str:
     rows += [
         [name, *(f"{100 * values[key]:.1f}" for key in keys)] for name, values in scores.items()
     ]
-    return _table(rows)
+    return text_table(rows)
 
 
 def kernel_table(model: Any) -> str:
@@ -88,7 +45,7 @@ def kernel_table(model: Any) -> str:
         for name, row in zip(model.kernel_names_, numbers, strict=True)
     ]
     n_hidden = len(rows) - 1 - MAX_ROWS
-    lines = [_table(rows[: MAX_ROWS + 1])]
+    lines = [text_table(rows[: MAX_ROWS + 1])]
     if n_hidden > 0:
         lines.append(f"... and {n_hidden} more, in the record of the run")
     if errors is not None:
@@ -158,6 +115,11 @@ def certificate(model: Any) -> str:
         "to global optimality; it does not say that clusters exist, that k is right or that the "
         f"kernels are good.{scope}"
     )
+
+
+def phase_lines(seconds: dict[str, float]) -> list[str]:
+    """Return how long each phase of a command took."""
+    return [f"{spent:8.2f} s  {text}" for text, spent in seconds.items()]
 
 
 def count(number: int, noun: str) -> str:

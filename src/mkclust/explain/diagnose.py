@@ -9,6 +9,7 @@ from mkclust.explain.diagnosis import Diagnosis
 from mkclust.explain.examined import Examined, ExaminedKernels
 from mkclust.explain.examined_features import ExaminedFeatures
 from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated
+from mkclust.explain.steps import StepCallback, counted
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.samples import Samples
@@ -18,7 +19,9 @@ from mkclust.samples.dask import agreement
 SAME_ALIGNMENT = 0.01
 
 
-def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
+def diagnose(
+    model: Any, X: Any, *, leave_one_out: bool = True, progress: StepCallback = None
+) -> Diagnosis:
     r"""Say what each kernel of a fitted model brings: structure, agreement, a copy, or noise.
 
     **When a kernel looks like noise.** If it shares nothing with any other kernel beyond chance, as
@@ -40,6 +43,9 @@ def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
         What the model was fitted on, with two kernels or more: files and dask arrays, too.
     leave_one_out : bool, default=True
         Fit the model again without each kernel in turn, which takes most of the time.
+    progress : callable, default=None
+        Called as ``progress(done, total, text)`` while it works: steps done, their number, and
+        what they are.
 
     Returns
     -------
@@ -88,7 +94,7 @@ def diagnose(model: Any, X: Any, *, leave_one_out: bool = True) -> Diagnosis:
         # The model itself has warned when it was fitted.
         warnings.simplefilter("ignore")
         examined = examine(model, in_order_of_fit(model, X))
-        return diagnose_examined(model, examined, leave_one_out=leave_one_out)
+        return diagnose_examined(model, examined, leave_one_out=leave_one_out, progress=progress)
 
 
 def examine(model: MultipleKernelClusterer, samples: Samples) -> Examined:
@@ -98,7 +104,11 @@ def examine(model: MultipleKernelClusterer, samples: Samples) -> Examined:
 
 
 def diagnose_examined(
-    model: MultipleKernelClusterer, examined: Examined, *, leave_one_out: bool
+    model: MultipleKernelClusterer,
+    examined: Examined,
+    *,
+    leave_one_out: bool,
+    progress: StepCallback = None,
 ) -> Diagnosis:
     """Say what each of two kernels or more brings, as `diagnose` does, once they are examined."""
     _check_same(model, examined)
@@ -113,17 +123,23 @@ def diagnose_examined(
         top_share=np.where(has_trace, values / np.where(has_trace, traces, 1), np.nan),
         cluster_gap=np.array([relaxation.cluster_gap for relaxation in structure]),
         agreement=np.array([_agreement(model, labels) for labels in examined.labels]),
-        leave_one_out=_agreements_without_each(model, examined, leave_one_out),
+        leave_one_out=_agreements_without_each(model, examined, leave_one_out, progress),
         view_agreement=model.agreement_,
     )
 
 
 def _agreements_without_each(
-    model: MultipleKernelClusterer, examined: Examined, leave_one_out: bool
+    model: MultipleKernelClusterer,
+    examined: Examined,
+    leave_one_out: bool,
+    progress: StepCallback,
 ) -> np.ndarray:
     """Return how far the clusters stay the same without each kernel, NaN where not known, (m,)."""
     m = len(examined.labels)
-    without = [examined.labels_without(p) if leave_one_out else None for p in range(m)]
+    if not leave_one_out:
+        return np.full(m, np.nan)
+    kernels = counted(range(m), progress, "kernels left out in turn")
+    without = [examined.labels_without(p) for p in kernels]
     return np.array([np.nan if one is None else _agreement(model, one) for one in without])
 
 

@@ -17,6 +17,7 @@ from mkclust.explain.fitted import (
     may_be_repaired,
     unfitted_copy,
 )
+from mkclust.explain.steps import StepCallback, counted
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.by_name import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import rule_of
@@ -174,6 +175,7 @@ def resample(
     fraction: float = 0.8,
     most_samples: int = 2000,
     random_state: Any = 0,
+    progress: StepCallback = None,
 ) -> Stability:
     """Say how far a model's clusters stay the same when some of the samples are left out.
 
@@ -199,6 +201,9 @@ def resample(
         do with as many.
     random_state : int, RandomState instance or None, default=0
         Seed of the parts.
+    progress : callable, default=None
+        Called as ``progress(done, total, text)`` while it works: steps done, their number, and
+        what they are.
 
     Returns
     -------
@@ -236,7 +241,7 @@ def resample(
     with warnings.catch_warnings():
         # The model itself has warned when it was fitted.
         warnings.simplefilter("ignore")
-        for index in range(n_resamples):
+        for index in counted(range(n_resamples), progress, "resamples"):
             part = draw(rng, n, size)
             labels_of_part = np.asarray(refitted.fit(source.take(part)).labels_)
             table = count_pairs(labels[part], labels_of_part, k)

@@ -118,6 +118,15 @@ class NumberOfClusters:
         """
         return "\n".join([self._title(), "", *self._table(), "", *self._sentences()])
 
+    def verdict(self) -> str:
+        """Return the suggestion and what speaks for it, without the table.
+
+        Returns
+        -------
+        str
+        """
+        return f"{self._title()}. {self._say_evidence()}"
+
     def __str__(self) -> str:
         """Return the summary."""
         return self.summary()

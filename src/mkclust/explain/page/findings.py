@@ -19,6 +19,7 @@ from mkclust.explain.page.budget import (
 from mkclust.explain.page.kernels import KernelFindings, examine_kernels
 from mkclust.explain.sample_scores import silhouettes
 from mkclust.explain.stability import Stability, part_size, resample
+from mkclust.explain.steps import StepCallback
 from mkclust.explain.tables import read_tables, stored_entries
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
@@ -159,6 +160,7 @@ def find(
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
     budget: Budget = DEFAULT_BUDGET,
+    progress: StepCallback = None,
 ) -> Findings:
     """Find out what the page of a fitted model says; everything is as `fit_page` takes it."""
     check_fitted(model)
@@ -184,8 +186,8 @@ def find(
         shares=shares,
         silhouettes=silhouettes(to_host(select(model.embedding_, drawn)), labels[drawn]),
         similarities=similarities,
-        kernels=examine_kernels(model, samples, labels, budget, leave_one_out),
-        resampling=_examine_stability(model, samples, budget, n_resamples),
+        kernels=examine_kernels(model, samples, labels, budget, leave_one_out, progress),
+        resampling=_examine_stability(model, samples, budget, n_resamples, progress),
         description=description,
         n_described=n_described,
     )
@@ -253,7 +255,11 @@ def _describe(
 
 
 def _examine_stability(
-    model: Any, samples: Samples, budget: Budget, n_resamples: int | None
+    model: Any,
+    samples: Samples,
+    budget: Budget,
+    n_resamples: int | None,
+    progress: StepCallback,
 ) -> StabilityFindings:
     """Refit a model on some of its samples several times; None lets the budget say how often."""
     plan, n, k = budget.resampling_plan(model), len(model.labels_), model.n_clusters
@@ -270,5 +276,7 @@ def _examine_stability(
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
-        stability = resample(model, samples, fraction=FRACTION, random_state=0, **plan)
+        stability = resample(
+            model, samples, fraction=FRACTION, random_state=0, progress=progress, **plan
+        )
     return StabilityFindings(stability)

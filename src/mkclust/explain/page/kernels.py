@@ -11,6 +11,7 @@ from mkclust.explain.examined import Examined
 from mkclust.explain.fitted import integer_seed, is_approximated, unfitted_copy
 from mkclust.explain.page.budget import Budget, sample_by_cluster
 from mkclust.explain.stability import Resampler
+from mkclust.explain.steps import StepCallback
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_index
@@ -57,6 +58,7 @@ def examine_kernels(
     labels: np.ndarray,
     budget: Budget,
     leave_one_out: bool | None = None,
+    progress: StepCallback = None,
 ) -> KernelFindings:
     """Find out what each kernel of a model brings, on some samples where all would take long.
 
@@ -76,7 +78,9 @@ def examine_kernels(
         left_out = several and leave_one_out
         examined, diagnosis = examine(model, samples), None
         if several:
-            diagnosis = diagnose_examined(model, examined, leave_one_out=left_out)
+            diagnosis = diagnose_examined(
+                model, examined, leave_one_out=left_out, progress=progress
+            )
             diagnosis = replace(diagnosis, view_agreement=whole.agreement_)
         compromise = _compromise_labels(model, examined)
     return KernelFindings(

@@ -10,6 +10,7 @@ from mkclust.explain.annotation import Annotation
 from mkclust.explain.page import agreement, clusters, features, sections, summary
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget
 from mkclust.explain.page.findings import find
+from mkclust.explain.steps import StepCallback
 from mkclust.web import bullets, cautions, document, paragraph, plotting_script
 from mkclust.web.files import write_whole
 
@@ -26,6 +27,7 @@ def fit_page(
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
     budget: Budget = DEFAULT_BUDGET,
+    progress: StepCallback = None,
 ) -> str:
     """Return a page about a fitted model: one HTML file that needs nothing but a browser.
 
@@ -59,6 +61,9 @@ def fit_page(
         Whether to refit without each kernel in turn; None does so where it is cheap.
     budget : Budget
         How much is looked at, which goes by sizes: the page says what was left out.
+    progress : callable, default=None
+        Called as ``progress(done, total, text)`` while it works: steps done, their number, and
+        what they are.
 
     Returns
     -------
@@ -79,7 +84,7 @@ def fit_page(
     """
     plotting_script()  # where it is missing, that is better known now than after minutes
     options: dict[str, Any] = {"n_resamples": n_resamples, "leave_one_out": leave_one_out}
-    findings = find(model, X, y=y, ids=ids, budget=budget, **options)
+    findings = find(model, X, y=y, ids=ids, budget=budget, progress=progress, **options)
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     seconds = {
         name: getattr(model, attribute, None)
@@ -141,7 +146,7 @@ def fit_report(
         Given classes; the page then compares the clusters with them.
     **options
         As `mkclust.explain.page.fit_page` takes them: ids, title, warned, annotation,
-        n_resamples, leave_one_out, budget.
+        n_resamples, leave_one_out, budget, progress.
 
     Returns
     -------

@@ -1,0 +1,133 @@
+"""The command ``mkclust predict``: clusters of new samples, by a model that was saved."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from mkclust import datasets
+from mkclust.cli.cluster import LABELS
+from mkclust.cli.failures import (
+    CommandError,
+    expected_failures,
+    recorded_warnings,
+    say_last,
+    show_warnings,
+)
+from mkclust.cli.inputs import unique_names
+from mkclust.cli.options import FollowLinks, Inputs, Json, LabelsFile, Quiet
+from mkclust.cli.outputs import check_outputs, strict_json, write_files
+from mkclust.cli.printing import Progress, cluster_sizes
+from mkclust.linalg import to_host
+from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.persistence import load_model, takes_kernels, view_names
+from mkclust.samples.forms import TABLE
+from mkclust.stack.discretize import normalize_rows
+from mkclust.text import join_words
+from mkclust.types import Float
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model that mkclust cluster --save has written (.skops). A file that holds anything "
+        "else is refused, and runs nothing.",
+    ),
+]
+
+
+def run(
+    model_file: Model,
+    inputs: Inputs,
+    labels: LabelsFile = Path(LABELS),
+    follow_links: FollowLinks = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Tell the clusters of new samples, by a model that was saved."""
+    check_outputs([labels], [str(model_file), *inputs])
+    with Progress(quiet=quiet) as progress, recorded_warnings() as log, expected_failures():
+        progress.phase(f"loading {model_file}")
+        model = load_model(model_file)
+        _check_inductive(model, model_file)
+        progress.phase("reading")
+        X, notes = _pair(model, _read(inputs, follow_links), model_file)
+        progress.phase("predicting")
+        rows, clusters = to_host(model.transform(X)), np.asarray(model.predict(X))
+        content = _table(_ids(X, len(clusters)), clusters, _margins(rows, clusters, model._centers))
+        write_files({labels: lambda path: path.write_bytes(content)})
+    if not quiet:
+        show_warnings(log)
+    sizes = np.bincount(clusters, minlength=model.n_clusters)
+    if as_json:
+        record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
+        say_last(strict_json(record).rstrip("\n"), files=[labels])
+    elif not quiet:
+        title = f"{type(model).__name__}: {len(clusters)} new samples, {model.n_clusters} clusters"
+        say_last("\n".join([title, *notes, cluster_sizes(clusters), f"Wrote {labels}"]), [labels])
+
+
+def _check_inductive(model: Any, path: Path) -> None:
+    """Refuse a model that says nothing on new samples."""
+    if not isinstance(model, InductiveClusterer):
+        raise CommandError(
+            f"{path}: {type(model).__name__} clusters the samples it is given and tells nothing on "
+            "new ones; save a model of another method, such as --method agreement-kkm"
+        )
+
+
+def _read(inputs: list[str], follow_links: bool) -> dict[str, Any]:
+    """Return the views or kernels of all inputs by name."""
+    data_sets = [datasets.load(text, follow_links=follow_links) for text in inputs]
+    arrays = [
+        array for data in data_sets for array in (data.X if data.precomputed else data.X.values())
+    ]
+    return dict(zip(unique_names(data_sets), arrays, strict=True))
+
+
+def _pair(model: Any, parts: dict[str, Any], path: Path) -> tuple[Any, list[str]]:
+    """Return what a model predicts from: the parts under its own names, and what to say of it."""
+    names, given = view_names(model), list(parts)
+    if names == (TABLE,) and len(given) == 1:
+        return parts[given[0]], []
+    what = "kernel" if takes_kernels(model) else "view"
+    if set(names) == set(given):
+        return {name: parts[name] for name in names}, []
+    if len(names) != len(given):
+        raise CommandError(
+            f"{path}: was fitted on the {what}s {join_words(names)}, and the inputs hold "
+            f"{join_words(given)}; give the same {what}s of the new samples (FILE::NAME,NAME "
+            "chooses from a file)"
+        )
+    pairs = [f"{new} as {name}" for new, name in zip(given, names, strict=True) if new != name]
+    note = f"The {what}s have other names than in the fit and are taken in order: "
+    return dict(zip(names, parts.values(), strict=True)), [note + f"{join_words(pairs)}."]
+
+
+def _ids(X: Any, n_samples: int) -> list[str]:
+    """Return the ids of the samples, or their numbers."""
+    first = next(iter(X.values())) if isinstance(X, dict) else X
+    return [str(name) for name in getattr(first, "index", range(n_samples))]
+
+
+def _margins(rows: Float, clusters: np.ndarray, centers: Float) -> Float:
+    """Return the cosine to the own center minus that to the next; NaN for a single cluster."""
+    if len(centers) < 2:
+        return np.full(len(clusters), np.nan)
+    cosines, everyone = normalize_rows(rows) @ normalize_rows(centers).T, np.arange(len(clusters))
+    own = cosines[everyone, clusters]
+    cosines[everyone, clusters] = -np.inf
+    return own - cosines.max(axis=1)
+
+
+def _table(ids: list[str], clusters: np.ndarray, margins: Float) -> bytes:
+    """Return ids, clusters and margins as a table."""
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["id", "cluster", "margin"])
+    cells = ["" if np.isnan(margin) else f"{margin:.4f}" for margin in margins]
+    writer.writerows(zip(ids, clusters.tolist(), cells, strict=True))
+    return file.getvalue().encode("utf-8", "backslashreplace")

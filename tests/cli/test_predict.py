@@ -1,0 +1,144 @@
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("skops")
+
+import skops.io
+
+import mkclust
+from command_line import fail, succeed, three_clusters
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Run every test in a folder of its own, with files of old samples and of new ones."""
+    monkeypatch.chdir(tmp_path)
+    views, _ = three_clusters(60)
+    np.savez("old.npz", **{name: view[:45] for name, view in views.items()})
+    np.savez("new.npz", **{name: view[45:] for name, view in views.items()})
+
+
+def read(path):
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file)
+    return header, rows
+
+
+def clusters(path):
+    """Return the second column of a table of labels."""
+    return np.array([int(row[1]) for row in read(path)[1]])
+
+
+def test_new_samples_have_the_clusters_that_the_estimator_predicts():
+    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
+    result = succeed("predict", "model.skops", "new.npz", "--labels", "new.csv")
+    model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(dict(np.load("old.npz")))
+    header, rows = read("new.csv")
+    assert header == ["id", "cluster", "margin"]
+    assert [row[0] for row in rows] == [str(number) for number in range(15)]
+    np.testing.assert_array_equal(clusters("new.csv"), model.predict(dict(np.load("new.npz"))))
+    assert all(0 <= float(row[2]) <= 2 for row in rows)
+    assert "15 new samples, 3 clusters" in result.stdout
+    assert result.stderr == ""
+
+
+def test_predictions_of_the_training_samples_are_their_labels():
+    for options in ((), ("--approximation", "nystroem", "--landmarks", 20)):
+        succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", *options)
+        succeed("predict", "model.skops", "old.npz", "--labels", "again.csv")
+        np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
+
+
+def test_one_table_is_predicted_from_one_table():
+    np.save("old.npy", np.load("old.npz")["left"])
+    np.save("new.npy", np.load("new.npz")["left"])
+    succeed("cluster", "old.npy", "-k", 3, "--save", "model.skops")
+    succeed("predict", "model.skops", "new.npy", "--labels", "new.csv")
+    model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(np.load("old.npy"))
+    np.testing.assert_array_equal(clusters("new.csv"), model.predict(np.load("new.npy")))
+
+
+def test_precomputed_kernels_are_predicted_from_similarities_to_the_training_samples():
+    old, new = dict(np.load("old.npz")), dict(np.load("new.npz"))
+
+    def similarities(name, rows):
+        return np.exp(-np.square(rows[name][:, None] - old[name]).sum(axis=2) / 20)
+
+    np.savez("K.npz", **{name: similarities(name, old) for name in old})
+    np.savez("cross.npz", **{name: similarities(name, new) for name in old})
+    succeed("cluster", "K.npz", "-k", 3, "--kernels", "precomputed", "--save", "model.skops")
+    succeed("predict", "model.skops", "cross.npz", "--labels", "new.csv")
+    model = mkclust.METHODS[mkclust.RECOMMENDED](3, kernels="precomputed", random_state=0)
+    model.fit(dict(np.load("K.npz")))
+    np.testing.assert_array_equal(clusters("new.csv"), model.predict(dict(np.load("cross.npz"))))
+    succeed("predict", "model.skops", "K.npz", "--labels", "again.csv")
+    np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
+
+
+def test_views_of_other_names_are_taken_in_order_which_is_said():
+    for age in ("old", "new"):
+        for name, view in np.load(f"{age}.npz").items():
+            np.save(f"{name}_{age}.npy", view)
+    succeed("cluster", "left_old.npy", "right_old.npy", "-k", 3, "--save", "model.skops")
+    files = ("left_new.npy", "right_new.npy")
+    result = succeed("predict", "model.skops", *files, "--labels", "new.csv")
+    assert "left_new as left_old and right_new as right_old" in result.stdout
+    model = mkclust.METHODS[mkclust.RECOMMENDED](3, random_state=0).fit(dict(np.load("old.npz")))
+    np.testing.assert_array_equal(clusters("new.csv"), model.predict(dict(np.load("new.npz"))))
+
+
+def test_inputs_that_a_model_does_not_take_are_named():
+    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
+    message = fail("predict", "model.skops", "new.npz::left", "--labels", "new.csv")
+    assert "fitted on the views left and right" in message
+    np.savez("wide.npz", left=np.ones((5, 9)), right=np.ones((5, 3)))
+    assert "left" in fail("predict", "model.skops", "wide.npz", "--labels", "new.csv")
+
+
+def test_a_method_that_does_not_predict_is_refused_with_one_that_does():
+    succeed("cluster", "old.npz", "-k", 3, "--method", "lkam", "--save", "model.skops")
+    message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
+    assert "LKAM" in message
+    assert "--method agreement-kkm" in message
+
+
+def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
+    import os
+
+    model = mkclust.AverageKKM(3, random_state=0).fit(dict(np.load("old.npz")))
+    model.agreement_ = os.system
+    Path("model.skops").write_bytes(skops.io.dumps({"format": 1, "model": model}))
+    assert "system" in fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
+    Path("model.skops").write_bytes(b"nothing of the kind")
+    message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
+    assert "is no model that mkclust has saved" in message
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--save", "model.pkl"], "name it model.skops"),
+        (["--save", "labels.csv"], "model"),
+        (["--save", "nowhere/model.skops"], "there is no folder"),
+    ],
+)
+def test_a_model_that_could_not_be_saved_is_refused_before_the_fit(args, words):
+    assert words in fail("cluster", "old.npz", "-k", 3, *args)
+
+
+def test_a_prediction_does_not_replace_the_model():
+    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
+    assert "is an input" in fail("predict", "model.skops", "new.npz", "--labels", "model.skops")
+
+
+def test_predict_prints_json_or_nothing():
+    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops", "-q")
+    result = succeed("predict", "model.skops", "new.npz", "--labels", "new.csv", "--json")
+    assert json.loads(result.stdout)["n_samples"] == 15
+    assert succeed("predict", "model.skops", "new.npz", "--labels", "q.csv", "-q").output == ""
+    assert Path("q.csv").read_bytes() == Path("new.csv").read_bytes()
