@@ -12,6 +12,7 @@ from mkclust.explain.page.findings import Findings
 from mkclust.methods.agreement import Agreement
 from mkclust.plots import BLUE, ORANGE, PALETTE
 from mkclust.plots.convergence import relative_gaps
+from mkclust.plots.neighbor_map import CAUTION, SampleMap, amid
 from mkclust.web import plot
 from mkclust.web.plot import PALE, SHADES, axis, color, margins, plot_text, short, symbol
 from mkclust.web.words import format_number, format_percent, format_short
@@ -158,7 +159,7 @@ def _steps(
 
 
 def embedding(findings: Findings) -> str:
-    """Draw the samples in the plane, colored by cluster."""
+    """Draw the samples on a map, colored by cluster."""
     labels = findings.labels[findings.drawn]
     stabilities = findings.resampling.samples(findings.drawn)
     measures = {"silhouette": findings.silhouettes, "stability": stabilities}
@@ -167,35 +168,62 @@ def embedding(findings: Findings) -> str:
         _dots(findings, cluster, np.flatnonzero(labels == cluster), shown)
         for cluster in range(findings.n_clusters)
     ]
-    first, second = findings.shares
+    first, second = _axes_of(findings.placed)
     layout = {
         "margin": margins(),
         "showlegend": 1 < findings.n_clusters <= MOST_IN_LEGEND,
         "legend": LEGEND,
         "hovermode": "closest",
-        "xaxis": axis(
-            f"first axis ({format_percent(first)} of the variance)", showticklabels=False
-        ),
-        "yaxis": axis(
-            f"second axis ({format_percent(second)})", showticklabels=False, scaleanchor="x"
-        ),
+        "xaxis": axis(first, showticklabels=False),
+        "yaxis": axis(second, showticklabels=False, scaleanchor="x"),
+        "annotations": _cluster_names(findings, labels),
     }
     note = _drawn_note(len(labels), findings)
     colors = (
-        f" Ten colors, with another shape for every ten clusters, stand for {findings.n_clusters} "
-        "clusters: hovering tells which."
+        f" {len(PALETTE)} colors, with another shape for every {len(PALETTE)} clusters, stand for "
+        f"{findings.n_clusters} clusters: hovering tells which."
         if findings.n_clusters > len(PALETTE)
         else ""
     )
     summary = (
-        f"The two axes show {format_percent(first + second)} of the variance of the embedding, so "
-        f"that clusters which overlap here may be apart in the other directions.{note}{colors} "
-        "Hover over a dot for its sample; drag to zoom, double-click to go back."
+        f"{_caution(findings.placed)}{note}{colors} Hover over a dot for its sample; drag to zoom, "
+        "double-click to go back."
     )
     return plot(
-        "embedding-plot", data, layout, label="The samples in the plane, colored by cluster",
+        "embedding-plot", data, layout, label="The samples on a map, colored by cluster",
         summary=summary, height=520, widest=760,
     )  # fmt: skip
+
+
+def _axes_of(placed: SampleMap) -> tuple[str, str]:
+    """Return the names of the axes; those of a map of neighbors mean nothing, and have none."""
+    if placed.method == "neighbors":
+        return "", ""
+    first, second = map(format_percent, placed.shares)
+    return f"first axis ({first} of the variance)", f"second axis ({second})"
+
+
+def _caution(placed: SampleMap) -> str:
+    """Return what positions do not say."""
+    if placed.method == "neighbors":
+        return CAUTION
+    return (
+        f"The two axes show {format_percent(placed.shares.sum())} of the variance of the "
+        "embedding, so that clusters which overlap here may be apart in the other directions."
+    )
+
+
+def _cluster_names(findings: Findings, labels: np.ndarray) -> list[dict[str, Any]]:
+    """Return the number and size of each cluster amid its dots, unless there are too many."""
+    if findings.n_clusters > MOST_IN_LEGEND:
+        return []
+    names = []
+    for cluster in np.unique(labels).tolist():
+        x, y = amid(findings.placed.points[labels == cluster])
+        text = f"<b>{cluster}</b> ({findings.sizes[cluster]:,})"
+        names.append({"x": x, "y": y, "text": text, "showarrow": False, "borderpad": 1})
+        names[-1] |= {"bgcolor": "rgba(255,255,255,0.7)", "font": {"size": 13, "color": "#222222"}}
+    return names
 
 
 def _dots(
@@ -212,7 +240,7 @@ def _dots(
     hover = "<br>".join([f"<b>%{{customdata[0]}}</b><br>cluster {cluster}", *lines])
     return {
         "type": "scatter", "mode": "markers", "name": f"cluster {cluster}",
-        "x": findings.plane[places, 0], "y": findings.plane[places, 1],
+        "x": findings.placed.points[places, 0], "y": findings.placed.points[places, 1],
         "customdata": [list(row) for row in zip(*columns, strict=True)],
         "hovertemplate": hover + "<extra></extra>",
         "marker": {
