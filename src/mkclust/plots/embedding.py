@@ -15,6 +15,7 @@ from mkclust.plots.neighbor_map import (
     amid,
     check_map_method,
     map_samples,
+    spread_names,
 )
 from mkclust.plots.sampling import sample_clusters
 from mkclust.plots.style import FAINT, INK, PALETTE, Display, learned, set_titles, shortened
@@ -259,7 +260,7 @@ def _draw_names(ax: Axes, texts: Sequence[str], groups: Sequence[np.ndarray]) ->
     ]
     frame = ax.get_window_extent()
     corners = np.array([[frame.x0, frame.y0], [frame.x1, frame.y1]])
-    places = ax.transData.inverted().transform(_spread(np.array(centers), boxes, corners))
+    places = ax.transData.inverted().transform(spread_names(np.array(centers), boxes, corners))
     for text, (x, y) in zip(texts, places, strict=True):
         # A dollar sign in a name is not a formula.
         label = ax.text(x, y, text, ha="center", va="center", parse_math=False)
@@ -273,26 +274,3 @@ def _place(points: np.ndarray, box: np.ndarray) -> np.ndarray:
     top, bottom = np.quantile(points[:, 1], [0.98, 0.02])
     covers = top - bottom < 3 * box[1]
     return np.array([place[0], top + 0.6 * box[1]]) if covers else place
-
-
-def _spread(
-    places: np.ndarray, boxes: np.ndarray, corners: np.ndarray, rounds: int = 200
-) -> np.ndarray:
-    """Move boxes, given by centers and sizes, until none overlap, and keep them within a frame."""
-    # Any fixed directions do, where two centers coincide.
-    angles = 2.4 * np.arange(len(places))
-    places = places + 1e-3 * np.column_stack([np.cos(angles), np.sin(angles)])
-    room = (boxes[:, None] + boxes[None]) / 2
-    low, high = corners[0] + boxes / 2, corners[1] - boxes / 2
-    for _ in range(rounds):
-        places = np.maximum(np.minimum(places, high), low)
-        steps = places[:, None] - places[None]
-        overlap = np.maximum(room - np.abs(steps), 0)
-        overlap[np.arange(len(places)), np.arange(len(places))] = 0
-        # Boxes overlap where they do in both directions, and part in that of the shorter way.
-        overlap *= (overlap > 0).all(axis=2, keepdims=True)
-        if not overlap.any():
-            break
-        shorter = overlap == overlap.min(axis=2, keepdims=True)
-        places = places + 0.5 * (np.sign(steps) * overlap * shorter).sum(axis=1)
-    return places

@@ -79,6 +79,29 @@ def amid(points: np.ndarray) -> np.ndarray:
     return points[distances.argmin()]
 
 
+def spread_names(
+    places: np.ndarray, boxes: np.ndarray, corners: np.ndarray, rounds: int = 200
+) -> np.ndarray:
+    """Move boxes, given by centers and sizes, until none overlap, and keep them within a frame."""
+    # Any fixed directions do, where two centers coincide.
+    angles = 2.4 * np.arange(len(places))
+    places = places + 1e-3 * boxes * np.column_stack([np.cos(angles), np.sin(angles)])
+    room = (boxes[:, None] + boxes[None]) / 2
+    low, high = corners[0] + boxes / 2, corners[1] - boxes / 2
+    for _ in range(rounds):
+        places = np.maximum(np.minimum(places, high), low)
+        steps = places[:, None] - places[None]
+        overlap = np.maximum(room - np.abs(steps), 0)
+        overlap[np.arange(len(places)), np.arange(len(places))] = 0
+        # Boxes overlap where they do in both directions, and part in that of the shorter way.
+        overlap *= (overlap > 0).all(axis=2, keepdims=True)
+        if not overlap.any():
+            break
+        shorter = overlap == overlap.min(axis=2, keepdims=True)
+        places = places + 0.5 * (np.sign(steps) * overlap * shorter).sum(axis=1)
+    return places
+
+
 def _neighbor_map(coordinates: np.ndarray, perplexity: float) -> np.ndarray:
     """Return the positions that t-SNE finds, from the plane of the leading coordinates."""
     from sklearn.manifold import TSNE  # not worth the wait where nothing is drawn

@@ -12,12 +12,13 @@ from mkclust.explain.page.findings import Findings
 from mkclust.methods.agreement import Agreement
 from mkclust.plots import BLUE, ORANGE, PALETTE
 from mkclust.plots.convergence import relative_gaps
-from mkclust.plots.neighbor_map import CAUTION, SampleMap, amid
+from mkclust.plots.neighbor_map import CAUTION, SampleMap, amid, spread_names
 from mkclust.web import plot
 from mkclust.web.plot import PALE, SHADES, axis, color, margins, plot_text, short, symbol
 from mkclust.web.words import format_number, format_percent, format_short
 
 MOST_IN_LEGEND = 20
+MAP_PIXELS = (700, 400)  # about the room for the dots of the embedding
 MOST_BARS = 600  # of the plot of silhouettes
 LEAST_NAMED = 0.03  # clusters of a smaller share of an axis have no number on it
 # Beyond so many classes or clusters their counts are not written out, nor all of them named.
@@ -169,13 +170,14 @@ def embedding(findings: Findings) -> str:
         for cluster in range(findings.n_clusters)
     ]
     first, second = _axes_of(findings.placed)
+    plain = {"showticklabels": False, "showgrid": findings.placed.method == "plane"}
     layout = {
         "margin": margins(),
         "showlegend": 1 < findings.n_clusters <= MOST_IN_LEGEND,
         "legend": LEGEND,
         "hovermode": "closest",
-        "xaxis": axis(first, showticklabels=False),
-        "yaxis": axis(second, showticklabels=False, scaleanchor="x"),
+        "xaxis": axis(first, **plain),
+        "yaxis": axis(second, scaleanchor="x", **plain),
         "annotations": _cluster_names(findings, labels),
     }
     note = _drawn_note(len(labels), findings)
@@ -215,15 +217,23 @@ def _caution(placed: SampleMap) -> str:
 
 def _cluster_names(findings: Findings, labels: np.ndarray) -> list[dict[str, Any]]:
     """Return the number and size of each cluster amid its dots, unless there are too many."""
-    if findings.n_clusters > MOST_IN_LEGEND:
+    clusters, points = np.unique(labels).tolist(), findings.placed.points
+    if len(clusters) > MOST_IN_LEGEND:
         return []
-    names = []
-    for cluster in np.unique(labels).tolist():
-        x, y = amid(findings.placed.points[labels == cluster])
-        text = f"<b>{cluster}</b> ({findings.sizes[cluster]:,})"
-        names.append({"x": x, "y": y, "text": text, "showarrow": False, "borderpad": 1})
-        names[-1] |= {"bgcolor": "rgba(255,255,255,0.7)", "font": {"size": 13, "color": "#222222"}}
-    return names
+    texts = [f"{cluster} ({findings.sizes[cluster]:,})" for cluster in clusters]
+    centers = np.array([amid(points[labels == cluster]) for cluster in clusters])
+    low, high = points.min(axis=0), points.max(axis=0)
+    # One scale for both axes: the pixels of a unit, and of letters.
+    unit = (np.array(MAP_PIXELS) / np.maximum(high - low, 1e-9)).min()
+    boxes = np.array([[8 * len(text) + 4, 20] for text in texts]) / unit
+    corners = np.array([low - boxes.max(axis=0), high + boxes.max(axis=0)])
+    places = spread_names(centers, boxes, corners)
+    look = {"showarrow": False, "bgcolor": "rgba(255,255,255,0.7)", "borderpad": 1}
+    look["font"] = {"size": 13, "color": "#222222"}
+    return [
+        {"x": x, "y": y, "text": f"<b>{text.replace(' ', '</b> ')}", **look}
+        for text, (x, y) in zip(texts, places.tolist(), strict=True)
+    ]
 
 
 def _dots(
