@@ -28,6 +28,7 @@ from typer.testing import CliRunner
 from mkclust import cli, metrics, plots
 from mkclust.cli import approximation, cluster, inputs, outputs, printing
 from mkclust.cli.failures import CommandError
+from mkclust.datasets.digits import Table
 from mkclust.kernels import Nystroem
 from mkclust.samples import dask
 
@@ -1358,18 +1359,52 @@ def test_control_c_ends_a_running_program_with_one_line(data):
     assert sorted(os.listdir()) == ["begun", "d.npz"]
 
 
-def test_the_demo_explains_its_result_and_writes_two_files(data, folder, monkeypatch):
+@pytest.fixture
+def small_tables(monkeypatch):
+    """Have the demo start from four small tables of ten clusters, and return them."""
+    rng, digits = np.random.default_rng(0), np.arange(80) % 10
+    ids = np.array([f"s{i}" for i in range(80)])
+    tables = {}
+    for name in ("rows", "columns", "fourier", "gradients"):
+        values = 2 * rng.normal(size=(10, 4))[digits] + rng.normal(size=(80, 4))
+        order = rng.permutation(80)
+        tables[name] = Table(ids[order].tolist(), ["a", "b, c", "d", "e"], values[order])
+    truth = dict(zip(ids.tolist(), digits.tolist(), strict=True))
+    monkeypatch.setattr(cli.demo, "digit_tables", lambda: (tables, truth))
+    return tables
+
+
+def test_the_demo_joins_files_by_id_explains_its_result_and_ends_with_a_command(
+    small_tables, folder
+):
     pytest.importorskip("matplotlib")
-    small = mkclust.datasets.Dataset(
-        "digits", data["views"], None, data["y"], tuple(data["views"]), "Small."
-    )
-    monkeypatch.setattr(mkclust.datasets, "load", lambda *_, **__: small)
     result = succeed("demo", "--out", "new/demo")
-    words = ("ACC", "views agree beyond chance", "weight", "alignment", "share of voice", "Seconds")
+    words = ("4 views agree beyond chance", "weight", "alignment", "share of voice", "Seconds")
+    words += ("80 samples x  4 features", "the same 80 ids, in different orders", "No fit has seen")
+    words += ("rows alone", "gradients alone", "all together", "mkclust cluster FIRST.csv")
     for word in words:
         assert word in result.stdout
-    assert sorted(os.listdir("new/demo")) == ["digits.png", "labels.csv"]
-    assert len(read_labels("new/demo/labels.csv")) == 60
+    inputs = ["columns.tsv", "fourier.csv.gz", "gradients.csv", "rows.csv"]
+    assert sorted(os.listdir("new/demo")) == sorted([*inputs, "digits.png", "labels.csv"])
+    # In the order of the first file, as arrays that somebody has aligned by hand.
+    first = small_tables["rows"].ids
+    views = {
+        name: np.array([f"{x:.6g}" for x in table.values[order].ravel()], float).reshape(80, 4)
+        for name, table in small_tables.items()
+        for order in [[table.ids.index(sample) for sample in first]]
+    }
+    expected = Recommended(10, random_state=0).fit(views).labels_
+    np.testing.assert_array_equal(read_labels("new/demo/labels.csv"), expected)
+    accuracy = metrics.clustering_accuracy([int(sample[1:]) % 10 for sample in first], expected)
+    assert f"all files together {100 * accuracy:.0f}." in result.stdout
+
+
+def test_the_demo_writes_the_same_files_every_time(small_tables, folder):
+    pytest.importorskip("matplotlib")
+    succeed("demo", "--out", "once")
+    succeed("demo", "--out", "again")
+    for name in os.listdir("once"):
+        assert Path("once", name).read_bytes() == Path("again", name).read_bytes()
 
 
 def test_a_demo_into_a_file_is_refused(folder):

@@ -119,37 +119,41 @@ def test_the_inset_of_the_gap_covers_no_part_of_the_curves(ax, fall):
         assert not any(covered.contains(x, y) for x, y in ax.transData.transform(curve))
 
 
-def test_the_embedding_does_not_depend_on_the_rotation_of_its_columns():
+@pytest.mark.parametrize("method", ["neighbors", "plane"])
+def test_the_embedding_does_not_depend_on_the_rotation_of_its_columns(method):
     rng = np.random.default_rng(0)
     H, _ = np.linalg.qr(rng.normal(size=(50, 4)))
     Q, _ = np.linalg.qr(rng.normal(size=(4, 4)))
     drawn = []
     for embedding in (H, H @ Q):
         ax = Figure().subplots()
-        plots.draw_embedding(ax, embedding, np.arange(50) % 4)
+        plots.draw_embedding(ax, embedding, np.arange(50) % 4, method=method)
         drawn.append(np.asarray(ax.collections[0].get_offsets()))
     np.testing.assert_allclose(*drawn, atol=1e-10)
 
 
 def test_the_plane_of_the_embedding_is_that_of_its_singular_vectors(ax):
     H = np.random.default_rng(1).normal(size=(40, 5))
-    plots.draw_embedding(ax, H, np.zeros(40, dtype=int))
+    plots.draw_embedding(ax, H, np.zeros(40, dtype=int), method="plane")
     rows = H / np.linalg.norm(H, axis=1, keepdims=True)
     lengths = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)
     points = np.asarray(ax.collections[0].get_offsets())
     np.testing.assert_allclose(np.linalg.norm(points, axis=0), lengths[:2])
 
 
-def test_clusters_are_numbered_at_their_centers_without_a_legend(ax):
+def test_clusters_are_numbered_and_counted_among_their_dots_without_a_legend(ax):
     H = np.repeat(np.eye(4), 5, axis=0)
     plots.draw_embedding(ax, H, np.repeat(np.arange(4), 5))
-    assert texts(ax) == ["0", "1", "2", "3"]
+    assert texts(ax) == ["0 (5)", "1 (5)", "2 (5)", "3 (5)"]
     assert ax.get_legend() is None
 
 
-def test_numbers_of_clusters_with_the_same_center_stay_apart(ax):
-    labels = np.arange(60) % 12
-    plots.draw_embedding(ax, np.random.default_rng(0).normal(size=(60, 3)), labels)
+@pytest.mark.parametrize("method", ["neighbors", "plane"])
+def test_names_of_clusters_with_the_same_center_stay_apart(ax, method):
+    labels, names = np.arange(60) % 12, {3: "much ink in row 3", 4: "$x_1$"}
+    H = np.random.default_rng(0).normal(size=(60, 3))
+    plots.draw_embedding(ax, H, labels, names=names, method=method)
+    assert {"much ink in row 3 (5)", "$x_1$ (5)", "5 (5)"} < set(texts(ax))
     ax.figure.draw_without_rendering()
     assert not overlaps(boxes(ax.texts))
 
@@ -164,7 +168,7 @@ def test_a_hundred_clusters_have_neither_numbers_nor_a_legend(ax):
 
 def test_many_samples_are_thinned_out(ax):
     H = np.random.default_rng(0).normal(size=(plots.MAX_POINTS + 5_000, 3))
-    plots.draw_embedding(ax, H, np.zeros(len(H), dtype=int))
+    plots.draw_embedding(ax, H, np.zeros(len(H), dtype=int), method="plane")
     assert len(ax.collections[0].get_offsets()) == plots.MAX_POINTS
     assert "25,000 samples" in ax.get_title(loc="left")
 

@@ -1,16 +1,23 @@
-"""The bundled data set: four views of handwritten digits."""
+"""The bundled data set: four views of handwritten digits, and the tables of the demo."""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from mkclust.datasets.base import Dataset
 
 
+class Table(NamedTuple):
+    """A table with names: samples x features, and what they are called."""
+
+    ids: list[str]
+    columns: list[str]
+    values: np.ndarray
+
+
 def read_digits() -> Dataset:
     """Return four views of scikit-learn's handwritten digits."""
-    from sklearn.datasets import load_digits  # not worth the wait where only kernels are clustered
-
-    pixels, y = load_digits(return_X_y=True)
-    images = pixels.reshape(-1, 8, 8) / 16
+    images, y = _images()
     views = {
         "pixels": images.reshape(len(images), -1),
         "fourier": np.abs(np.fft.rfft2(images)).reshape(len(images), -1),
@@ -19,6 +26,39 @@ def read_digits() -> Dataset:
     }
     description = "Four views of the 8 x 8 images of handwritten digits in scikit-learn."
     return Dataset("digits", views, None, y, tuple(views), description)
+
+
+def digit_tables() -> tuple[dict[str, Table], dict[str, int]]:
+    """Return four tables of the digits, none of which tells much alone, and the digit of each id.
+
+    They hold the ink of each row and of each column of an image, its frequencies, and the
+    directions of its strokes; the samples are in another order in each.
+    """
+    images, y = _images()
+    ids = np.array([f"image{number:04d}" for number in range(len(images))])
+    frequencies = [f"frequency {down}/{right}" for down in range(8) for right in range(5)]
+    corners = ("upper left", "upper right", "lower left", "lower right")
+    # The gradient points to darker pixels: 0 degrees is ink to the right, 90 degrees ink below.
+    directions = [f"{corner} {45 * turn} degrees" for corner in corners for turn in range(8)]
+    views = {
+        "rows": ([f"row {i}" for i in range(1, 9)], images.sum(axis=2)),
+        "columns": ([f"column {i}" for i in range(1, 9)], images.sum(axis=1)),
+        "fourier": (frequencies, np.abs(np.fft.rfft2(images)).reshape(len(images), -1)),
+        "gradients": (directions, _gradient_histograms(images)),
+    }
+    rng, tables = np.random.default_rng(0), {}
+    for name, (columns, values) in views.items():
+        order = rng.permutation(len(ids))
+        tables[name] = Table(ids[order].tolist(), columns, values[order])
+    return tables, dict(zip(ids.tolist(), y.tolist(), strict=True))
+
+
+def _images() -> tuple[np.ndarray, np.ndarray]:
+    """Return the images of the digits, ink from 0 to 1, and what they show."""
+    from sklearn.datasets import load_digits  # not worth the wait where only kernels are clustered
+
+    pixels, y = load_digits(return_X_y=True)
+    return pixels.reshape(-1, 8, 8) / 16, y
 
 
 def _gradient_histograms(images: np.ndarray, bins: int = 8) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_fit(model: Any, y: Any = None) -> Figure:
+def plot_fit(model: Any, y: Any = None, *, names: Mapping[int, str] | None = None) -> Figure:
     """Draw a fitted model on one page.
 
     Parameters
@@ -27,6 +28,8 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
         A fitted clusterer of this library.
     y : array-like of shape (n,), optional
         Given classes, drawn against the clusters found.
+    names : mapping of int to str, optional
+        Names of clusters, written in place of their numbers among the samples.
 
     Returns
     -------
@@ -52,10 +55,10 @@ def plot_fit(model: Any, y: Any = None) -> Figure:
     figure = Figure(figsize=(13, height), layout="constrained", facecolor="white")
     axes = figure.subplot_mosaic(mosaic, height_ratios=heights)  # type: ignore[arg-type]
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12, wspace=0.03, hspace=0.03)  # type: ignore[union-attr, call-arg]
-    names, note = list(model.kernel_names_), how_to_read(model)
-    draw_weights(axes["weights"], names, model.weights_, model.alignments_, note=note)
+    kernels, note = list(model.kernel_names_), how_to_read(model)
+    draw_weights(axes["weights"], kernels, model.weights_, model.alignments_, note=note)
     _draw_solve(axes["convergence"], model)
-    draw_embedding(axes["embedding"], model.embedding_, model.labels_)
+    draw_embedding(axes["embedding"], model.embedding_, model.labels_, names=names)
     if y is not None:
         draw_classes(axes["classes"], model.labels_, y)
     return figure

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mkclust.linalg import to_host
+from mkclust.plots.sampling import sample_clusters
 from mkclust.plots.style import FAINT, INK, Display, learned, set_titles
 
 if TYPE_CHECKING:
@@ -161,7 +162,12 @@ class SortedKernelDisplay(Display):
         """
         labels = np.asarray(learned(model, "labels_", "mixed_kernel")[0])
         clusters, counts = np.unique(labels, return_counts=True)
-        samples = _draw_samples(labels, max_samples, random_state)
+        if max_samples < len(clusters):
+            raise ValueError(
+                f"max_samples={max_samples!r} with {len(clusters)} clusters: pass one for each at "
+                "least"
+            )
+        samples = sample_clusters(labels, max_samples, random_state)
         kernel = model.mixed_kernel(X, samples)
         order = _by_cluster_and_fit(kernel, labels[samples])
         note = model.describe_mixed_kernel().replace(" (", "\n(", 1)
@@ -182,32 +188,6 @@ class SortedKernelDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         """Draw on given axes."""
         draw_sorted_kernel(ax, self.kernel, self.labels, sizes=self.sizes, note=self.note)
-
-
-def _draw_samples(labels: np.ndarray, count: int, random_state: Any) -> np.ndarray:
-    """Return the numbers of some samples, from each cluster in proportion and one at least."""
-    clusters, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    if count < len(clusters):
-        raise ValueError(
-            f"max_samples={count!r} with {len(clusters)} clusters: pass one for each at least"
-        )
-    if len(labels) <= count:
-        return np.arange(len(labels))
-    exact = sizes * (count / len(labels))
-    quotas = np.maximum(exact.astype(int), 1)
-    while quotas.sum() != count:
-        # One more where most is missing; or one less where clusters of one sample took too many.
-        missing = exact - quotas
-        if quotas.sum() < count:
-            quotas[np.argmax(missing)] += 1
-        else:
-            quotas[np.argmin(np.where(quotas > 1, missing, np.inf))] -= 1
-    rng = np.random.default_rng(random_state)
-    order = rng.permutation(len(labels))
-    chosen = [
-        order[inverse[order] == cluster][:quota] for cluster, quota in enumerate(quotas.tolist())
-    ]
-    return np.sort(np.concatenate(chosen))
 
 
 def _by_cluster_and_fit(kernel: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -15,9 +15,9 @@ BLUE, ORANGE = "#2b6ca3", "#d98324"
 INK, FAINT = "#222222", "#8a8a8a"
 # The orange of words: dark enough to be read on white.
 ORANGE_INK = "#9c5700"
-# Ten colors, told apart under deuteranopia and protanopia; more clusters reuse them.
-PALETTE: tuple[str, ...] = ("#332288", "#DDAA33", "#44AA99", "#CC6677", "#88CCEE")
-PALETTE += ("#117733", "#AA4499", "#999933", "#6F4E37", "#9A9A9A")
+# Twelve colors, told apart under deuteranopia and protanopia too; more clusters reuse them.
+PALETTE: tuple[str, ...] = ("#332288", "#DDAA33", "#44AA99", "#EE3377", "#66CCEE", "#994F00")
+PALETTE += ("#785EF0", "#DDCC77", "#882255", "#222222", "#4477AA", "#661100")
 MAX_TICKS = 25  # beyond this many clusters or classes not all of them are named
 
 

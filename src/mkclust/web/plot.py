@@ -17,7 +17,7 @@ GRID = "#e6e6e6"
 # Light for unlike, dark for alike; its steps are even in lightness.
 SHADES = [[0, "#ffffff"], [0.25, "#cfe0ef"], [0.5, "#8db6d8"], [0.75, "#3f7fb5"], [1, "#123a5e"]]
 PALE = [[0, "#ffffff"], [1, "#8db6d8"]]  # dark letters are legible on all of it
-# With the ten colors, enough to tell a hundred clusters apart.
+# With the twelve colors, enough to tell a hundred clusters apart.
 SYMBOLS: tuple[str, ...] = ("circle", "square", "diamond", "triangle-up", "cross")
 SYMBOLS += ("x", "star", "hexagon", "pentagon", "triangle-down")
 
@@ -81,7 +81,7 @@ def color(cluster: int) -> str:
 
 
 def symbol(cluster: int) -> str:
-    """Return the shape of a cluster's dots, another for every ten clusters."""
+    """Return the shape of a cluster's dots, another where the colors begin again."""
     return SYMBOLS[cluster // len(PALETTE) % len(SYMBOLS)]
 
 

@@ -24,8 +24,6 @@ class Budget:
         Dots of the embedding, which are also the samples whose silhouettes are computed.
     similarities : int
         Samples whose similarities are drawn.
-    rows : int
-        Rows of the embedding by which the plane is found.
     entries_examined : float
         Entries of kernels, m n^2, up to which kernels are examined on all samples; beyond, on some.
     entries_refitted, entries_left_out : float
@@ -39,9 +37,8 @@ class Budget:
         Refits that tell stability, of large problems and of small ones.
     """
 
-    dots: int = 3000
+    dots: int = 2000
     similarities: int = 240
-    rows: int = 20_000
     entries_examined: float = 8e7
     entries_refitted: float = 1.6e7
     entries_left_out: float = 6e7

@@ -14,11 +14,13 @@ from mkclust.methods.agreement import Agreement
 from mkclust.plots import BLUE, ORANGE, PALETTE
 from mkclust.plots.convergence import relative_gaps
 from mkclust.plots.description import FULL_COLOR
+from mkclust.plots.neighbor_map import CAUTION, SampleMap, amid, spread_names
 from mkclust.web import plot
 from mkclust.web.plot import PALE, SHADES, axis, color, margins, plot_text, short, symbol
 from mkclust.web.words import format_number, format_percent, format_short
 
 MOST_IN_LEGEND = 20
+MAP_PIXELS = (700, 400)  # about the room for the dots of the embedding
 MOST_BARS = 600  # of the plot of silhouettes
 LEAST_NAMED = 0.03  # clusters of a smaller share of an axis have no number on it
 # Beyond so many classes or clusters their counts are not written out, nor all of them named.
@@ -196,7 +198,7 @@ def _steps(
 
 
 def embedding(findings: Findings) -> str:
-    """Draw the samples in the plane, colored by cluster."""
+    """Draw the samples on a map, colored by cluster."""
     labels = findings.labels[findings.drawn]
     stabilities = findings.resampling.samples(findings.drawn)
     measures = {"silhouette": findings.silhouettes, "stability": stabilities}
@@ -205,35 +207,71 @@ def embedding(findings: Findings) -> str:
         _dots(findings, cluster, np.flatnonzero(labels == cluster), shown)
         for cluster in range(findings.n_clusters)
     ]
-    first, second = findings.shares
+    first, second = _axes_of(findings.placed)
+    plain = {"showticklabels": False, "showgrid": findings.placed.method == "plane"}
     layout = {
         "margin": margins(),
         "showlegend": 1 < findings.n_clusters <= MOST_IN_LEGEND,
         "legend": LEGEND,
         "hovermode": "closest",
-        "xaxis": axis(
-            f"first axis ({format_percent(first)} of the variance)", showticklabels=False
-        ),
-        "yaxis": axis(
-            f"second axis ({format_percent(second)})", showticklabels=False, scaleanchor="x"
-        ),
+        "xaxis": axis(first, **plain),
+        "yaxis": axis(second, scaleanchor="x", **plain),
+        "annotations": _cluster_names(findings, labels),
     }
     note = _drawn_note(len(labels), findings)
     colors = (
-        f" Ten colors, with another shape for every ten clusters, stand for {findings.n_clusters} "
-        "clusters: hovering tells which."
+        f" {len(PALETTE)} colors, with another shape for every {len(PALETTE)} clusters, stand for "
+        f"{findings.n_clusters} clusters: hovering tells which."
         if findings.n_clusters > len(PALETTE)
         else ""
     )
     summary = (
-        f"The two axes show {format_percent(first + second)} of the variance of the embedding, so "
-        f"that clusters which overlap here may be apart in the other directions.{note}{colors} "
-        "Hover over a dot for its sample; drag to zoom, double-click to go back."
+        f"{_caution(findings.placed)}{note}{colors} Hover over a dot for its sample; drag to zoom, "
+        "double-click to go back."
     )
     return plot(
-        "embedding-plot", data, layout, label="The samples in the plane, colored by cluster",
+        "embedding-plot", data, layout, label="The samples on a map, colored by cluster",
         summary=summary, height=520, widest=760,
     )  # fmt: skip
+
+
+def _axes_of(placed: SampleMap) -> tuple[str, str]:
+    """Return the names of the axes; those of a map of neighbors mean nothing, and have none."""
+    if placed.method == "neighbors":
+        return "", ""
+    first, second = map(format_percent, placed.shares)
+    return f"first axis ({first} of the variance)", f"second axis ({second})"
+
+
+def _caution(placed: SampleMap) -> str:
+    """Return what positions do not say."""
+    if placed.method == "neighbors":
+        return CAUTION
+    return (
+        f"The two axes show {format_percent(placed.shares.sum())} of the variance of the "
+        "embedding, so that clusters which overlap here may be apart in the other directions."
+    )
+
+
+def _cluster_names(findings: Findings, labels: np.ndarray) -> list[dict[str, Any]]:
+    """Return the number and size of each cluster amid its dots, unless there are too many."""
+    clusters, points = np.unique(labels).tolist(), findings.placed.points
+    if len(clusters) > MOST_IN_LEGEND:
+        return []
+    texts = [f"{cluster} ({findings.sizes[cluster]:,})" for cluster in clusters]
+    centers = np.array([amid(points[labels == cluster]) for cluster in clusters])
+    low, high = points.min(axis=0), points.max(axis=0)
+    # One scale for both axes: the pixels of a unit, and of letters.
+    unit = (np.array(MAP_PIXELS) / np.maximum(high - low, 1e-9)).min()
+    boxes = np.array([[8 * len(text) + 4, 20] for text in texts]) / unit
+    corners = np.array([low - boxes.max(axis=0), high + boxes.max(axis=0)])
+    places = spread_names(centers, boxes, corners)
+    look = {"showarrow": False, "bgcolor": "rgba(255,255,255,0.7)", "borderpad": 1}
+    look["font"] = {"size": 13, "color": "#222222"}
+    return [
+        {"x": x, "y": y, "text": f"<b>{text.replace(' ', '</b> ')}", **look}
+        for text, (x, y) in zip(texts, places.tolist(), strict=True)
+    ]
 
 
 def _dots(
@@ -250,7 +288,7 @@ def _dots(
     hover = "<br>".join([f"<b>%{{customdata[0]}}</b><br>cluster {cluster}", *lines])
     return {
         "type": "scatter", "mode": "markers", "name": f"cluster {cluster}",
-        "x": findings.plane[places, 0], "y": findings.plane[places, 1],
+        "x": findings.placed.points[places, 0], "y": findings.placed.points[places, 1],
         "customdata": [list(row) for row in zip(*columns, strict=True)],
         "hovertemplate": hover + "<extra></extra>",
         "marker": {

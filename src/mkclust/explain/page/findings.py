@@ -25,7 +25,7 @@ from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit
-from mkclust.plots.embedding import principal_plane
+from mkclust.plots.neighbor_map import SampleMap, map_samples
 from mkclust.samples import Samples
 from mkclust.samples.ids import aligned
 from mkclust.types import Float
@@ -94,8 +94,8 @@ class Findings:
         Their given classes, where there are any.
     drawn : ndarray of int of shape (s,)
         Numbers of the samples that are drawn as dots, rising.
-    plane, shares : ndarray of shape (s, 2), ndarray of shape (2,)
-        Where they are drawn, and the shares of the variance that the two axes show.
+    placed : SampleMap
+        Where they are drawn.
     silhouettes : ndarray of shape (s,)
         Of the drawn samples; NaN where there are no two clusters.
     similarities : Similarities
@@ -115,8 +115,7 @@ class Findings:
     labels: np.ndarray
     y: np.ndarray | None
     drawn: np.ndarray
-    plane: Float
-    shares: Float
+    placed: SampleMap
     silhouettes: Float
     similarities: Similarities
     kernels: KernelFindings
@@ -173,17 +172,14 @@ def find(
     # First of all, for it refuses what the model was not fitted on, and is quick.
     similarities = _similarities(model, samples, labels, budget.similarities)
     drawn = sample_by_cluster(labels, budget.dots, least=10)
-    rows = np.union1d(sample_by_cluster(labels, budget.rows), drawn)
     description, n_described = _describe(model, samples, labels, budget)
-    plane, shares = principal_plane(to_host(select(model.embedding_, rows)))
     return Findings(
         model=model,
         ids=names,
         labels=labels,
         y=classes,
         drawn=drawn,
-        plane=plane[np.searchsorted(rows, drawn)],
-        shares=shares,
+        placed=map_samples(to_host(select(model.embedding_, drawn))),
         silhouettes=silhouettes(to_host(select(model.embedding_, drawn)), labels[drawn]),
         similarities=similarities,
         kernels=examine_kernels(model, samples, labels, budget, leave_one_out, progress),

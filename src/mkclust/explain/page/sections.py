@@ -159,9 +159,13 @@ def certificate(model: Any) -> str:
 
 def embedding(findings: Findings) -> Section:
     """Show the samples."""
+    how = (
+        "on a map (t-SNE) that keeps neighbors together"
+        if findings.placed.method == "neighbors"
+        else "on the two axes along which they vary most"
+    )
     introduction = paragraph(
-        "The rows of the relaxed partition, scaled to length one as k-means sees them, on the two "
-        "axes along which they vary most."
+        f"The rows of the relaxed partition, scaled to length one as k-means sees them, {how}."
     )
     return Section(
         "embedding", "Embedding of the samples", [introduction, charts.embedding(findings)]
