@@ -12,6 +12,7 @@ import skops.io
 
 import mkclust
 from command_line import fail, succeed, three_clusters
+from mkclust.version import versions
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +118,15 @@ def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
     Path("model.skops").write_bytes(b"nothing of the kind")
     message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
     assert "is no model that mkclust has saved" in message
+
+
+def test_a_model_that_lacks_a_part_is_refused():
+    model = mkclust.AverageKKM(3, random_state=0).fit(dict(np.load("old.npz")))
+    content = {"format": 1, "versions": versions(), "model": model}
+    del model._source
+    Path("model.skops").write_bytes(skops.io.dumps(content))
+    message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
+    assert "model.skops: is no whole model" in message
 
 
 @pytest.mark.parametrize(

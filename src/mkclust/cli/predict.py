@@ -2,6 +2,8 @@
 
 import csv
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +27,7 @@ from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model, takes_kernels, view_names
 from mkclust.samples.forms import TABLE
-from mkclust.stack.discretize import normalize_rows
+from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.text import join_words
 from mkclust.types import Float
 
@@ -54,10 +56,14 @@ def run(
         model = load_model(model_file)
         _check_inductive(model, model_file)
         progress.phase("reading")
-        X, notes = _pair(model, _read(inputs, follow_links), model_file)
+        parts = _read(inputs, follow_links)
         progress.phase("predicting")
-        rows, clusters = to_host(model.transform(X)), np.asarray(model.predict(X))
-        content = _table(_ids(X, len(clusters)), clusters, _margins(rows, clusters, model._centers))
+        with _sound(model_file):
+            X, notes = _pair(model, parts, model_file)
+            rows = to_host(model.transform(X))
+            clusters = assign(rows, model._centers)
+            margins = _margins(rows, clusters, model._centers)
+        content = _table(_ids(X, len(clusters)), clusters, margins)
         write_files({labels: lambda path: path.write_bytes(content)})
     if not quiet:
         show_warnings(log)
@@ -77,6 +83,16 @@ def _check_inductive(model: Any, path: Path) -> None:
             f"{path}: {type(model).__name__} clusters the samples it is given and tells nothing on "
             "new ones; save a model of another method, such as --method agreement-kkm"
         )
+
+
+@contextmanager
+def _sound(path: Path) -> Iterator[None]:
+    """Have a model that lacks a part of itself, as no fit leaves it, be named on one line."""
+    try:
+        yield
+    except (AttributeError, KeyError, IndexError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise CommandError(f"{path}: is no whole model ({reason}); save it once more") from error
 
 
 def _read(inputs: list[str], follow_links: bool) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.methods import METHODS, MultipleKernelClusterer
 from mkclust.text import join_words
 from mkclust.version import versions
+from mkclust.web.files import write_whole
 
 FORMAT = 1
 SUFFIX = ".skops"
@@ -43,7 +44,7 @@ MODULES_OF_PARTS = (
     "mkclust.stack.repair",
 )
 # Sparse arrays, which skops leaves to its users; their indices are checked after loading.
-SPARSE = (scipy.sparse.csr_array, scipy.sparse.csc_array, scipy.sparse.coo_array)
+SPARSE = (scipy.sparse.csr_array, scipy.sparse.csc_array)
 # Packages whose other versions may compute otherwise.
 COMPARED = ("mkclust", "numpy", "scipy", "scikit-learn")
 
@@ -59,7 +60,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     model : MultipleKernelClusterer
         A fitted estimator.
     path : path
-        The file, whose name ends in ``.skops``; replaced where it exists.
+        The file, whose name ends in ``.skops``; replaced where it exists. It is written
+        completely or not at all.
 
     Returns
     -------
@@ -87,8 +89,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     skops = import_skops()
     data = skops.dumps({"format": FORMAT, "versions": versions(), "model": model})
     _check_loadable(skops.get_untrusted_types(data=data))
-    path.write_bytes(data)
-    return path
+    return write_whole(path.parent, {path.name: data})[0]
 
 
 def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
@@ -194,7 +195,7 @@ def _explain_foreign(path: Path) -> str:
 
 def _sparse_parts(value: Any) -> Iterator[Any]:
     """Yield the sparse matrices in a model, whose indices a file could have out of range."""
-    if scipy.sparse.issparse(value):
+    if hasattr(value, "check_format"):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
