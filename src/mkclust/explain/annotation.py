@@ -46,7 +46,7 @@ class Annotation:
     Attributes
     ----------
     tests : tuple of VariableTest
-        A variable each, in the order of the table.
+        A variable each: survival, then numbers and categories, as they stand in the table.
     n_permutations : int
         Permutations of the clusters; no p-value is smaller than one over one more than these.
     notes : tuple of str
