@@ -2,12 +2,11 @@
 
 A preparation holds little more than a number a column, in NumPy's float64. It works where the rows
 live and in their precision, leaves them as they are, and forgets the unit of a view: to multiply a
-view by a constant changes none of its kernels.
+view by a constant changes none of its kernels. Zeros stay zeros, so that sparse rows stay sparse.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,23 @@ from mkclust.linalg import (
     astype,
     copy_array,
     empty,
+    is_sparse,
     namespace,
     precision_of,
     ranges,
     select,
     set_diagonal,
-    to_device,
     to_host,
+)
+from mkclust.linalg.sparse_rows import (
+    column_moments,
+    dense_rows,
+    entrywise,
+    over_rows,
+    positive_counts,
+    sums_of_rows,
+    times_columns,
+    with_diagonal,
 )
 from mkclust.samples.distances import safe_norms
 from mkclust.types import Array, Float
@@ -58,6 +67,8 @@ class Preparation:
         """Return rows prepared, where they live; the rows themselves where nothing is done."""
         if not self.changes_rows:
             return rows
+        if is_sparse(rows):
+            return self._prepare(rows)
         prepared = empty(rows.shape, rows, precision_of(rows))
         for part in _parts(rows):
             prepared[part, :] = self._prepare(rows[part, :])
@@ -116,8 +127,9 @@ class LogTfIdf(Preparation):
     def _prepare(self, rows: Array) -> Array:
         """Return weighted rows of unit length; rows of zeros stay zero."""
         xp = namespace(rows)
-        weighted = xp.log1p(_nonnegative(rows) / self.unit) * _beside(self.rarity, rows)
-        return weighted / _column(safe_norms(weighted), rows)
+        logarithms = entrywise(lambda x: xp.log1p(_nonnegative(x) / self.unit), rows)
+        weighted = times_columns(logarithms, self.rarity)
+        return over_rows(weighted, safe_norms(weighted))
 
 
 class SquareRootsOfShares(Preparation):
@@ -127,9 +139,9 @@ class SquareRootsOfShares(Preparation):
 
     def _prepare(self, rows: Array) -> Array:
         """Return square roots of shares; rows of zeros stay zero."""
-        xp, rows = namespace(rows), _nonnegative(rows)
-        sums = xp.sum(rows, axis=1, dtype=xp.float64)
-        return xp.sqrt(rows / _column(xp.where(sums > 0, sums, 1.0), rows))
+        xp, rows = namespace(rows), entrywise(_nonnegative, rows)
+        sums = sums_of_rows(rows) if is_sparse(rows) else xp.sum(rows, axis=1, dtype=xp.float64)
+        return entrywise(xp.sqrt, over_rows(rows, xp.where(sums > 0, sums, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -164,7 +176,7 @@ class CalmColumns(Preparation):
 
     def _prepare(self, rows: Array) -> Array:
         """Return rows with no loud column."""
-        return rows * _beside(self.factors, rows)
+        return times_columns(rows, self.factors)
 
     def __str__(self) -> str:
         """Return how many columns are brought down."""
@@ -187,6 +199,9 @@ class LinkedToItself(Preparation):
 
     def apply_to_training(self, view: Array) -> Array:
         """Return the links with a new diagonal; a sample without any link has that to itself."""
+        if is_sparse(view):
+            largest = view.max(axis=1).toarray()
+            return with_diagonal(view, np.where(largest > 0, largest, 1.0))
         xp, links = namespace(view), copy_array(view)
         largest = xp.max(links, axis=1)
         set_diagonal(links, xp.where(largest > 0, largest, xp.ones_like(largest)))
@@ -196,7 +211,8 @@ class LinkedToItself(Preparation):
 def rows_looked_at(view: Array, numbers: np.ndarray | None = None) -> Float:
     """Return the rows of a view that are looked at to learn about it, on the host in float64."""
     numbers = numbers_looked_at(*view.shape) if numbers is None else numbers
-    return to_host(view if len(numbers) == view.shape[0] else select(view, numbers))
+    rows = view if len(numbers) == view.shape[0] else select(view, numbers)
+    return to_host(dense_rows(rows))
 
 
 def numbers_looked_at(n_rows: int, n_columns: int) -> np.ndarray:
@@ -220,6 +236,8 @@ def _parts(view: Array) -> Iterator[slice]:
 
 def _positive_counts(view: Array) -> Float:
     """Return in how many rows each column is positive."""
+    if is_sparse(view):
+        return positive_counts(view)
     xp = namespace(view)
     counts = (xp.sum(xp.astype(block > 0, xp.float64), axis=0) for block in _blocks(view))
     return to_host(sum(counts))
@@ -227,26 +245,22 @@ def _positive_counts(view: Array) -> Float:
 
 def _column_deviations(view: Array) -> Float:
     """Return the standard deviation of every column, zero where it is constant but for rounding."""
-    xp, n = namespace(view), view.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
-        means = sum(xp.sum(block, axis=0) for block in _blocks(view)) / n
-        squares = sum(xp.sum((block - means) ** 2, axis=0) for block in _blocks(view))
-        deviations = np.sqrt(to_host(squares) / n)
-    largest = np.max([to_host(xp.max(xp.abs(block), axis=0)) for block in _blocks(view)], axis=0)
+        squares, largest = column_moments(view) if is_sparse(view) else _column_moments(view)
+        deviations = np.sqrt(squares / view.shape[0])
     return np.where(deviations > CONSTANT * largest, deviations, 0.0)
+
+
+def _column_moments(view: Array) -> tuple[Float, Float]:
+    """Return the sum of squares of every column about its mean, and its largest entry."""
+    xp, n = namespace(view), view.shape[0]
+    means = sum(xp.sum(block, axis=0) for block in _blocks(view)) / n
+    squares = sum(xp.sum((block - means) ** 2, axis=0) for block in _blocks(view))
+    largest = [to_host(xp.max(xp.abs(block), axis=0)) for block in _blocks(view)]
+    return to_host(squares), np.max(largest, axis=0)
 
 
 def _nonnegative(rows: Array) -> Array:
     """Return rows with zeros for negative entries, which new rows may hold."""
     xp = namespace(rows)
     return xp.where(rows < 0, xp.zeros_like(rows), rows)  # what is no number stays none
-
-
-def _beside(learned: Float, rows: Array) -> Array:
-    """Return what was learned where rows live, in their precision."""
-    return to_device(learned, rows, precision_of(rows))
-
-
-def _column(values: Any, rows: Array) -> Array:
-    """Return one number a row as a column, in the precision of the rows."""
-    return astype(values, precision_of(rows))[:, None]

@@ -23,6 +23,7 @@ from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite
+from mkclust.samples.checks import check_view
 from mkclust.samples.forms import TABLE, check_masks
 from mkclust.samples.ids import is_frame
 from mkclust.samples.samples import (
@@ -456,8 +457,8 @@ def _check_new_table(model: Any, samples: Samples) -> Samples:
     if samples.kind != "table" or is_foreign(samples.parts[0]):
         return samples
     types = [np.float64, np.float32]
-    table = validate_data(model, samples.parts[0], reset=False, dtype=types)
-    return replace(samples, parts=(table,), is_checked=True)
+    table = validate_data(model, samples.parts[0], reset=False, dtype=types, accept_sparse="csr")
+    return replace(samples, parts=(check_view(table, "X"),), is_checked=True)
 
 
 def _refuse_self_similarity(self_similarity: Any) -> None:

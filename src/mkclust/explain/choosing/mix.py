@@ -197,7 +197,11 @@ class _DrawnKernels:
         bank = clone(self._settings.kernels).set_params(on_the_fly=False).fit(X)
         self._one_table, views = not isinstance(X, Mapping), as_views(X)
         rules = dict(zip(views, bank.rules_.values(), strict=True))
-        rows = {name: view for name, view in views.items() if _can_be_drawn(rules[name])}
+        rows = {
+            name: view
+            for name, view in views.items()
+            if _can_be_drawn(rules[name]) and not is_sparse(view)
+        }
         of_rows = [list(views)[view] in rows for view in bank.kernel_views_]
         self._places = [place for place, each in enumerate(of_rows) if each]
         others = [place for place, each in enumerate(of_rows) if not each]
