@@ -227,15 +227,25 @@ def test_a_cell_array_of_strings_names_the_views(tmp_path, views):
 
 
 @pytest.mark.parametrize("suffix", [".mat", "-v73.mat"])
-def test_sparse_views_become_dense_and_sparse_kernels_stay_sparse(tmp_path, rng, suffix):
+def test_sparse_views_and_sparse_kernels_stay_sparse(tmp_path, rng, suffix):
     square = scipy.sparse.random(N, N, density=0.3, random_state=0, format="csc")
     path = write(tmp_path / f"data{suffix}", A=square, B=square.T.tocsc())
     data = load(path)
-    assert isinstance(data.views["A"], np.ndarray)
-    np.testing.assert_array_equal(data.views["A"], square.toarray())
+    assert data.views["A"].format == "csr"
+    np.testing.assert_array_equal(data.views["A"].toarray(), square.toarray())
     kernels = load(path, kernels=True).kernels
     assert all(scipy.sparse.issparse(K) for K in kernels)
     np.testing.assert_array_equal(kernels[1].toarray(), square.toarray().T)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+def test_a_file_of_scipy_is_one_sparse_view(tmp_path, form):
+    matrix = scipy.sparse.random(N, 7, density=0.3, random_state=0, format=form)
+    scipy.sparse.save_npz(tmp_path / "words.npz", matrix)
+    data = load(tmp_path / "words.npz")
+    assert data.kernel_names == ("words",)
+    assert data.views["words"].format == "csr"
+    np.testing.assert_array_equal(data.views["words"].toarray(), matrix.toarray())
 
 
 def test_structs_and_groups_are_walked_to_their_arrays(tmp_path, views, y):

@@ -14,6 +14,7 @@ from mkclust.bench.plan import DatasetEntry
 from mkclust.datasets import Dataset, load
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import inner_products
+from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.methods.mixture import leading_sums
 from mkclust.samples.samples import Samples, read_kernels, single_kernels
 from mkclust.stack import KernelStack, as_stack
@@ -137,7 +138,8 @@ class Prepared:
             )
         if kind == "views":
             return {name: _read_only(view) for name, view in self.data.views.items()}
-        return np.hstack([StandardScaler().fit_transform(v) for v in self.data.views.values()])
+        tables = [dense_rows(view) for view in self.data.views.values()]
+        return np.hstack([StandardScaler().fit_transform(table) for table in tables])
 
 
 def _read_only(array: Any) -> Any:

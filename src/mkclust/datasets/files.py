@@ -13,6 +13,9 @@ from mkclust.datasets import hdf5
 from mkclust.datasets.base import LABELS, Content, DatasetError, Tree, check_room, inventory
 from mkclust.datasets.parquet import read_parquet
 
+# What scipy.sparse.save_npz writes for every format, in an archive that holds nothing else.
+SPARSE_PARTS = {"format", "shape", "data"}
+
 
 def read_file(
     path: Path,
@@ -99,6 +102,9 @@ def _read_numpy(
                 names.append(name)
                 total += n_bytes
         check_room(f"{path}: what it holds", total)
+        if set(names) >= SPARSE_PARTS:
+            matrix = scipy.sparse.load_npz(path).tocsr()
+            return Tree({path.stem: hdf5.checked_sparse(matrix)}, False, tuple(aside))
         return Tree({name: content[name] for name in names}, False, tuple(aside))
 
 

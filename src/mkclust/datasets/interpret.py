@@ -37,13 +37,13 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     if square:
         kernels = [np.asarray(K) if isinstance(K, TableOnDisk) else K for K in used.values()]
         return Dataset(path.stem, None, kernels, y, names, description, linked_files=links)
-    views = {n: _as_dense(path, a) for n, a in zip(names, used.values(), strict=True)}
+    views = {n: _as_rows(path, a) for n, a in zip(names, used.values(), strict=True)}
     return Dataset(path.stem, views, None, y, names, description, linked_files=links)
 
 
 def _as_labels(path: Path, value: Any) -> np.ndarray:
     """Return a vector of labels, whole numbers as integers; empty if it is not a vector."""
-    vector = np.squeeze(np.asarray(_as_dense(path, value)))
+    vector = np.squeeze(_as_vector(value))
     if vector.ndim != 1 or vector.dtype.kind not in "biufUS":
         return np.empty(0)
     text = vector.dtype.kind in "US"
@@ -144,13 +144,21 @@ def _float_type(dtype: np.dtype) -> type:
     return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
 
 
-def _as_dense(path: Path, array: Any) -> np.ndarray:
-    """Return the array of a sparse matrix, and an array as it is."""
+def _as_rows(path: Path, array: Any) -> Any:
+    """Return a sparse matrix held by rows, and anything else as it is."""
     if not scipy.sparse.issparse(array):
         return array
     place = f"{path}: a sparse matrix of {array.shape[0]} x {array.shape[1]} as a view"
-    check_room(place, array.shape[0] * array.shape[1] * array.dtype.itemsize)
-    return array.toarray()
+    # Where every row begins, and the entries with their columns.
+    check_room(place, 8 * array.shape[0] + (8 + array.dtype.itemsize) * array.nnz)
+    return array.tocsr()
+
+
+def _as_vector(value: Any) -> np.ndarray:
+    """Return an array, and a sparse matrix written out if it is one row or column; else nothing."""
+    if not scipy.sparse.issparse(value):
+        return np.asarray(value)
+    return value.toarray() if min(value.shape) == 1 else np.empty((0, 0))
 
 
 def _rename(names: list[str], new_names: list[str]) -> tuple[str, ...]:

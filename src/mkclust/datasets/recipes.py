@@ -1,10 +1,12 @@
 """From the files of a known data set to its views and kernels."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from mkclust.datasets.base import Dataset, DatasetError
@@ -132,7 +134,9 @@ def _read_views(paths: Sequence[Path]) -> Dataset:
     if data.views is None or data.y is None:
         missing = "views" if data.views is None else "labels"
         raise DatasetError(f"{path}: holds no {missing}; check that it is the file meant")
-    return data
+    # Published data are small, and code that was written for them expects arrays.
+    arrays = {n: v.toarray() if issparse(v) else v for n, v in data.views.items()}
+    return replace(data, views=arrays)
 
 
 def _exponential(distances: np.ndarray) -> None:

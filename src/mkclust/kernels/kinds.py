@@ -32,6 +32,7 @@ from mkclust.kernels.preparations import (
 )
 from mkclust.kernels.view import is_view
 from mkclust.linalg import select, to_host
+from mkclust.linalg.sparse_rows import dense_rows
 from mkclust.types import Array, Float
 
 # A view is sparse where fewer of its entries than this share are not zero.
@@ -101,7 +102,7 @@ class Look:
         n, d = self.view.shape
         if not n == d == self.n_samples:
             return False
-        columns = to_host(select(self.view, self.numbers, axis=1)).T
+        columns = to_host(dense_rows(select(self.view, self.numbers, axis=1))).T
         difference = np.abs(self.rows - columns / self.unit)
         return bool(difference.max() <= SYMMETRIC)
 

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from mkclust.kernels.formulas import Formula
 from mkclust.kernels.kinds import ChosenRule, formulas_of
 from mkclust.kernels.pairs import PairFormula
 from mkclust.kernels.preparations import Preparation
-from mkclust.linalg import astype, is_foreign
+from mkclust.linalg import is_foreign
+from mkclust.linalg.sparse_rows import rows_from
 from mkclust.samples.distances import drawn_rows, mean_squared_norm, median_distance, middle
 from mkclust.types import Array
 
@@ -64,15 +63,10 @@ class LearnedView:
         # closer it is; the median stays close despite outliers.
         origin = middle(rows)
         if any(formula.steepness for formula in formulas):
-            median = median_distance(name, _rows_from(origin, rows))
+            # On a device only those rows that are drawn anyway are brought to float64.
+            some = drawn_rows(rows) if is_foreign(rows) else rows
+            median = median_distance(name, rows_from(origin, some))
         elif isinstance(formulas[0], PairFormula):
             learned = formulas[0].learn(name, rows)
             formulas, median = (learned,), learned.median
         return cls(preparation, formulas, scale, median, origin)
-
-
-def _rows_from(origin: Array, view: Array) -> Array:
-    """Return rows from an origin, in float64; on a device those that are drawn anyway."""
-    if is_foreign(view):
-        return astype(drawn_rows(view), "float64") - origin
-    return np.subtract(view, origin, dtype=np.float64)

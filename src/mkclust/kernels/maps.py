@@ -13,12 +13,20 @@ from mkclust.linalg import (
     astype,
     device,
     is_foreign,
+    is_sparse,
     namespace,
     precision_of,
     to_device,
     to_host,
 )
-from mkclust.samples.distances import median_distance, squared_norms
+from mkclust.linalg.sparse_rows import (
+    as_csr,
+    dense_rows,
+    row_products,
+    rows_from,
+    stored_entries,
+)
+from mkclust.samples.distances import median_distance, middle, squared_norms
 from mkclust.samples.forms import check_masks
 from mkclust.types import Array, Float
 
@@ -41,7 +49,9 @@ class _FeatureMap(TransformerMixin, BaseEstimator):
         """Return rows as float32 or float64, checked by scikit-learn or in its words."""
         if not is_foreign(X):
             check_masks(X, "X")
-            return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+            types = [np.float64, np.float32]
+            X = validate_data(self, X, reset=reset, dtype=types, accept_sparse="csr")
+            return as_csr(X) if is_sparse(X) else X
         if len(X.shape) != 2:
             raise ValueError(
                 f"Expected 2D array, got {len(X.shape)}D array instead. Reshape your data to "
@@ -63,7 +73,7 @@ class _FeatureMap(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows of one view; of other libraries than NumPy they are brought to the host.
         y : None
             Ignored; present for pipelines.
@@ -98,8 +108,8 @@ class Nystroem(_FeatureMap):
 
     Attributes
     ----------
-    landmarks_ : ndarray of shape (n_components, n_features)
-        The landmarks.
+    landmarks_ : ndarray or CSR array of shape (n_components, n_features)
+        The landmarks; sparse where they are rows of a sparse view.
     median_ : float
         Median distance between two of the rows seen.
     n_features_in_ : int
@@ -136,25 +146,26 @@ class Nystroem(_FeatureMap):
         if self.landmarks not in ("uniform", "kmeans"):
             raise ValueError(f"landmarks={self.landmarks!r}: choose 'uniform' or 'kmeans'")
         X = to_host(self._check(X, reset=True), None)
-        if self.n_components > len(X):
+        n = X.shape[0]
+        if self.n_components > n:
             raise ValueError(
-                f"n_components={self.n_components} landmarks of {len(X)} rows: ask for at most as "
+                f"n_components={self.n_components} landmarks of {n} rows: ask for at most as "
                 "many landmarks as there are samples"
             )
         rng = check_random_state(self.random_state)
-        origin = X.mean(axis=0, dtype=np.float64)
+        origin = _mean_row(X)
         median = _median(X, origin)
         if self.landmarks == "uniform":
-            chosen = X[np.sort(rng.choice(len(X), self.n_components, replace=False))]
+            chosen = X[np.sort(rng.choice(n, self.n_components, replace=False))]
         else:
             some = X
-            if len(X) > (most := max(KMEANS_ROWS, SAMPLES_A_LANDMARK * self.n_components)):
-                some = X[np.sort(rng.choice(len(X), most, replace=False))]
+            if n > (most := max(KMEANS_ROWS, SAMPLES_A_LANDMARK * self.n_components)):
+                some = X[np.sort(rng.choice(n, most, replace=False))]
             means = KMeans(self.n_components, n_init=1, random_state=rng).fit(some)
             chosen = means.cluster_centers_
         self.landmarks_, self.median_, self._origin = chosen, median, origin
         # In float64: small eigenvalues decide about the rank.
-        Z = np.subtract(chosen, origin, dtype=np.float64)
+        Z = rows_from(origin, chosen)
         values, U = np.linalg.eigh(self._similarities(Z, Z))
         significant = values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]
         self._whitening = U[:, significant] / np.sqrt(values[significant])
@@ -165,7 +176,7 @@ class Nystroem(_FeatureMap):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows of the view.
 
         Returns
@@ -175,9 +186,12 @@ class Nystroem(_FeatureMap):
         """
         check_is_fitted(self)
         X = self._check(X, reset=False)
-        origin = _to_same_device(self._origin, X)
-        Z = _to_same_device(np.subtract(self.landmarks_, self._origin), X)
-        return self._similarities(X - origin, Z) @ _to_same_device(self._whitening, X)
+        origin, Z = self._origin, self.landmarks_
+        if origin.any():
+            X, Z = dense_rows(X), np.subtract(Z, origin)
+            X = X - _to_same_device(origin, X)
+        Z = _to_same_device(Z, X)
+        return self._similarities(X, Z) @ _to_same_device(self._whitening, X)
 
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows, which the features approximate from below: always one."""
@@ -186,7 +200,7 @@ class Nystroem(_FeatureMap):
     def _similarities(self, X: Array, Z: Array) -> Array:
         """Return the Gaussian kernel between rows measured from the origin, in their precision."""
         scale = -0.5 / float(self.width * self.median_) ** 2
-        squared = X @ (Z.T * (-2 * scale))
+        squared = row_products(X, Z * (-2 * scale))
         squared += astype(scale * squared_norms(X), precision_of(X))[:, None]
         squared += astype(scale * squared_norms(Z), precision_of(X))
         # Rounding must not make a similarity exceed one.
@@ -244,7 +258,7 @@ class RandomFourier(_FeatureMap):
         _check_count("n_components", self.n_components)
         _check_width(self.width)
         X = to_host(self._check(X, reset=True), None)
-        median = _median(X, X.mean(axis=0, dtype=np.float64))
+        median = _median(X, _mean_row(X))
         sampler = RBFSampler(
             gamma=0.5 / (self.width * median) ** 2,
             n_components=self.n_components,
@@ -290,13 +304,13 @@ class Linear(_FeatureMap):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the rows themselves, (n_samples, n_features)."""
+        """Return the rows themselves, (n_samples, n_features); sparse ones written out."""
         check_is_fitted(self)
-        return self._check(X, reset=False)
+        return dense_rows(self._check(X, reset=False))
 
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows."""
-        return squared_norms(X if is_foreign(X) else np.asarray(X))
+        return squared_norms(X if is_foreign(X) or is_sparse(X) else np.asarray(X))
 
 
 def _to_same_device(learned: np.ndarray, X: Array) -> Array:
@@ -307,17 +321,22 @@ def _to_same_device(learned: np.ndarray, X: Array) -> Array:
 def _ones(X: Any) -> Array:
     """Return a one for every row, where the rows live."""
     if not is_foreign(X):
-        return np.ones(len(X))
+        return np.ones(X.shape[0] if is_sparse(X) else len(X))
     xp = namespace(X)
     return xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
 
 
-def _median(X: np.ndarray, origin: Float) -> float:
+def _mean_row(X: Array) -> Float:
+    """Return what rows are measured from: their mean, or zero for sparse ones to stay sparse."""
+    return middle(X) if is_sparse(X) else X.mean(axis=0, dtype=np.float64)
+
+
+def _median(X: Array, origin: Float) -> float:
     """Return the median distance between two rows, of fewer pairs than exact kernels take."""
-    moved = np.subtract(X, origin, dtype=np.float64)
+    moved = rows_from(origin, X)
     with np.errstate(over="ignore"):
         longest = float(squared_norms(moved).max())
-    if moved.any() and not np.finfo(np.float64).tiny <= longest < np.inf:
+    if stored_entries(moved).any() and not np.finfo(np.float64).tiny <= longest < np.inf:
         size = "too small" if longest < 1 else "too large"
         raise ValueError(f"distances between rows are {size} to square; rescale the view")
     return median_distance("", moved, drawn=MEDIAN_ROWS)

@@ -36,6 +36,7 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
+from mkclust.linalg.sparse_rows import over_rows, row_products, rows_from
 from mkclust.samples.distances import middle, safe_norms, squared_norms
 from mkclust.samples.nearest import (
     longest_list,
@@ -382,12 +383,12 @@ def join_nearest(
     own = tied_nearest_of_new(new_rows, rows, size).lists
     rows, new_rows = to_host(rows), to_host(new_rows)
     origin = middle(rows)  # inner products lose the digits that all rows share
-    rows, new_rows = rows - origin, new_rows - origin
+    rows, new_rows = rows_from(origin, rows), rows_from(origin, new_rows)
     norms, new_norms, joined = squared_norms(rows), squared_norms(new_rows), []
     rounding = ROUNDINGS * np.finfo(np.float64).eps
-    for part in block_ranges(len(new_rows), len(rows), rows):
+    for part in block_ranges(new_rows.shape[0], rows.shape[0], rows):
         both = new_norms[part, None] + norms
-        squared = both - 2 * (new_rows[part] @ rows.T)
+        squared = both - 2 * row_products(new_rows[part], rows)
         joined.append(scipy.sparse.csr_array(squared <= rounding * both - neighborhoods.least))
     return _stacked(joined, own.shape), own
 
@@ -413,10 +414,10 @@ def join_by_cosine(
 ) -> tuple[Any, Any]:
     """Return whose neighborhoods new rows join, and who is in their own, by cosines."""
     unit, new_unit = _unit_rows(rows), _unit_rows(new_rows)
-    (n, n_new), joined = (len(unit), len(new_unit)), []
+    (n, n_new), joined = (unit.shape[0], new_unit.shape[0]), []
     least = np.maximum(neighborhoods.least - NO_COSINE, NO_COSINE)
     for part in block_ranges(n_new, n, unit):
-        joined.append(scipy.sparse.csr_array(new_unit[part] @ unit.T >= least))
+        joined.append(scipy.sparse.csr_array(row_products(new_unit[part], unit) >= least))
     own = scipy.sparse.csr_array((n_new, n), dtype=bool)
     used, new_used = (np.flatnonzero(squared_norms(each) > 0) for each in (unit, new_unit))
     if len(used) and len(new_used):
@@ -427,10 +428,10 @@ def join_by_cosine(
     return _stacked(joined, own.shape), own
 
 
-def _unit_rows(rows: Array) -> Float:
+def _unit_rows(rows: Array) -> Array:
     """Return rows of length one on the host, those of zeros as they are."""
     rows = to_host(rows)
-    return rows / safe_norms(rows)[:, None]
+    return over_rows(rows, safe_norms(rows))
 
 
 def _spread(lists: Any, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Any:
@@ -454,4 +455,5 @@ def find_training_samples(
 def _digests(views: Sequence[Array]) -> Iterator[bytes]:
     """Yield a digest of every sample's rows, the same for equal numbers."""
     for part in ranges(views[0].shape[0], 4096):
-        yield from row_digests(np.hstack([to_host(view[part, :]) for view in views]))
+        digests = [row_digests(to_host(view[part, :])) for view in views]
+        yield from map(b"".join, zip(*digests, strict=True))

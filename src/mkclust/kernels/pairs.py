@@ -22,6 +22,7 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
+from mkclust.linalg.sparse_rows import rows_from
 from mkclust.samples.distances import middle, squared_distances
 from mkclust.types import Array, Float
 
@@ -57,6 +58,11 @@ class PairPoints:
     def like(self) -> Array:
         """An array that says where the rows live."""
         return self.rows
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are sparse."""
+        return is_sparse(self.rows)
 
     def among(self, samples: np.ndarray) -> "PairPoints":
         """Return some of the rows, of pairs against the same samples only."""
@@ -334,9 +340,8 @@ def _block(rows: Array, part: slice) -> Array:
 
 
 def _from(origin: Float, rows: Array) -> Array:
-    """Return rows measured from an origin, in float64."""
-    whole = _block(rows, slice(0, rows.shape[0]))
-    return whole - to_device(origin, whole, "float64")
+    """Return rows measured from an origin, in float64; sparse ones from zero, which theirs is."""
+    return rows_from(to_device(origin, rows, "float64"), rows)
 
 
 def _nonnegative(rows: Array) -> Array:

@@ -2,7 +2,7 @@
 
 A preparation holds little more than a number a column, in NumPy's float64. It works where the rows
 live and in their precision, leaves them as they are, and forgets the unit of a view: to multiply a
-view by a constant changes none of its kernels.
+view by a constant changes none of its kernels. Zeros stay zeros, so that sparse rows stay sparse.
 """
 
 from collections.abc import Iterator
@@ -25,6 +25,18 @@ from mkclust.linalg import (
     set_diagonal,
     to_device,
     to_host,
+)
+from mkclust.linalg.sparse_rows import (
+    as_csr,
+    column_moments,
+    dense_rows,
+    entrywise,
+    over_rows,
+    positive_counts,
+    stored_entries,
+    sums_of_rows,
+    times_columns,
+    with_diagonal,
 )
 from mkclust.samples.distances import safe_norms
 from mkclust.types import Array, Float
@@ -61,6 +73,8 @@ class Preparation:
         """Return rows prepared, where they live; the rows themselves where nothing is done."""
         if not self.changes_rows:
             return rows
+        if is_sparse(rows):
+            return self._prepare(rows)
         prepared = empty(rows.shape, rows, precision_of(rows))
         for part in _parts(rows):
             prepared[part, :] = self._prepare(rows[part, :])
@@ -119,8 +133,9 @@ class LogTfIdf(Preparation):
     def _prepare(self, rows: Array) -> Array:
         """Return weighted rows of unit length; rows of zeros stay zero."""
         xp = namespace(rows)
-        weighted = xp.log1p(_nonnegative(rows) / self.unit) * _beside(self.rarity, rows)
-        return weighted / _column(safe_norms(weighted), rows)
+        logarithms = entrywise(lambda x: xp.log1p(_nonnegative(x) / self.unit), rows)
+        weighted = times_columns(logarithms, self.rarity)
+        return over_rows(weighted, safe_norms(weighted))
 
 
 class SquareRootsOfShares(Preparation):
@@ -130,9 +145,9 @@ class SquareRootsOfShares(Preparation):
 
     def _prepare(self, rows: Array) -> Array:
         """Return square roots of shares; rows of zeros stay zero."""
-        xp, rows = namespace(rows), _nonnegative(rows)
-        sums = xp.sum(rows, axis=1, dtype=xp.float64)
-        return xp.sqrt(rows / _column(xp.where(sums > 0, sums, 1.0), rows))
+        xp, rows = namespace(rows), entrywise(_nonnegative, rows)
+        sums = sums_of_rows(rows) if is_sparse(rows) else xp.sum(rows, axis=1, dtype=xp.float64)
+        return entrywise(xp.sqrt, over_rows(rows, xp.where(sums > 0, sums, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -167,7 +182,7 @@ class CalmColumns(Preparation):
 
     def _prepare(self, rows: Array) -> Array:
         """Return rows with no loud column."""
-        return rows * _beside(self.factors, rows)
+        return times_columns(rows, self.factors)
 
     def __str__(self) -> str:
         """Return how many columns are brought down."""
@@ -190,6 +205,9 @@ class LinkedToItself(Preparation):
 
     def apply_to_training(self, view: Array) -> Array:
         """Return the links with a new diagonal; a sample without any link has that to itself."""
+        if is_sparse(view):
+            largest = view.max(axis=1).toarray()
+            return with_diagonal(view, np.where(largest > 0, largest, 1.0))
         xp, links = namespace(view), copy_array(view)
         largest = xp.max(links, axis=1)
         set_diagonal(links, xp.where(largest > 0, largest, xp.ones_like(largest)))
@@ -203,7 +221,7 @@ class UnitRows(Preparation):
 
     def _prepare(self, rows: Array) -> Array:
         """Return rows of unit length; rows of zeros stay zero."""
-        return rows / _column(safe_norms(rows), rows)
+        return over_rows(rows, safe_norms(rows))
 
 
 @dataclass(frozen=True)
@@ -224,6 +242,11 @@ class Marks(Preparation):
         """Learn the distinct values of every column."""
         if are_marks(rows_looked_at(view)):
             return cls(None)
+        if is_sparse(view):
+            raise ValueError(
+                "a sparse view whose rows are no marks of categories: pass one column of zeros and "
+                "ones for each category, or its .toarray()"
+            )
         return cls(tuple(np.unique(to_host(view[:, j])) for j in range(view.shape[1])))
 
     @property
@@ -237,7 +260,7 @@ class Marks(Preparation):
             return rows
         xp, precision = namespace(rows), precision_of(rows)
         columns = [
-            astype(rows[:, j : j + 1] == _beside(levels, rows)[None, :], precision)
+            astype(rows[:, j : j + 1] == to_device(levels, rows, precision)[None, :], precision)
             for j, levels in enumerate(self.levels)
         ]
         return xp.concat(columns, axis=1)
@@ -282,15 +305,15 @@ class Preprocessed(Preparation):
 
     def transform(self, rows: Array) -> Array:
         """Return rows by the transformer alone, where and in what precision they were."""
-        transformed = self.transformer.transform(_on_host(rows))
-        # The one place where sparse rows are written out.
-        dense = transformed.toarray() if is_sparse(transformed) else np.asarray(transformed)
-        if not np.isfinite(dense).all():
+        transformed, precision = self.transformer.transform(_on_host(rows)), precision_of(rows)
+        stays_sparse = is_sparse(transformed) and not is_foreign(rows)
+        made = as_csr(transformed) if stays_sparse else dense_rows(transformed)
+        if not np.isfinite(stored_entries(made)).all():
             raise ValueError(
                 f"{self.transformer!r} makes rows with NaN or infinite entries of these; pass "
                 "another transformer, or other rows."
             )
-        return to_device(dense, rows, precision_of(rows))
+        return made.astype(precision) if stays_sparse else to_device(made, rows, precision)
 
     def apply(self, rows: Array) -> Array:
         """Return rows prepared, where they live."""
@@ -326,7 +349,8 @@ def are_marks(rows: Float) -> bool:
 def rows_looked_at(view: Array, numbers: np.ndarray | None = None) -> Float:
     """Return the rows of a view that are looked at to learn about it, on the host in float64."""
     numbers = numbers_looked_at(*view.shape) if numbers is None else numbers
-    return to_host(view if len(numbers) == view.shape[0] else select(view, numbers))
+    rows = view if len(numbers) == view.shape[0] else select(view, numbers)
+    return to_host(dense_rows(rows))
 
 
 def numbers_looked_at(n_rows: int, n_columns: int) -> np.ndarray:
@@ -350,6 +374,8 @@ def _parts(view: Array) -> Iterator[slice]:
 
 def _positive_counts(view: Array) -> Float:
     """Return in how many rows each column is positive."""
+    if is_sparse(view):
+        return positive_counts(view)
     xp = namespace(view)
     counts = (xp.sum(xp.astype(block > 0, xp.float64), axis=0) for block in _blocks(view))
     return to_host(sum(counts))
@@ -357,29 +383,25 @@ def _positive_counts(view: Array) -> Float:
 
 def _column_deviations(view: Array) -> Float:
     """Return the standard deviation of every column, zero where it is constant but for rounding."""
-    xp, n = namespace(view), view.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
-        means = sum(xp.sum(block, axis=0) for block in _blocks(view)) / n
-        squares = sum(xp.sum((block - means) ** 2, axis=0) for block in _blocks(view))
-        deviations = np.sqrt(to_host(squares) / n)
-    largest = np.max([to_host(xp.max(xp.abs(block), axis=0)) for block in _blocks(view)], axis=0)
+        squares, largest = column_moments(view) if is_sparse(view) else _column_moments(view)
+        deviations = np.sqrt(squares / view.shape[0])
     return np.where(deviations > CONSTANT * largest, deviations, 0.0)
+
+
+def _column_moments(view: Array) -> tuple[Float, Float]:
+    """Return the sum of squares of every column about its mean, and its largest entry."""
+    xp, n = namespace(view), view.shape[0]
+    means = sum(xp.sum(block, axis=0) for block in _blocks(view)) / n
+    squares = sum(xp.sum((block - means) ** 2, axis=0) for block in _blocks(view))
+    largest = [to_host(xp.max(xp.abs(block), axis=0)) for block in _blocks(view)]
+    return to_host(squares), np.max(largest, axis=0)
 
 
 def _nonnegative(rows: Array) -> Array:
     """Return rows with zeros for negative entries, which new rows may hold."""
     xp = namespace(rows)
     return xp.where(rows < 0, xp.zeros_like(rows), rows)  # what is no number stays none
-
-
-def _beside(learned: Float, rows: Array) -> Array:
-    """Return what was learned where rows live, in their precision."""
-    return to_device(learned, rows, precision_of(rows))
-
-
-def _column(values: Any, rows: Array) -> Array:
-    """Return one number a row as a column, in the precision of the rows."""
-    return astype(values, precision_of(rows))[:, None]
 
 
 def _on_host(rows: Array) -> Any:

@@ -25,6 +25,7 @@ from mkclust.linalg import (
     empty,
     free_bytes,
     is_foreign,
+    is_sparse,
     namespace,
     precision_of,
     ranges,
@@ -182,8 +183,9 @@ class CrossRows:
 
     def _tile_shape(self, n_rows: int) -> tuple[int, int]:
         """Return how many of so many rows, and how many columns, are computed at a time."""
+        of_sparse_rows = any(view.training.is_sparse for view in self._views)
         height, n_entries = self._tile_limits or default_tile_limits(
-            self.shape[2], self.like, precision_of(self)
+            self.shape[2], self.like, precision_of(self), of_sparse_rows
         )
         height = max(1, min(height, n_rows))
         return height, max(height, n_entries // height)
@@ -348,11 +350,15 @@ def _view_kernels(
     # Without units, squares could be too large or too small for single precision.
     median = bank.medians_.get(name, 1.0)
     width, length = power_of_two(median), power_of_two(np.sqrt(scale))
+    if is_sparse(view):
+        width = length  # both are had from one product
     median, work_precision = median / width, precision if is_foreign(view) else "float64"
 
     def prepare(rows: Array) -> Points:
         """Return rows as the formulas multiply them."""
         columns = is_far = lengths = None
+        if is_sparse(rows):
+            return Points.of_sparse(rows, safe_norms(rows) / float(np.sqrt(scale)), length)
         if any(steepness):
             columns = extended(rows, bank._origins[name], width, work_precision)
             is_far = far_rows(columns, max(steepness) / median**2)

@@ -11,6 +11,7 @@ from mkclust.linalg import (
     astype,
     empty,
     is_foreign,
+    is_sparse,
     namespace,
     precision_of,
     ranges,
@@ -18,11 +19,14 @@ from mkclust.linalg import (
     select,
     to_host,
 )
+from mkclust.linalg.sparse_rows import longest_row, row_products
 from mkclust.samples.distances import RESOLUTION, squared_norms
 from mkclust.types import Array
 
 # Rows and entries of a tile on the host, at most: few enough to stay in a core's own cache.
 TILE_ROWS, TILE_ENTRIES = 64, 2**15
+# The same of sparse rows, of which each product has to be worth looking at all columns of a view.
+SPARSE_TILE_ROWS, SPARSE_TILE_ENTRIES = 256, 2**20
 # What one tile of one kernel takes on a device; about four are at work at a time.
 TILE_BYTES = 2**28
 # Entries of a view that are brought to float64 at a time.
@@ -31,8 +35,12 @@ BLOCK_ENTRIES = 2**20
 UNNOTICED = 1e-5
 
 
-def default_tile_limits(n_columns: int, like: Array, precision: str) -> tuple[int, int]:
+def default_tile_limits(
+    n_columns: int, like: Array, precision: str, of_sparse_rows: bool = False
+) -> tuple[int, int]:
     """Return the number of rows and of entries that a tile has at most."""
+    if of_sparse_rows:
+        return SPARSE_TILE_ROWS, SPARSE_TILE_ENTRIES
     if not is_foreign(like):
         return TILE_ROWS, TILE_ENTRIES
     n_entries = TILE_BYTES // np.dtype(precision).itemsize
@@ -47,28 +55,49 @@ class Points:
     ----------
     columns : array of shape (n_features + 2, n_samples) or None
         The rows z from an origin, in some unit, as columns followed by 1 and |z|^2 / 2: so
-        one product of matrices gives the exponents. None where no kernel needs distances.
+        one product of matrices gives the exponents. None where no kernel needs distances, and
+        where rows are sparse.
     is_far : ndarray of bool of shape (n_samples,) or None
         Which rows are so long that their distances need care.
-    rows : array of shape (n_samples, n_features) or None
-        The rows themselves. None where no kernel needs inner products.
+    rows : array or CSR array of shape (n_samples, n_features), or None
+        The rows themselves. None where no kernel needs inner products, unless they are sparse.
     lengths : array of shape (n_samples,) or None
         What to divide their inner products by for cosines.
+    halves : array of shape (n_samples,) or None
+        |z|^2 / 2 of sparse rows z, whose origin is zero: with it, inner products give exponents.
     """
 
     columns: Any = field(default=None, repr=False)
     is_far: Any = field(default=None, repr=False)
     rows: Any = field(default=None, repr=False)
     lengths: Any = field(default=None, repr=False)
+    halves: Any = field(default=None, repr=False)
 
     @property
     def like(self) -> Array:
         """An array that says where the rows live."""
+        if self.is_sparse:
+            return self.lengths
         return self.rows if self.columns is None else self.columns
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are sparse."""
+        return self.rows is not None and is_sparse(self.rows)
+
+    @classmethod
+    def of_sparse(cls, rows: Any, lengths: Array, unit: float) -> "Points":
+        """Return sparse rows, with what gives distances in some unit."""
+        rows = rows.astype(np.float64)
+        halves = squared_norms(rows) / unit / unit / 2
+        return cls(rows=rows, lengths=lengths, halves=halves)
 
     def among(self, samples: np.ndarray) -> "Points":
         """Return some of the rows."""
-        arrays = (self.columns, 1), (self.is_far, 0), (self.rows, 0), (self.lengths, 0)
+        arrays = (
+            (self.columns, 1),
+            *((x, 0) for x in (self.is_far, self.rows, self.lengths, self.halves)),
+        )
         return Points(*(None if x is None else select(x, samples, axis=axis) for x, axis in arrays))
 
     def on_host(self) -> "Points":
@@ -185,6 +214,10 @@ class ViewKernels:
         """Return what training samples are multiplied with, and divided by, for some samples."""
         columns = is_far = products = lengths = None
         points, steepness = self.samples, [formula.steepness for _, formula in self.formulas]
+        if points.is_sparse:
+            products = points.rows[rows] / self.unit / self.unit
+            halves = points.halves[rows] if any(steepness) else None
+            return Points(rows=products, lengths=points.lengths[rows][:, None], halves=halves)
         if any(steepness):
             xp, z = namespace(points.columns), points.columns[:, rows]
             # -|z - y|^2 / 2 = z y - |z|^2 / 2 - |y|^2 / 2
@@ -199,14 +232,18 @@ class ViewKernels:
         """Compute what all kernels of some training samples share."""
         exponents = inner = lengths = None
         smallest, right = 0.0, self.training
-        if left.columns is not None:
-            exponents = _exponents(left.columns, right.columns[:, columns], left.is_far.any())
-            if not is_foreign(exponents):
-                smallest = float(exponents.min(initial=0))
         if left.rows is not None:
-            inner = left.rows @ right.rows[columns, :].T
-            inner /= self.scale
+            inner = row_products(left.rows, right.rows[columns, :])
             lengths = left.lengths, right.lengths[columns]
+        if left.halves is not None:
+            n_terms = longest_row(right.rows)
+            exponents = _sparse_exponents(inner, left.halves, right.halves[columns], n_terms)
+        elif left.columns is not None:
+            exponents = _exponents(left.columns, right.columns[:, columns], left.is_far.any())
+        if exponents is not None and not is_foreign(exponents):
+            smallest = float(exponents.min(initial=0))
+        if inner is not None:
+            inner /= self.scale
         return Tile(exponents, inner, lengths, self.median, self.precision, smallest)
 
 
@@ -228,6 +265,16 @@ def _exponents(left: Array, right: Array, careful: bool) -> Array:
     ):
         return exponents
     return xp.where(exponents < limits[0][:, None] - limits[1], exponents, 0.0)
+
+
+def _sparse_exponents(inner: Array, left: Array, right: Array, n_terms: int) -> Array:
+    """Return exponents by inner products and half squared norms; those that are rounding are 0."""
+    exponents = inner - left[:, None]
+    exponents -= right
+    resolution = max(RESOLUTION, np.finfo(np.float64).eps * max(16, n_terms / 4))
+    is_rounding = exponents >= -resolution * left[:, None] - resolution * right
+    exponents[is_rounding] = 0.0
+    return exponents
 
 
 def write_symmetric(out: Array, place: int, rows: slice, columns: slice, tile: Array) -> None:

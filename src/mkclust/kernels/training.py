@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import is_foreign, namespace, precision_of, to_device
+from mkclust.linalg import is_foreign, namespace, precision_of
+from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
 from mkclust.samples.forms import TABLE
 from mkclust.samples.local import fingerprint
 from mkclust.samples.samples import read_views
@@ -41,7 +42,7 @@ def read_new_views(X: Any, bank: Any) -> dict[str, Array]:
                 f"View {name!r} has {n_columns} columns, but {expected} when the bank was "
                 "fitted; pass the same features in the same order."
             )
-    return {name: to_device(views[name], view) for name, view in training_views.items()}
+    return {name: like_rows(views[name], view) for name, view in training_views.items()}
 
 
 def _check_files(views: Mapping[str, Array], fingerprints: Mapping[str, Any]) -> None:
@@ -65,8 +66,7 @@ def _listed(views: Mapping[str, Array]) -> str:
 
 def are_equal(views: Mapping[str, Array], training_views: Mapping[str, Array]) -> bool:
     """Return whether checked views hold the numbers of the training views."""
-    pairs = ((views[name], view) for name, view in training_views.items())
-    return all(A is B or (A.shape == B.shape and bool(namespace(A).all(A == B))) for A, B in pairs)
+    return all(are_equal_rows(views[name], view) for name, view in training_views.items())
 
 
 def length_of(view: Any) -> int:

@@ -21,6 +21,7 @@ from mkclust.kernels.neighborhoods import (
 )
 from mkclust.kernels.rows import CrossRows, KernelRows
 from mkclust.linalg import FactoredMatrix, astype, namespace, select, to_host
+from mkclust.linalg.sparse_rows import dense_rows, stored_entries
 from mkclust.types import Array
 
 # How the most similar samples are found: by distances, by cosines, by distances that a view
@@ -121,8 +122,9 @@ def new_neighborhoods(bank: Any, views: dict[str, Array]) -> dict[int, FactoredM
 
 def _by_given_distances(distances: Array, size: int) -> Neighborhoods:
     """Return the neighborhoods of samples whose rows are their distances to all samples."""
-    builder = ListsOfRows(size, None)
-    builder.add(0, _closeness(distances, distances))
+    builder, unit = ListsOfRows(size, None), _mean_distance(distances)
+    for part in block_ranges(distances.shape[0], distances.shape[1], distances):
+        builder.add(part.start, _closeness(distances[part, :], unit))
     return builder.result()
 
 
@@ -130,17 +132,24 @@ def _join_by_given_distances(
     neighborhoods: Neighborhoods, size: int, new_rows: Array, rows: Array
 ) -> tuple[Any, Any]:
     """Return whose neighborhoods samples join by their distances, and who is in their own."""
-    return join_by_similarity(neighborhoods, size, _closeness(new_rows, rows), None, None)
+    unit = _mean_distance(rows)
+    parts = [
+        join_by_similarity(neighborhoods, size, _closeness(new_rows[part, :], unit), None, None)
+        for part in block_ranges(new_rows.shape[0], new_rows.shape[1], new_rows)
+    ]
+    joined, own = zip(*parts, strict=True)
+    return scipy.sparse.vstack(joined, "csr"), scipy.sparse.vstack(own, "csr")
 
 
-def _closeness(distances: Array, known: Array) -> Array:
-    """Return similarities, above zero, that are the larger the smaller distances are.
+def _mean_distance(distances: Array) -> float:
+    """Return the unit that distances count in, so that rounding is the same in all."""
+    entries, (n, m) = astype(stored_entries(distances), "float64"), distances.shape
+    return float(namespace(entries).sum(entries)) / (n * m) or 1.0
 
-    Distances count in units of the mean one that is known, so that rounding is the same in all.
-    """
-    known = astype(known, "float64")
-    unit = float(namespace(known).mean(known)) or 1.0
-    return 1 / (1 + astype(distances, "float64") / unit)
+
+def _closeness(distances: Array, unit: float) -> Array:
+    """Return similarities, above zero, that are the larger the smaller distances are."""
+    return 1 / (1 + astype(dense_rows(distances), "float64") / unit)
 
 
 def _join_by_rows(bank: Any, views: dict[str, Array], place: int, size: int) -> tuple[Any, Any]:

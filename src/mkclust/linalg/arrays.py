@@ -7,6 +7,7 @@ import array_api_compat
 import array_api_compat.numpy
 import numpy as np
 from array_api_compat import is_cupy_array, is_torch_array
+from scipy.sparse import issparse
 
 from mkclust.types import Array
 
@@ -102,7 +103,12 @@ def free_bytes(like: Any) -> int | None:
 
 
 def to_host(array: Any, dtype: Any = np.float64) -> Any:
-    """Return an array as NumPy, float64 if nothing else is asked for; None keeps the type."""
+    """Return an array as NumPy, float64 if nothing else is asked for; None keeps the type.
+
+    A sparse matrix is there already, and stays one.
+    """
+    if issparse(array):
+        return array if dtype is None else array.astype(dtype, copy=False)
     if is_torch_array(array):
         array = array.detach().cpu()
         # NumPy has no such type.
@@ -191,7 +197,9 @@ def gaussian_noise(shape: tuple[int, int], seed: int, like: Any) -> Array:
 
 
 def copy_array(array: Array) -> Array:
-    """Return a copy of an array, in memory of its own."""
+    """Return a copy of an array, or of a sparse matrix, in memory of its own."""
+    if issparse(array):
+        return array.copy()
     return namespace(array).asarray(array, copy=True)
 
 

@@ -459,7 +459,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         return hasattr(self, "labels_")
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: several kernels are an array of three dimensions."""
+        """Return scikit-learn's tags: kernels have three dimensions, tables may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
         return tags

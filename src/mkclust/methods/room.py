@@ -8,6 +8,7 @@ from mkclust.kernels import KernelBank, Linear
 from mkclust.linalg import free_bytes, is_foreign
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import exact_terms, total
+from mkclust.linalg.sparse_rows import row_width
 from mkclust.samples.blocks import Blocks
 from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.samples import read_views
@@ -138,6 +139,6 @@ def require_room_for_features(model: Any, blocks: Blocks) -> None:
 
 
 def _width(view: Any) -> int:
-    """Return the number of columns of what may be a view, zero where it cannot be told."""
+    """Return how many numbers a row of what may be a view takes, zero where it cannot be told."""
     shape: Any = getattr(view, "shape", ())
-    return int(shape[1]) if len(shape) == 2 else 0
+    return row_width(view) if len(shape) == 2 else 0

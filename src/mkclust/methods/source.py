@@ -24,7 +24,7 @@ from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite
-from mkclust.samples.checks import check_entries
+from mkclust.samples.checks import check_entries, check_view
 from mkclust.samples.encoding import Encoding
 from mkclust.samples.forms import TABLE, check_masks
 from mkclust.samples.frames import is_frame
@@ -515,11 +515,12 @@ def _check_new_table(model: Any, samples: Samples) -> Samples:
     table = samples.parts[0]
     types = [np.float64, np.float32]
     with warnings.catch_warnings():
-        if (
-            TABLE in samples.columns
-        ):  # compared by name already, though filled cells are in an array
+        if TABLE in samples.columns:  # filled cells are in an array, compared by name already
             warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        table = validate_data(model, table, reset=False, dtype=types, ensure_all_finite=False)
+        table = validate_data(
+            model, table, reset=False, dtype=types, ensure_all_finite=False, accept_sparse="csr"
+        )
+    table = check_view(table, "X")
     check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
     return replace(samples, parts=(table,), is_checked=True)
 

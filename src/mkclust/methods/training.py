@@ -17,7 +17,7 @@ from mkclust.linalg.memory import require_memory
 from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.room import require_room_for_features, require_room_for_views
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
-from mkclust.samples.checks import check_entries
+from mkclust.samples.checks import check_entries, check_view
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import KernelStack, RowSource
@@ -155,7 +155,9 @@ def _check_training_table(model: Any, samples: Samples) -> Samples:
         dtype=[np.float64, np.float32],
         ensure_all_finite=False,
         ensure_min_samples=2,
+        accept_sparse="csr",
     )
+    table = check_view(table, "X")
     check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
     return replace(samples, parts=(table,), is_checked=True)
 

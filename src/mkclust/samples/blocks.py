@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mkclust.linalg import free_bytes, namespace, to_host
+from mkclust.linalg.sparse_rows import finite_rows
 from mkclust.types import Array
 
 # What is done to a block: its views by name, and the number of its first sample.
@@ -82,9 +83,8 @@ def check_finite(block: dict[str, Array], samples: int | np.ndarray) -> None:
         The number of the first sample, where they follow one another; else of every one, rising.
     """
     for name, rows in block.items():
-        xp = namespace(rows)
-        finite = xp.all(xp.isfinite(rows), axis=1)
-        if bool(xp.all(finite)):
+        finite = finite_rows(rows)
+        if bool(namespace(finite).all(finite)):
             continue
         bad = np.flatnonzero(~to_host(finite, None))
         positions = np.arange(rows.shape[0])

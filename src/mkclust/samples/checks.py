@@ -1,6 +1,6 @@
 """What is wrong with a view, a table of samples by features: its form first, then its entries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from mkclust.linalg import as_floats as as_foreign_floats
 from mkclust.linalg import check_one_place, is_foreign, namespace, place, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
+from mkclust.linalg.sparse_rows import as_csr, stored_entries
 from mkclust.samples.forms import check_masks, depth
 from mkclust.text import join_words
 from mkclust.types import Array
@@ -82,13 +83,13 @@ def check_view(view: Any, title: str) -> Any:
     Returns
     -------
     array, memory map or data set
-        Lists and data frames become arrays; what has rows to slice stays as it is.
+        Lists and data frames become arrays, and SciPy's sparse matrices CSR arrays of floats; what
+        has rows to slice stays as it is.
     """
-    if issparse(view) or is_sparse_tensor(view):
-        kind, dense = ("matrix", "toarray") if issparse(view) else ("tensor", "to_dense")
+    if is_sparse_tensor(view):
         raise TypeError(
-            f"{title} is a sparse {kind}; kernels of views need a dense one: pass its "
-            f".{dense}() instead."
+            f"{title} is a sparse tensor, and sparse views are computed with by SciPy: pass a "
+            "scipy.sparse.csr_array of it, beside NumPy arrays, or its .to_dense()."
         )
     if depth(view) != 2:
         raise ValueError(
@@ -99,6 +100,8 @@ def check_view(view: Any, title: str) -> Any:
         view = _as_numbers(view, title)
     if 0 in view.shape:
         raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
+    if issparse(view):
+        return _as_sparse_rows(view, title)
     if is_foreign(view):
         as_floats(view[:0, :], title)  # refuses what is no number
     elif hasattr(view, "dtype"):
@@ -135,13 +138,11 @@ def check_entries(
             total = sum(counts.values())
             what = f"{total} missing cell{'s' * (total > 1)} (NaN)"
             findings.append(f"{titles[name]} has {what} among its categories ({join_words(named)})")
-        if bool(xp.all(xp.isfinite(array))):
+        if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue
-        nan, infinite = (
-            to_host(xp.sum(xp.astype(f(array), xp.int64), axis=0), None)
-            for f in (xp.isnan, xp.isinf)
-        )
-        has_missing, has_infinite = has_missing or nan.any(), has_infinite or infinite.any()
+        nan, infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
+        has_missing |= bool(nan.any())
+        has_infinite |= bool(infinite.any())
         places = np.flatnonzero(nan + infinite).tolist()
         names = (columns or {}).get(name)
         named = [
@@ -167,6 +168,14 @@ def check_entries(
     return arrays
 
 
+def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:
+    """Return for how many entries of each column something holds, which it does not for zeros."""
+    if issparse(array):
+        return np.bincount(array.indices[holds(array.data)], minlength=array.shape[1])
+    xp = namespace(array)
+    return to_host(xp.sum(xp.astype(holds(array), xp.int64), axis=0), None)
+
+
 def check_table(X: Any, columns: Sequence[str] | None = None) -> Array:
     """Return one table as floats; what is no table is worded as scikit-learn does."""
     if not (issparse(X) or is_foreign(X)):
@@ -189,12 +198,23 @@ def check_together(views: Mapping[str, Any]) -> None:
                 f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
                 f"{view.shape[0]}; every view must describe the same samples, in the same order."
             )
+    sparse = [name for name, view in views.items() if issparse(view)]
+    foreign = [name for name, view in views.items() if is_foreign(view)]
+    if sparse and foreign:
+        raise TypeError(
+            f"View {sparse[0]!r} is a sparse matrix, which stays on the host, and view "
+            f"{foreign[0]!r} an array of {place(views[foreign[0]])}: pass the others as NumPy "
+            "arrays, or a few dense columns of the sparse one, such as those of TruncatedSVD, "
+            "beside them."
+        )
     titles = [f"View {first!r}", *(f"view {name!r}" for name, _ in others)]
     check_one_place(list(views.values()), titles)
 
 
 def as_floats(rows: Any, title: str) -> Array:
     """Return rows as float32 or float64, not copied where they are; others become float64."""
+    if issparse(rows):
+        return rows  # as `check_view` made them
     if is_foreign(rows):
         return as_foreign_floats(rows, title)
     check_masks(rows, title)
@@ -212,6 +232,18 @@ def _as_numbers(view: Any, title: str) -> np.ndarray:
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{title} is not a table of real numbers. {error}") from error
+
+
+def _as_sparse_rows(view: Any, title: str) -> Any:
+    """Return a sparse matrix of any format and number type as CSR rows of floats."""
+    _check_type(view.dtype, title)
+    try:
+        return as_csr(view)
+    except (ValueError, IndexError) as error:
+        raise ValueError(
+            f"{title} is a sparse matrix whose indices do not fit its shape {view.shape} "
+            f"({error}); build it anew."
+        ) from error
 
 
 def _check_type(dtype: Any, title: str) -> None:

@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from mkclust.linalg import astype, free_bytes, is_foreign, namespace, ranges, select, to_host
+from mkclust.linalg import (
+    astype,
+    free_bytes,
+    is_foreign,
+    is_sparse,
+    namespace,
+    ranges,
+    select,
+    to_host,
+)
+from mkclust.linalg.sparse_rows import entrywise, row_products, sums_of_rows
 from mkclust.types import Array, Float
 
 # The median distance of longer views is that of some rows; so many, if nobody says otherwise.
@@ -17,6 +27,8 @@ RESOLUTION = 1e-13
 
 def squared_norms(view: Array) -> Array:
     """Return the squared norm of every row, in float64."""
+    if is_sparse(view):
+        return sums_of_rows(entrywise(np.square, view.astype(np.float64)))
     if not is_foreign(view):
         return np.einsum("ij,ij->i", view, view, dtype=np.float64)
     xp = namespace(view)
@@ -46,7 +58,7 @@ def mean_squared_norm(name: str, view: Array) -> float:
 def squared_distances(A: Array, B: Array) -> Array:
     """Return squared distances between rows in float64, exactly zero where rows are identical."""
     norms = squared_norms(A)[:, None] + squared_norms(B)
-    squared = A @ B.T
+    squared = row_products(A, B)
     squared *= -2
     squared += norms
     norms *= RESOLUTION
@@ -69,7 +81,12 @@ def drawn_rows(view: Array, drawn: int | None = None) -> Array:
 
 
 def middle(view: Array) -> Array:
-    """Return the median of every column, (n_features,); on a device that of drawn rows."""
+    """Return the median of every column, (n_features,); on a device that of drawn rows.
+
+    From anywhere but zero, sparse rows would no longer be sparse: their middle is zero.
+    """
+    if is_sparse(view):
+        return np.zeros(view.shape[1])
     if not is_foreign(view):
         return np.median(view, axis=0)
     rows = namespace(view).sort(astype(drawn_rows(view), "float64"), axis=0)
@@ -98,7 +115,7 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
     return mean
 
 
-def _on_host(rows: np.ndarray) -> tuple[float, float]:
+def _on_host(rows: Array) -> tuple[float, float]:
     """Return the median distance between two rows; if it is zero the mean of those that are not."""
     # In place, for all pairs of 5,000 rows are 100 MB and a copy of them would be as much again.
     median = float(np.median(_pair_distances(rows), overwrite_input=True))
@@ -108,9 +125,9 @@ def _on_host(rows: np.ndarray) -> tuple[float, float]:
     return 0.0, float(distances[distances > 0].mean()) if distances.any() else 0.0
 
 
-def _pair_distances(rows: np.ndarray) -> Float:
+def _pair_distances(rows: Array) -> Float:
     """Return the distance between every two rows, each pair once."""
-    n = len(rows)
+    n = rows.shape[0]
     distances, filled = np.empty(n * (n - 1) // 2), 0
     for start in range(0, n, BLOCK_ROWS):
         squared = squared_distances(rows[start : start + BLOCK_ROWS], rows[start:])

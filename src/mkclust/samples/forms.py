@@ -88,11 +88,13 @@ def depth(item: Any) -> int:
 
 def looks_like_kernel(X: Any) -> bool:
     """Return whether X is a square array that equals its transpose, or has its ids as columns."""
-    if getattr(X, "ndim", 0) != 2 or issparse(X):
+    if getattr(X, "ndim", 0) != 2:
         return False
     rows, columns = X.shape
     if not rows == columns > 1:
         return False
     if is_frame(X) and is_kernel(X):
         return True
+    if issparse(X):
+        return (X != X.T).nnz == 0
     return bool(namespace(X).all(X == X.T) if is_foreign(X) else np.array_equal(X, X.T))

@@ -1,4 +1,4 @@
-"""Views on this machine: arrays, also on a device, memory maps, and files read by rows."""
+"""Views on this machine: arrays, also on a device, sparse ones, memory maps, files read by rows."""
 
 import hashlib
 import mmap
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.on_disk import TableOnDisk
-from mkclust.linalg import device, is_foreign, namespace, ranges, select
+from mkclust.linalg import device, is_foreign, is_sparse, namespace, ranges, select
+from mkclust.linalg.sparse_rows import row_width
 from mkclust.samples.blocks import BlockFunction, add, block_height
 from mkclust.samples.checks import as_floats
 from mkclust.types import Array
@@ -25,7 +26,7 @@ DIGEST_BYTES = 4 << 20
 
 
 class LocalBlocks:
-    """Views that can be sliced by rows: arrays, memory maps, HDF5 data sets.
+    """Views that can be sliced by rows: arrays, CSR matrices, memory maps, HDF5 data sets.
 
     Reading a block, and turning its numbers to floats, overlaps with looking at the one before it.
     Arrays of another library than NumPy are there already: their blocks are slices, and large.
@@ -137,7 +138,8 @@ class LocalBlocks:
         view = self._views[name]
         if len(samples) == self.n_samples:
             return self._read(name, slice(0, self.n_samples))  # all of them: no need to copy
-        if is_foreign(view) or isinstance(view, np.ndarray | TableOnDisk) or not len(samples):
+        takes_numbers = isinstance(view, np.ndarray | TableOnDisk) or is_sparse(view)
+        if is_foreign(view) or takes_numbers or not len(samples):
             return self._read(name, samples)
         # HDF5 is slow with lists of rows, and others may know none.
         reach = max(self._gap_bytes // (8 * int(view.shape[1])), _tile_height(view))
@@ -161,8 +163,8 @@ class LocalBlocks:
                 # A copy, for otherwise the file would be read no sooner than it is looked at.
                 block = as_floats(np.array(view[rows]), f"View {name!r}")
             expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-            if len(block) != expected:
-                raise OSError(f"there are {len(block)} rows instead of {expected}")
+            if block.shape[0] != expected:
+                raise OSError(f"there are {block.shape[0]} rows instead of {expected}")
             return block
         except (OSError, RuntimeError, KeyError, IndexError) as error:
             first, last = (rows.start, rows.stop - 1) if isinstance(rows, slice) else rows[[0, -1]]
@@ -172,11 +174,12 @@ class LocalBlocks:
 
     def _whole_tiles(self) -> int:
         """Return the height of a block, in whole tiles of the files where that is possible."""
-        height = block_height(self.n_features, self._first)
+        widths = [row_width(view) for view in self._views.values()]
+        height = block_height(widths, self._first)
         step = max(_tile_height(view) for view in self._views.values())
         if step <= height:
             return height - height % step
-        return step if 8 * step * sum(self.n_features) <= TILE_BYTES else height
+        return step if 8 * step * sum(widths) <= TILE_BYTES else height
 
 
 def _tile_height(view: Any) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.linalg import is_on_accelerator, ranges, to_host
+from mkclust.linalg.sparse_rows import as_csr
 from mkclust.parameters import Choice, Count, check_parameter
 from mkclust.samples.row_search import (
     BLOCK_ENTRIES,
@@ -257,13 +258,10 @@ def _takes_index(
 
 
 def _on_host(rows: Array) -> Any:
-    """Return rows as a C-contiguous NumPy array or a canonical CSR matrix, in their type."""
-    if not scipy.sparse.issparse(rows):
-        return np.ascontiguousarray(to_host(rows, None))
-    rows = scipy.sparse.csr_matrix(rows, copy=True)
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
-    return rows
+    """Return rows as a C-contiguous NumPy array or a canonical CSR array, in their type."""
+    if scipy.sparse.issparse(rows):
+        return as_csr(rows)
+    return np.ascontiguousarray(to_host(rows, None))
 
 
 @dataclass(frozen=True)
@@ -292,8 +290,9 @@ def row_digests(host: Any) -> Iterator[bytes]:
     for block in ranges(host.shape[0], max(1, BLOCK_ENTRIES // width(host))):
         part = host[block]
         if scipy.sparse.issparse(part):
+            columns = part.indices.astype(np.int64)  # whatever type they have in this matrix
             contents = (
-                part.indices[start:stop].tobytes() + part.data[start:stop].tobytes()
+                columns[start:stop].tobytes() + part.data[start:stop].tobytes()
                 for start, stop in zip(part.indptr, part.indptr[1:], strict=False)
             )
         else:
@@ -328,7 +327,7 @@ def _tied(
     These hold the group itself, and so many rows in all as are wanted.
     """
     own, n_groups = new is None, len(copies.first)
-    near = search.nearest(new, min(wanted + SPARE, n_groups - own))
+    near = search.nearest(new, min(wanted + SPARE, n_groups - own), farthest)
     groups, squared, n_lists = near.indices, near.squared_distances, len(near.indices)
     if own:
         groups = np.hstack([np.arange(n_groups)[:, None], groups])

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+from scipy.sparse import issparse
 from sklearn.neighbors import NearestNeighbors
 
 from mkclust.linalg import is_foreign, namespace, ranges, to_device, to_host
+from mkclust.linalg.sparse_rows import dense_rows, longest_row
 from mkclust.samples.distances import middle, squared_norms
 from mkclust.types import Array, Float
 
@@ -70,17 +71,21 @@ class RowSearch:
     def __init__(self, known: Any, like: Array, by_index: bool, seed: int):
         self._known, self._like, self._by_index, self._seed = known, like, by_index, seed
         # Inner products lose the digits that all rows share; sparse rows have to stay sparse.
-        is_sparse = scipy.sparse.issparse(known)
-        self._middle = None if is_sparse else middle(to_host(known))
+        self._middle = None if issparse(known) else middle(to_host(known))
         self._centered = self._center(known)
-        self._norms = _squared_norms(self._centered)
+        # Sparse rows are multiplied with rows again: columns of them would be turned every time.
+        self._transposed = self._centered.T.tocsr() if issparse(known) else self._centered.T
+        self._norms = squared_norms(self._centered)
 
     def _center(self, rows: Any) -> Any:
         """Return rows about the middle of the known ones, in float64."""
         return rows.astype(np.float64) if self._middle is None else rows - self._middle
 
-    def nearest(self, new_rows: Any, r: int) -> Neighbors:
-        """Return the r nearest known rows of new ones, or, for None, of each known among others."""
+    def nearest(self, new_rows: Any, r: int, limit: float = np.inf) -> Neighbors:
+        """Return the r nearest known rows of new ones, or, for None, of each known among others.
+
+        Of neighbors beyond a limit of squared distances there may be others as near.
+        """
         own = new_rows is None
         rows = self._known if own else new_rows
         centered = self._centered if own else self._center(rows)
@@ -99,7 +104,8 @@ class RowSearch:
                 squared[near == np.arange(block.start, block.stop)[:, None]] = np.inf
             indices[block], distances[block] = _first(near, squared, r)
         if count < m and by_index is None:
-            doubts = distances[:, -1] >= farthest - 2 * self._tolerance(centered, farthest)
+            proven = farthest - 2 * self._tolerance(centered, farthest)
+            doubts = (distances[:, -1] >= proven) & (proven <= limit)
             for i, near in self._possible(centered, np.flatnonzero(doubts), r, own):
                 squared = _pair_distances(rows[i : i + 1], self._known, near)
                 indices[i], distances[i] = _first(near, squared, r)
@@ -108,7 +114,7 @@ class RowSearch:
     def limits(self, new_rows: Any, last: Float) -> Float:
         """Return up to what squared distance rows are as near as the last neighbor of each."""
         rows, distances = self._known if new_rows is None else new_rows, np.sqrt(last)
-        norms = np.sqrt(_squared_norms(rows.astype(np.float64)))
+        norms = np.sqrt(squared_norms(rows.astype(np.float64)))
         rounding = TIE_ROUNDINGS * np.finfo(np.float64).eps
         return np.square(distances + rounding * (norms + distances))
 
@@ -139,7 +145,16 @@ class RowSearch:
         if is_foreign(self._like):
             known = to_device(self._centered, self._like)
             return _nearest_on_device(to_device(centered, self._like), known, count)
+        if issparse(self._known):
+            return self._nearest_sparse(centered, count)
         return self._nearest_on_host(centered, count)
+
+    def _nearest_sparse(self, centered: Any, count: int) -> np.ndarray:
+        """Return the nearest of sparse rows, by products of some rows at a time."""
+        near = np.empty((centered.shape[0], count), np.int64)
+        for some, squared in self._products(centered, np.arange(len(near))):
+            near[some] = np.argpartition(squared, count - 1, axis=1)[:, :count]
+        return near
 
     def _nearest_on_host(self, centered: Any, count: int) -> np.ndarray:
         """Return the nearest rows by scikit-learn."""
@@ -189,8 +204,8 @@ class RowSearch:
 
     def _tolerance(self, centered: Any, squared: Float) -> Float:
         """Return how wrong squared distances by inner products may be, for rows and distances."""
-        share = ROUNDINGS * np.finfo(np.float64).eps * (centered.shape[1] + 8)
-        return share * (10 * _squared_norms(centered) + squared)
+        share = ROUNDINGS * np.finfo(np.float64).eps * (longest_row(centered) + 8)
+        return share * (10 * squared_norms(centered) + squared)
 
     def _possible(
         self, centered: Any, rows: np.ndarray, r: int, own: bool
@@ -209,10 +224,9 @@ class RowSearch:
         """Yield numbers of some rows with their squared distances, by products, to all known."""
         for block in ranges(len(rows), max(1, BLOCK_ENTRIES // self._centered.shape[0])):
             part = centered[rows[block]]
-            products = part @ self._centered.T
-            squared = products.toarray() if scipy.sparse.issparse(products) else products
+            squared = dense_rows(part @ self._transposed)
             squared *= -2
-            squared += self._norms + _squared_norms(part)[:, None]
+            squared += self._norms + squared_norms(part)[:, None]
             yield rows[block], squared
 
 
@@ -224,24 +238,17 @@ def _first(near: np.ndarray, squared: Float, r: int) -> tuple[np.ndarray, Float]
 
 def width(rows: Any) -> int:
     """Return how many entries a row takes in memory, on average."""
-    entries = rows.nnz if scipy.sparse.issparse(rows) else rows.size
+    entries = rows.nnz if issparse(rows) else rows.size
     return max(1, entries // max(1, rows.shape[0]))
-
-
-def _squared_norms(rows: Any) -> Float:
-    """Return the squared norm of every row on the host, (n_rows,)."""
-    if scipy.sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    return squared_norms(rows)
 
 
 def _pair_distances(rows: Any, known: Any, near: np.ndarray) -> Float:
     """Return the squared distances of rows to the known ones that `near` numbers, (n, count)."""
     n, count = near.shape
-    if scipy.sparse.issparse(rows):
+    if issparse(rows):
         repeated = rows[np.repeat(np.arange(n), count)].astype(np.float64)
         differences = known[near.ravel()].astype(np.float64) - repeated
-        return _squared_norms(differences).reshape(n, count)
+        return squared_norms(differences).reshape(n, count)
     differences = known[near].astype(np.float64, copy=False) - rows[:, None, :]
     return np.einsum("ijk,ijk->ij", differences, differences)
 

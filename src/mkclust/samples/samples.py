@@ -446,9 +446,10 @@ def _kind(X: Any, expected: Expected) -> Kind:
             "features; pass kernels='precomputed' if these are kernels already"
         )
     if not several and auto and looks_like_kernel(X):
+        form = "[K]" if issparse(X) else "K[None], or [K]"
         raise ValueError(
             f"X is one symmetric {X.shape[0]} x {X.shape[0]} matrix: if it is a kernel, pass "
-            "K[None], or [K] and kernels='precomputed'; if it is a table of features, pass "
+            f"{form} and kernels='precomputed'; if it is a table of features, pass "
             "kernels=KernelBank()"
         )
     return "views" if several else "table"

@@ -122,9 +122,9 @@ def learn_maps(
             first = map_.fit(training_rows).transform(rows[:1, :])
             _check_place(map_, rows, first)
         except (ValueError, TypeError) as error:
-            if isinstance(error, TypeError) and not is_foreign(rows):
+            if isinstance(error, TypeError) and not (is_foreign(rows) or issparse(rows)):
                 raise
-            message = error if isinstance(error, ValueError) else _elsewhere(map_, rows)
+            message = error if isinstance(error, ValueError) else _unfit(map_, rows)
             raise ValueError(f"View {name!r}: {message}") from error
         if issparse(first):
             raise ValueError(
@@ -234,7 +234,7 @@ def _transform(map_: Any, rows: Array) -> Array:
     try:
         F = map_.transform(rows)
     except TypeError as error:
-        raise ValueError(_elsewhere(map_, rows)) from error
+        raise ValueError(_unfit(map_, rows)) from error
     _check_place(map_, rows, F)
     return F
 
@@ -242,11 +242,16 @@ def _transform(map_: Any, rows: Array) -> Array:
 def _check_place(map_: Any, rows: Array, F: Any) -> None:
     """Refuse features that live elsewhere than the rows of which they are made."""
     if is_foreign(rows) and place(F) != place(rows):
-        raise ValueError(_elsewhere(map_, rows))
+        raise ValueError(_unfit(map_, rows))
 
 
-def _elsewhere(map_: Any, rows: Array) -> str:
+def _unfit(map_: Any, rows: Array) -> str:
     """Return that a map serves NumPy's arrays only, and what to do about it."""
+    if issparse(rows):
+        return (
+            f"{type(map_).__name__} takes no sparse rows, as these are: pass Nystroem or "
+            "RandomFourier of mkclust.kernels, or a pipeline that begins with TruncatedSVD"
+        )
     return (
         f"{type(map_).__name__} computes with NumPy arrays only, and this is one of {place(rows)}: "
         "pass Nystroem, RandomFourier or Linear of mkclust.kernels, or the views as NumPy arrays"

@@ -201,7 +201,7 @@ class _DrawnKernels:
         rows = {
             name: view
             for name, view in views.items()
-            if _can_be_drawn(rules[name], asked.get(name))
+            if _can_be_drawn(rules[name], asked.get(name)) and not is_sparse(view)
         }
         of_rows = [list(views)[view] in rows for view in bank.kernel_views_]
         self._places = [place for place, each in enumerate(of_rows) if each]

@@ -1,0 +1,149 @@
+"""Rows of SciPy's sparse matrices beside rows of arrays: the operations in which they differ.
+
+Sparse rows are CSR arrays of float32 or float64, without duplicates or stored zeros. What is
+computed from them is sparse where zeros stay zeros, and else as large as some rows by some rows.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse import issparse
+
+from mkclust.linalg.arrays import astype, is_foreign, namespace, precision_of, to_device
+from mkclust.types import Array, Float
+
+
+def as_csr(matrix: Any) -> Any:
+    """Return a sparse matrix, or an array, as sparse rows; not copied where it is that already."""
+    rows = scipy.sparse.csr_array(matrix)
+    rows.check_format(full_check=True)  # compiled code relies on its indices
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float64)
+    if not rows.has_canonical_format or not np.all(rows.data):
+        rows = rows.copy()  # the matrix may be somebody else's
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    return rows
+
+
+def dense_rows(rows: Array) -> Array:
+    """Return rows as an array: to be asked for some rows, never for all of a view."""
+    return rows.toarray() if issparse(rows) else rows
+
+
+def like_rows(rows: Array, known: Array) -> Array:
+    """Return new rows in the form of known ones: sparse, or an array beside them."""
+    if issparse(known):
+        return as_csr(rows)
+    return to_device(dense_rows(rows), known)
+
+
+def stored_entries(rows: Array) -> Array:
+    """Return the entries that are held: all of an array, those that are not zero of sparse rows."""
+    return rows.data if issparse(rows) else rows
+
+
+def row_width(view: Any) -> int:
+    """Return how many numbers a row takes in memory; the place of a sparse entry counts as half."""
+    if not issparse(view):
+        return int(view.shape[1])
+    return max(1, -(-3 * view.nnz // (2 * max(1, view.shape[0]))))
+
+
+def longest_row(rows: Array) -> int:
+    """Return how many entries a row has at most that are held: so many products are summed up."""
+    if not issparse(rows):
+        return int(rows.shape[1])
+    return int(np.diff(rows.indptr).max(initial=1))
+
+
+def row_products(A: Array, B: Array) -> Array:
+    """Return the inner products of all rows of A with all rows of B, an array."""
+    if issparse(A) and issparse(B):
+        return (A @ B.T).toarray()
+    return np.ascontiguousarray((B @ A.T).T) if issparse(B) else A @ B.T
+
+
+def sums_of_rows(rows: Any) -> Float:
+    """Return the sum of every sparse row in float64, in the order of its columns."""
+    return rows.astype(np.float64) @ np.ones(rows.shape[1])
+
+
+def positive_counts(rows: Any) -> Float:
+    """Return in how many sparse rows each column is positive."""
+    return np.bincount(rows.indices[rows.data > 0], minlength=rows.shape[1]).astype(np.float64)
+
+
+def column_moments(rows: Any) -> tuple[Float, Float]:
+    """Return the sum of squares of every sparse column about its mean, and its largest entry."""
+    n, d = rows.shape
+    data, columns = rows.data.astype(np.float64), rows.indices
+    means = np.bincount(columns, data, minlength=d) / n
+    squares = np.bincount(columns, (data - means[columns]) ** 2, minlength=d)
+    n_zeros = n - np.bincount(columns, minlength=d)
+    largest = np.zeros(d)
+    np.maximum.at(largest, columns, np.abs(data))
+    return squares + n_zeros * means**2, largest
+
+
+def finite_rows(rows: Array) -> Array:
+    """Return which rows have finite entries only."""
+    if not issparse(rows):
+        xp = namespace(rows)
+        return xp.all(xp.isfinite(rows), axis=1)
+    wrong = np.append(0, np.cumsum(~np.isfinite(rows.data)))
+    return wrong[rows.indptr[1:]] == wrong[rows.indptr[:-1]]
+
+
+def are_equal_rows(A: Array, B: Array) -> bool:
+    """Return whether two views hold the same numbers, in the same form."""
+    if A is B:
+        return True
+    if A.shape != B.shape or issparse(A) != issparse(B):
+        return False
+    return (A != B).nnz == 0 if issparse(A) else bool(namespace(A).all(A == B))
+
+
+def entrywise(function: Callable[[Array], Array], rows: Array) -> Array:
+    """Apply a function to every entry; zero must stay zero."""
+    if not issparse(rows):
+        return function(rows)
+    return _with_data(rows, function(rows.data))
+
+
+def times_columns(rows: Array, factors: Float) -> Array:
+    """Multiply every column with a number, in the precision of the rows and where they live."""
+    factors = to_device(factors, rows, precision_of(rows))
+    if not issparse(rows):
+        return rows * factors
+    return _with_data(rows, rows.data * factors[rows.indices])
+
+
+def over_rows(rows: Array, values: Array) -> Array:
+    """Divide every row by a number, in the precision of the rows."""
+    values = astype(values, precision_of(rows))
+    if not issparse(rows):
+        return rows / values[:, None]
+    return _with_data(rows, rows.data / np.repeat(values, np.diff(rows.indptr)))
+
+
+def rows_from(origin: Array, rows: Array) -> Array:
+    """Return rows from an origin in float64; sparse rows stay where they are, to stay sparse."""
+    if issparse(rows):
+        return rows.astype(np.float64)
+    if is_foreign(rows):
+        return astype(rows, "float64") - origin
+    return np.subtract(rows, origin, dtype=np.float64)
+
+
+def with_diagonal(matrix: Any, values: Float) -> Any:
+    """Return a square sparse matrix with another diagonal."""
+    others = matrix - scipy.sparse.diags_array(matrix.diagonal())
+    return as_csr((others + scipy.sparse.diags_array(values)).astype(matrix.dtype))
+
+
+def _with_data(rows: Any, data: np.ndarray) -> Any:
+    """Return sparse rows with other entries in the same places."""
+    return scipy.sparse.csr_array((data, rows.indices, rows.indptr), rows.shape)

@@ -1,0 +1,267 @@
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from mkclust.kernels import KernelBank, Linear, Nystroem, RandomFourier
+from mkclust.kernels.preparations import CalmColumns, LogTfIdf, SquareRootsOfShares
+from mkclust.samples import as_blocks
+from mkclust.samples.samples import as_views
+
+N, D = 60, 40
+FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+
+
+def counts(seed=0, share=0.08, shape=(N, D)):
+    """Return counts of which few are not zero, with rows of zeros and equal rows."""
+    rng = np.random.default_rng(seed)
+    table = rng.poisson(3.0, shape) * (rng.random(shape) < share) * 1.0
+    table[3], table[5] = 0, table[4]
+    return table
+
+
+def signed(seed=0):
+    """Return numbers of both signs, of which most are zero."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.3)
+
+
+def shares(seed=0):
+    """Return histograms."""
+    table = np.random.default_rng(seed).gamma(0.3, size=(N, 8))
+    table[:, 1:][table[:, 1:] < 0.05] = 0
+    return table / table.sum(axis=1)[:, None]
+
+
+def one_hot(seed=0):
+    """Return two columns of categories, one-hot."""
+    rng = np.random.default_rng(seed)
+    return np.hstack([np.eye(k)[rng.integers(k, size=N)] for k in (3, 4)])
+
+
+def links(seed=0):
+    """Return a graph."""
+    rng = np.random.default_rng(seed)
+    graph = np.triu(rng.random((N, N)) < 0.1, 1) * rng.random((N, N))
+    return graph + graph.T
+
+
+def distances(seed=0):
+    """Return the distances between points."""
+    points = np.random.default_rng(seed).normal(size=(N, 3))
+    return np.linalg.norm(points[:, None] - points, axis=2)
+
+
+TABLES = {
+    "sparse": counts,
+    "dense": signed,
+    "histogram": shares,
+    "categories": one_hot,
+    "graph": links,
+    "distances": distances,
+    "binary": lambda: (np.random.default_rng(0).random((N, 9)) < 0.3) * 1.0,
+}
+
+
+def written_out(kernels):
+    """Return kernels held in any way as one array."""
+    if hasattr(kernels, "all_rows"):
+        return kernels.all_rows()
+    return np.stack([K.toarray() if hasattr(K, "toarray") else K for K in kernels])
+
+
+def check_same_kernels(bank, table, new):
+    """Compare the kernels of a table given sparse, among each other and to new rows."""
+    dense, sparse = (pickle.loads(pickle.dumps(bank)) for _ in range(2))
+    pairs = [
+        (
+            dense.fit_transform({"a": table}),
+            sparse.fit_transform({"a": scipy.sparse.csr_array(table)}),
+        ),
+        (dense.transform({"a": new}), sparse.transform({"a": scipy.sparse.coo_matrix(new)})),
+        (dense.transform({"a": new}), sparse.transform({"a": new})),
+        (dense.transform({"a": new}), dense.transform({"a": scipy.sparse.csr_matrix(new)})),
+        (dense.self_similarity({"a": new}), sparse.self_similarity({"a": new})),
+    ]
+    assert dense.rules_ == sparse.rules_
+    assert scipy.sparse.issparse(sparse.views_["a"])
+    for expected, found in pairs:
+        expected, found = written_out(expected), written_out(found)
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("on_the_fly", [False, True])
+@pytest.mark.parametrize("linear", ["linear", "cosine"])
+@pytest.mark.parametrize("table", [counts, signed, shares])
+def test_every_kernel_of_a_sparse_view_is_that_of_the_dense_one(table, linear, on_the_fly):
+    bank = KernelBank(linear=linear, on_the_fly=on_the_fly)
+    check_same_kernels(bank, table(), np.vstack([table()[:7], table(1)[:9]]))
+
+
+@pytest.mark.parametrize("parameters", [{}, ONE_GAUSSIAN], ids=["all", "one"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_rule_of_every_kind_makes_the_same_of_sparse_and_dense_views(kind, parameters):
+    table = TABLES[kind]()
+    bank = KernelBank(rules="kind", **parameters)
+    assert bank.fit({"a": scipy.sparse.csr_array(table)}).rules_ == {"a": kind}
+    check_same_kernels(bank, table, table[::2] * (0.5 if kind == "sparse" else 1))
+
+
+@pytest.mark.parametrize("neighborhoods", ["shared", "graph"])
+@pytest.mark.parametrize("table", [counts, signed])
+def test_shared_neighborhoods_of_sparse_rows_are_those_of_dense_ones(table, neighborhoods):
+    bank = KernelBank(neighbors=5, neighborhoods=neighborhoods)
+    check_same_kernels(bank, table(), np.vstack([table()[:7], table(1)[:9]]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    arrays(np.int8, (12, 5), elements=st.integers(-3, 3), fill=st.just(0)),
+    st.sampled_from([None, 3]),
+    st.booleans(),
+)
+def test_random_sparse_views_have_the_kernels_of_dense_ones(table, neighbors, on_the_fly):
+    table = table.astype(float)
+    if len(np.unique(table, axis=0)) < 2:
+        return
+    check_same_kernels(KernelBank(neighbors=neighbors, on_the_fly=on_the_fly), table, table[:4] + 1)
+
+
+@pytest.mark.parametrize("preparation", [LogTfIdf, SquareRootsOfShares, CalmColumns])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_preparations_keep_rows_sparse(preparation, dtype):
+    table = counts().astype(dtype)
+    table[:, 2] *= 50
+    learned = preparation.learn(table), preparation.learn(scipy.sparse.csr_array(table))
+    dense, sparse = learned[0].apply(table), learned[1].apply(scipy.sparse.csr_array(table))
+    assert sparse.format == "csr"
+    assert sparse.dtype == dtype
+    np.testing.assert_allclose(sparse.toarray(), dense, rtol=10 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8, bool])
+@pytest.mark.parametrize("form", FORMATS)
+def test_sparse_views_of_every_format_and_type_become_rows_of_floats(form, dtype):
+    table = counts().astype(dtype)
+    view = as_views({"a": scipy.sparse.csr_matrix(table).asformat(form)})["a"]
+    assert isinstance(view, scipy.sparse.csr_array)
+    assert view.dtype == (np.float32 if dtype == np.float32 else np.float64)
+    np.testing.assert_array_equal(view.toarray(), table)
+
+
+def test_duplicates_are_summed_and_stored_zeros_dropped_without_changing_what_was_given():
+    given_view = scipy.sparse.csr_array(([1.0, 2.0, 0.0, 5.0], [1, 1, 0, 0], [0, 2, 3, 4]), (3, 2))
+    before = given_view.data.copy(), given_view.indices.copy()
+    view = as_views([given_view])["view 0"]
+    assert view.nnz == 2
+    np.testing.assert_array_equal(view.toarray(), [[0, 3], [0, 0], [5, 0]])
+    np.testing.assert_array_equal(given_view.data, before[0])
+    np.testing.assert_array_equal(given_view.indices, before[1])
+
+
+def test_a_sound_sparse_view_is_not_copied_but_by_the_bank():
+    view = scipy.sparse.csr_matrix(counts())
+    assert np.shares_memory(as_views([view])["view 0"].data, view.data)
+    bank = KernelBank().fit([view])
+    view.data *= 2
+    np.testing.assert_array_equal(bank.views_["view 0"].toarray(), counts())
+
+
+def test_indices_of_64_bits_change_nothing():
+    view = scipy.sparse.csr_array(counts())
+    wide = scipy.sparse.csr_array(view)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    bank = KernelBank(rules="kind").fit([view])
+    np.testing.assert_array_equal(
+        written_out(bank.transform([wide])), written_out(bank.fit_transform([view]))
+    )
+
+
+def test_the_order_of_samples_and_a_unit_change_no_kernel():
+    view, order = scipy.sparse.csr_array(counts()), np.random.default_rng(0).permutation(N)
+    bank = KernelBank(rules="kind", **ONE_GAUSSIAN)
+    K = written_out(bank.fit_transform([view]))[0]
+    moved = written_out(bank.fit_transform([1024.0 * view[order]]))[0]
+    np.testing.assert_array_equal(moved, K[np.ix_(order, order)])
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_sparse_entries_that_are_not_finite_are_counted(number):
+    view = scipy.sparse.csr_array(counts())
+    view.data[[0, -1]] = number
+    counted = "2 NaN and 0 infinity" if np.isnan(number) else "0 NaN and 2 infinity"
+    with pytest.raises(ValueError, match=f"View 'a' has entries that are not finite: {counted}"):
+        KernelBank().fit({"a": view})
+
+
+def test_a_sparse_matrix_with_indices_outside_of_its_shape_is_refused():
+    view = scipy.sparse.csr_array(counts())
+    view.indices[0] = D + 3
+    with pytest.raises(ValueError, match=r"View 'a' is a sparse matrix whose indices do not fit"):
+        KernelBank().fit({"a": view})
+
+
+def test_a_sparse_view_beside_one_of_torch_is_refused_with_advice():
+    torch = pytest.importorskip("torch")
+    views = {"words": scipy.sparse.csr_array(counts()), "pixels": torch.ones((N, 3))}
+    with pytest.raises(TypeError, match=r"'words' is a sparse matrix.*'pixels' an array of torch"):
+        KernelBank().fit(views)
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [Nystroem(20), RandomFourier(30), Linear()],
+    ids=["landmarks", "waves", "linear"],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_features_of_sparse_rows_have_the_similarities_of_dense_ones(feature_map, dtype):
+    table = counts().astype(dtype)
+    if not isinstance(feature_map, Linear):
+        feature_map.set_params(random_state=0)
+    expected = feature_map.fit(table).transform(table)
+    found = feature_map.fit(scipy.sparse.csr_matrix(table)).transform(scipy.sparse.coo_array(table))
+    tolerance = 1e-10 if dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=tolerance)
+    np.testing.assert_allclose(feature_map.transform(table), found, atol=tolerance)
+
+
+def test_centers_of_sparse_rows_are_landmarks_of_sparse_and_dense_rows_alike():
+    table = counts(share=0.3)
+    feature_map = Nystroem(N // 2, landmarks="kmeans", random_state=0)
+    features = feature_map.fit(scipy.sparse.csr_matrix(table)).transform(table)
+    sparse = feature_map.transform(scipy.sparse.csr_matrix(table))
+    np.testing.assert_allclose(sparse, features, atol=1e-10)
+    K = KernelBank(**ONE_GAUSSIAN).fit_transform(table)[0]
+    assert np.abs(features @ features.T - K).mean() < 0.05
+
+
+def test_blocks_of_sparse_views_are_sparse_and_as_high_as_their_entries_ask_for():
+    view = scipy.sparse.random_array((5000, 10**5), density=1e-5, rng=0, format="csc")
+    blocks, seen = as_blocks({"a": view}), []
+    total = blocks.total(lambda block, start: seen.append(block["a"].shape[0]) or block["a"].sum())
+    assert total == pytest.approx(view.sum())
+    assert seen == [5000]
+    assert blocks.take(np.array([3, 8]))["a"].format == "csr"
+
+
+@pytest.mark.parametrize("parameters", [{}, {"neighbors": 10}, {"rules": "kind"}])
+def test_a_wide_sparse_view_is_never_written_out(parameters):
+    columns = np.random.default_rng(0).geometric(0.005, size=(2_000, 20)) * 100
+    places = (np.arange(2_000).repeat(20), np.minimum(columns, 199_999).ravel())
+    view = scipy.sparse.coo_array((np.ones(40_000), places), (2_000, 200_000))
+    bank = KernelBank(**{**ONE_GAUSSIAN, **parameters})
+    tracemalloc.start()
+    try:
+        kernels = bank.fit_transform({"a": view})
+        bank.transform({"a": view.tocsr()[:50]})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert kernels.shape == (1, 2_000, 2_000)
+    assert peak < 0.15 * 8 * view.shape[0] * view.shape[1]

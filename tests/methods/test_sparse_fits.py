@@ -1,0 +1,167 @@
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+from sklearn.decomposition import TruncatedSVD
+from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer
+
+from mkclust import METHODS, AverageKKM, SimpleMKKM, diagnose
+from mkclust.explain import landmark_stability
+from mkclust.explain.page.page import fit_report
+from mkclust.explain.stability import resample
+from mkclust.kernels import Linear, Nystroem, RandomFourier
+
+N, K = 90, 3
+MAPS = {
+    "landmarks": Nystroem(25),
+    "waves": RandomFourier(60),
+    "linear": Linear(),
+    "scikit-learn": RBFSampler(gamma=0.5, n_components=60),
+    "pipeline": make_pipeline(TruncatedSVD(6), Nystroem(25)),
+}
+ROADS = {
+    "held": {},
+    "on the fly": {"kernels": "on-the-fly"},
+    "gaussian": {"kernels": "gaussian"},
+    "by name": {"kernels": {"words": "gaussian"}},
+    "neighbors": {"neighbors": 8},
+    **{name: {"approximation": each} for name, each in MAPS.items()},
+}
+
+
+@pytest.fixture(scope="module")
+def y():
+    return np.arange(N) % K
+
+
+@pytest.fixture(scope="module")
+def views(y):
+    """Return counts, numbers of both signs and links, as sparse matrices, and a dense view."""
+    rng = np.random.default_rng(0)
+    topics = 0.02 + 0.5 * (rng.random((K, 120)) < 0.1)
+    words = (rng.random((N, 120)) < topics[y]) * rng.poisson(2.0, (N, 120))
+    signs = (rng.normal(size=(K, 50))[y] + rng.normal(size=(N, 50))) * (rng.random((N, 50)) < 0.3)
+    links = np.triu((rng.random((N, N)) < 0.05 + 0.3 * (y[:, None] == y)), 1)
+    return {
+        "words": scipy.sparse.csc_matrix(words),
+        "signs": scipy.sparse.coo_array(signs),
+        "links": scipy.sparse.csr_array(links + links.T),
+        "dense": 2 * np.eye(K, 6)[y] + rng.normal(size=(N, 6)),
+    }
+
+
+def written_out(views):
+    """Return sparse views as arrays."""
+    return {n: v.toarray() * 1.0 if scipy.sparse.issparse(v) else v for n, v in views.items()}
+
+
+def rows_of(views, rows):
+    """Return some rows of views."""
+    return {n: v.tocsr()[rows] if scipy.sparse.issparse(v) else v[rows] for n, v in views.items()}
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_sparse_views_are_clustered_as_dense_ones_and_so_are_new_samples(views, y, road):
+    parameters = ROADS[road]
+    if "approximation" in parameters:
+        views = {name: view for name, view in views.items() if name != "links"}
+    model, expected = (
+        SimpleMKKM(K, random_state=0, **parameters).fit(X) for X in (views, written_out(views))
+    )
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-8)
+    assert adjusted_rand_score(y, model.labels_) > 0.8
+    new = rows_of(views, np.arange(0, N, 4))
+    labels = expected.predict(written_out(new))
+    for known, X in ((model, new), (model, written_out(new)), (expected, new)):
+        np.testing.assert_array_equal(known.predict(X), labels)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(new), labels)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"approximation": Nystroem(25)}])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dok", "lil"])
+def test_one_sparse_table_is_clustered_as_the_dense_one(views, form, parameters):
+    table = views["words"].asformat(form)
+    model = AverageKKM(K, random_state=0, **parameters).fit(table)
+    expected = AverageKKM(K, random_state=0, **parameters).fit(table.toarray() * 1.0)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    np.testing.assert_array_equal(model.predict(table), model.labels_)
+    with pytest.raises(ValueError, match="119"):
+        model.predict(table.tocsc()[:, :119])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_takes_sparse_views(views, name):
+    some = {name: views[name] for name in ("words", "signs", "dense")}
+    model, expected = (METHODS[name](K, random_state=0).fit(X) for X in (some, written_out(some)))
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+
+
+@pytest.mark.parametrize("approximation", [None, Nystroem(25)])
+def test_what_is_said_of_a_fit_on_sparse_views_is_what_is_said_of_dense_ones(
+    views, approximation, tmp_path
+):
+    views = {name: views[name] for name in ("words", "signs", "dense")}
+    model, expected = (
+        SimpleMKKM(K, approximation=approximation, random_state=0).fit(X)
+        for X in (views, written_out(views))
+    )
+    assert str(diagnose(model, views)) == str(diagnose(expected, written_out(views)))
+    found = resample(model, views, n_resamples=3)
+    np.testing.assert_array_equal(
+        found.samples, resample(expected, written_out(views), n_resamples=3).samples
+    )
+    np.testing.assert_allclose(
+        model.mixed_kernel(views), expected.mixed_kernel(written_out(views)), atol=1e-10
+    )
+    assert fit_report(model, views, tmp_path / "fit.html", n_resamples=2).exists()
+    if approximation is not None:
+        assert landmark_stability(model, views, n_draws=2).mean > 0.5
+
+
+def test_a_map_that_takes_no_sparse_rows_is_refused_with_another(views):
+    model = AverageKKM(K, approximation=PolynomialCountSketch(degree=2, coef0=0))
+    model.fit([views["words"], views["signs"]])  # one that does
+    model.set_params(approximation=QuantileTransformer(n_quantiles=10))
+    with pytest.raises(ValueError, match=r"View 'signs': .*"):
+        model.fit({"signs": views["signs"], "words": views["words"]})
+
+
+def test_entries_that_are_not_finite_are_found_in_blocks(views):
+    words = scipy.sparse.csr_array(views["words"], dtype=float)
+    words.data[words.indptr[7]] = np.nan
+    with pytest.raises(ValueError, match=r"View 'words' has entries that are not .* sample 7;"):
+        AverageKKM(K, approximation=Nystroem(9)).fit({"words": words, "dense": views["dense"]})
+
+
+def test_one_symmetric_sparse_matrix_could_be_a_kernel_and_is_refused(views):
+    with pytest.raises(ValueError, match=r"one symmetric 90 x 90 matrix.*\[K\] and kernels="):
+        SimpleMKKM(K).fit(views["links"])
+
+
+def test_wide_sparse_views_are_fitted_by_features_without_being_written_out():
+    rng = np.random.default_rng(0)
+    y = rng.integers(K, size=2_000)
+    columns = np.where(rng.random((2_000, 20)) < 0.6, 300 * y[:, None], 1_000)
+    columns = columns + rng.integers(300, size=columns.shape)
+    columns = np.where(
+        rng.random(columns.shape) < 0.3, rng.integers(200_000, size=columns.shape), columns
+    )
+    places = (np.arange(2_000).repeat(20), columns.ravel())
+    view = scipy.sparse.coo_array((np.ones(40_000), places), (2_000, 200_000)).tocsr()
+    tracemalloc.start()
+    try:
+        model = SimpleMKKM(K, approximation=Nystroem(200), random_state=0).fit(
+            {"words": view, "dense": np.eye(K)[y] + 0.5 * rng.normal(size=(2_000, K))}
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.15 * 8 * view.shape[0] * view.shape[1]
+    assert adjusted_rand_score(y, model.labels_) > 0.9
