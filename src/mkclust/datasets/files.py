@@ -13,6 +13,9 @@ from mkclust.datasets import hdf5
 from mkclust.datasets.base import LABELS, Content, DatasetError, Tree, check_room, inventory
 from mkclust.datasets.parquet import read_parquet
 
+# What scipy.sparse.save_npz stores of every matrix.
+SPARSE_PARTS = frozenset({"format", "shape", "data"})
+
 
 def read_file(
     path: Path,
@@ -88,6 +91,8 @@ def _read_numpy(
         return Tree({path.stem: content}, False)
     names, aside, total = [], [], 0
     with content:
+        if SPARSE_PARTS.issubset(content.files):
+            return Tree({path.stem: _read_sparse(path, content)}, False)
         for member in content.zip.infolist():
             name = member.filename.removesuffix(".npy")
             if not keep(name):
@@ -100,6 +105,13 @@ def _read_numpy(
                 total += n_bytes
         check_room(f"{path}: what it holds", total)
         return Tree({name: content[name] for name in names}, False, tuple(aside))
+
+
+def _read_sparse(path: Path, content: Any) -> Any:
+    """Return the matrix that scipy.sparse.save_npz has stored, by rows."""
+    total = sum(_array_bytes(path, content.zip, each) or 0 for each in content.zip.infolist())
+    check_room(f"{path}: the sparse matrix in it", total)
+    return hdf5.checked_sparse(scipy.sparse.csr_array(scipy.sparse.load_npz(path)))
 
 
 def _array_bytes(path: Path, archive: ZipFile, member: ZipInfo) -> int | None:

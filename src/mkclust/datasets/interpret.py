@@ -37,7 +37,11 @@ def as_dataset(path: Path, content: Content, *, selected: bool, square: bool) ->
     if square:
         kernels = [np.asarray(K) if isinstance(K, TableOnDisk) else K for K in used.values()]
         return Dataset(path.stem, None, kernels, y, names, description, linked_files=links)
-    views = {n: _as_dense(path, a) for n, a in zip(names, used.values(), strict=True)}
+    # SciPy's own files hold one sparse matrix by rows, which stays so.
+    views = {
+        n: a if scipy.sparse.issparse(a) and path.suffix.lower() == ".npz" else _as_dense(path, a)
+        for n, a in zip(names, used.values(), strict=True)
+    }
     return Dataset(path.stem, views, None, y, names, description, linked_files=links)
 
 
