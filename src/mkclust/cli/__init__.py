@@ -1,4 +1,4 @@
-"""The command line: ``mkclust demo``, ``cluster``, ``bench``, ``report``, ``mkclust --version``.
+"""The command line: ``mkclust demo``, ``cluster``, ``inspect``, ``bench``, ``report``.
 
 Results go to standard output and to files; progress, warnings and errors go to standard error.
 Whatever goes wrong in an expected way is one line, exit code 2, and no file left behind; only
@@ -17,7 +17,7 @@ except ImportError:
     )
     raise SystemExit(2) from None
 
-from mkclust.cli import bench, cluster, demo
+from mkclust.cli import bench, cluster, demo, inspect
 from mkclust.cli.failures import OneLineErrors
 from mkclust.version import __version__
 
@@ -55,5 +55,6 @@ def start(
 
 app.command(name="demo")(demo.run)
 app.command(name="cluster")(cluster.run)
+app.command(name="inspect")(inspect.run)
 app.command(name="bench")(bench.run)
 app.command(name="report")(bench.report)

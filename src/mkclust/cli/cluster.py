@@ -26,19 +26,24 @@ from mkclust.cli.failures import (
     CommandError,
     expected_failures,
     recorded_warnings,
+    say,
     say_last,
     show_warnings,
     warning_lines,
 )
 from mkclust.cli.inputs import Data, check_readable_in_parts, read_inputs
-from mkclust.cli.method import build_model, check_choice
+from mkclust.cli.method import build_model, check_choice, kernels_by_view, parse_kernels
 from mkclust.cli.options import (
     Address,
     Anchor,
     ApproximationChoice,
     Center,
+    Drop,
     FollowLinks,
+    Id,
+    Impute,
     Inputs,
+    Join,
     Kernels,
     LabelsFile,
     Landmarks,
@@ -51,6 +56,7 @@ from mkclust.cli.options import (
     Psd,
     ReportFile,
     RunFile,
+    SamplesIn,
     Seed,
     Settings,
     Solver,
@@ -71,6 +77,7 @@ from mkclust.cli.outputs import (
     write_files,
 )
 from mkclust.cli.printing import MAX_ROWS, Progress, count, fit_summary, score_table
+from mkclust.cli.tables import TableRequest
 from mkclust.explain.page import fit_page
 from mkclust.methods import RECOMMENDED
 from mkclust.samples import as_dask, connect
@@ -88,7 +95,12 @@ class Request:
     inputs: list[str]
     n_clusters: int
     method: str
-    kernels: str
+    kernels: Any
+    id: list[str] | None
+    samples_in: list[str] | None
+    join: str
+    impute: str | None
+    drop: list[str] | None
     approximation: str
     landmarks: int | None
     address: str | None
@@ -127,6 +139,11 @@ class Request:
         }
 
     @property
+    def tables(self) -> TableRequest:
+        """The options about tables."""
+        return TableRequest.of(self.id, self.samples_in, self.drop, self.join, self.impute)
+
+    @property
     def landmark_options(self) -> LandmarkOptions:
         """The options about landmarks; kernels that are computed on the fly are exact."""
         exact = self.kernels == "on-the-fly" and self.approximation == "auto"
@@ -152,7 +169,12 @@ def run(
     inputs: Inputs,
     n_clusters: NClusters,
     method: Method = RECOMMENDED,
-    kernels: Kernels = "auto",
+    kernels: Kernels = None,
+    id: Id = None,
+    samples_in: SamplesIn = None,
+    join: Join = "exact",
+    impute: Impute = None,
+    drop: Drop = None,
     approximation: ApproximationChoice = "auto",
     landmarks: Landmarks = None,
     address: Address = None,
@@ -175,13 +197,13 @@ def run(
 ) -> None:
     """Cluster samples from several views or kernels of them."""
     # At this point the local variables are the options, which a request has by the same names.
-    _execute(Request(**locals()))
+    options = dict(locals())
+    _execute(Request(**(options | {"kernels": parse_kernels(kernels or [])})))
 
 
 def _execute(request: Request) -> None:
     """Do what was asked for, one step after another."""
     start = time.perf_counter()
-    check_choice("--kernels", request.kernels, ("auto", "gaussian", "on-the-fly", "precomputed"))
     check_choice("--approximation", request.approximation, CHOICES)
     model = build_model(request.method, request.parameters, request.settings or [])
     _check(request, type(model))
@@ -238,10 +260,11 @@ def _fit(request: Request, model: Any, progress: Progress) -> tuple[Data, Kernel
         precomputed=request.kernels == "precomputed",
         on_disk=remote or None,
         follow_links=request.follow_links,
+        tables=request.tables,
+        kernels=request.kernels,
     )
     check_apart(request.outputs, data.linked_files)
-    if request.kernels == "gaussian":
-        model.set_params(kernels="gaussian")
+    _prepare(model, request, data)
     kernel_choice = choose_kernels(
         model, data, request.landmark_options, on_the_fly=request.kernels == "on-the-fly"
     )
@@ -253,6 +276,18 @@ def _fit(request: Request, model: Any, progress: Progress) -> tuple[Data, Kernel
     if data.samples.whole is not None:
         _rename_kernels(model, data.names)
     return data, kernel_choice
+
+
+def _prepare(model: Any, request: Request, data: Data) -> None:
+    """Set what a model has to know of views, and say what these are."""
+    kernels = kernels_by_view(request.kernels, data.samples.names)
+    if kernels == "gaussian" or isinstance(kernels, Mapping):
+        model.set_params(kernels=kernels)
+    known = model.get_params()
+    asked = {"join": request.join, "impute": request.impute}
+    model.set_params(**{name: value for name, value in asked.items() if name in known})
+    if data.contributions:
+        say("\n".join(data.contributions))
 
 
 def _rename_kernels(model: Any, names: tuple[str, ...]) -> None:

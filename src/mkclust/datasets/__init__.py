@@ -10,7 +10,7 @@ from mkclust.datasets.base import Dataset, DatasetError
 from mkclust.datasets.catalog import CATALOG, SPELLINGS, spelling
 from mkclust.datasets.entry import VARIABLE, Entry, Way, data_folder
 from mkclust.datasets.readers import SUFFIXES, is_readable, read_dataset, suffix_advice
-from mkclust.datasets.tables import TableLayout
+from mkclust.datasets.tables import TableLayout, near
 
 __all__ = ["AVAILABLE", "CATALOG", "Dataset", "DatasetError", "Entry", "Way", "load"]
 
@@ -84,9 +84,10 @@ def load(
     -------
     Dataset
         Views are dense, but for those of SciPy's own files; sparse kernels stay sparse, and a
-        ``.npy`` file stays on disk as a memory map. Single precision is kept; integers become float64, those of a memory map and
-        of kernels on disk when they are read. A view on disk is not an array, but has a shape,
-        gives rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
+        ``.npy`` file stays on disk as a memory map. Single precision is kept; integers become
+        float64, those of a memory map and of kernels on disk when they are read. A view on disk is
+        not an array, but has a shape, gives rows (``view[:1000]``), and ``numpy.asarray(view)``
+        loads it.
 
     Raises
     ------
@@ -102,6 +103,44 @@ def load(
     >>> data.views["fourier"].shape
     (1797, 40)
     """
+    layout = TableLayout(id, samples_in, (drop,) if isinstance(drop, str) else tuple(drop))
+    data = load_with(
+        name_or_path,
+        layout,
+        kernels=kernels,
+        on_disk=on_disk,
+        follow_links=follow_links,
+        download=download,
+        data_home=data_home,
+    )
+    if absent := [column for column in layout.drop if column not in data.dropped]:
+        raise DatasetError(f"{data.name}: no column {absent[0]} to drop; {near(absent[0], data)}")
+    return data
+
+
+def load_with(
+    name_or_path: str | os.PathLike[str],
+    layout: TableLayout,
+    *,
+    kernels: bool = False,
+    on_disk: bool | None = None,
+    follow_links: bool = False,
+    download: bool = False,
+    data_home: str | os.PathLike[str] | None = None,
+) -> Dataset:
+    """Load as :func:`load` does; columns that are to be dropped need not be there.
+
+    Parameters
+    ----------
+    name_or_path, kernels, on_disk, follow_links, download, data_home
+        As of :func:`load`.
+    layout : TableLayout
+        How tables are to be read.
+
+    Returns
+    -------
+    Dataset
+    """
     text = os.fsdecode(name_or_path)
     if (name := SPELLINGS.get(spelling(text))) is not None:
         data = _load_entry(CATALOG[name], download, data_home)
@@ -109,7 +148,6 @@ def load(
             raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
         return data
     path, selection = _split(text)
-    layout = TableLayout(id, samples_in, (drop,) if isinstance(drop, str) else tuple(drop))
     return read_dataset(
         path, selection, layout, kernels=kernels, on_disk=on_disk, follow_links=follow_links
     )

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -137,35 +137,42 @@ def table_dataset(
     views, y, words = {}, None, list(notes)
     dropped: set[str] = set()
     for name, table in tables.items():
+        if layout.samples_in == "rows":  # a first column that is dropped holds no ids
+            left = _without(table.frame, layout.drop, dropped)
+            table = replace(table, frame=left, as_text=table.as_text & set(left.columns))
         frame, said = _with_ids(path, table, layout)
         words += [*table.notes, *said]
         labels = [column for column in LABELS if column in frame.columns]
         for column in labels:
             values = frame.pop(column)
             y = _labels(values) if y is None else y
-        absent = [column for column in layout.drop if column not in frame.columns]
-        dropped |= set(layout.drop) - set(absent)
-        if len(absent) < len(layout.drop):
-            frame = frame.drop(columns=[c for c in layout.drop if c not in absent])
+        frame = _without(frame, layout.drop, dropped)
         if selection:
             frame = _select(path, frame, selection)
         if not frame.shape[1] or not frame.shape[0]:
             advice = "it should hold a header, one row a sample, and features in columns"
             raise DatasetError(f"{path}: no feature in it beside ids and labels; {advice}")
         views[name] = frame
-    if absent := [column for column in layout.drop if column not in dropped]:
-        first = next(iter(views.values()))
-        raise DatasetError(f"{path}: no column {absent[0]} to drop; {_near(absent[0], first)}")
     description = " ".join([f"Read from {path.name}.", *words])
     names = tuple(views)
     if not square:
-        return Dataset(stem_of(path), views, None, y, names, description)
+        return Dataset(
+            stem_of(path), views, None, y, names, description, dropped=tuple(sorted(dropped))
+        )
     for name, frame in views.items():
         if frame.shape[0] != frame.shape[1]:
             advice = "a kernel is square; leave it out of the kernels, or read it as a view"
             shape = f"{frame.shape[0]} x {frame.shape[1]}"
             raise DatasetError(f"{path}: {name} is {shape}, no kernel; {advice}")
-    return Dataset(stem_of(path), None, list(views.values()), y, names, description)
+    kernels, left = list(views.values()), tuple(sorted(dropped))
+    return Dataset(stem_of(path), None, kernels, y, names, description, dropped=left)
+
+
+def _without(frame: Any, names: Sequence[str], dropped: set[str]) -> Any:
+    """Return a frame without columns of these names, noting which there were."""
+    present = [name for name in names if name in frame.columns]
+    dropped.update(present)
+    return frame.drop(columns=present) if present else frame
 
 
 def _with_ids(path: Path, table: RawTable, layout: TableLayout) -> tuple[Any, list[str]]:
@@ -218,7 +225,7 @@ def _id_column(path: Path, frame: Any, layout: TableLayout) -> str | None:
             if frame.index.name == layout.id:
                 return None
             raise DatasetError(
-                f"{path}: no column {layout.id} for the ids in it; {_near(layout.id, frame, 'id')}"
+                f"{path}: no column {layout.id} for the ids in it; {near(layout.id, frame, 'id')}"
             )
         return layout.id
     if type(frame.index).__name__ != "RangeIndex" or not len(frame.columns):
@@ -304,13 +311,14 @@ def _labels(values: Any) -> np.ndarray:
 def _select(path: Path, frame: Any, selection: frozenset[str]) -> Any:
     """Return the selected columns of a table, in its order."""
     if missing := sorted(selection - set(frame.columns)):
-        raise DatasetError(f"{path}: no {missing[0]} in it; {_near(missing[0], frame)}")
+        raise DatasetError(f"{path}: no {missing[0]} in it; {near(missing[0], frame)}")
     return frame[[name for name in frame.columns if name in selection]]
 
 
-def _near(name: str, frame: Any, parameter: str = "") -> str:
-    """Say which columns there are, those of similar names first."""
-    columns = [str(column) for column in frame.columns if column != ""]
+def near(name: str, thing: Any, parameter: str = "") -> str:
+    """Say which columns a table or data set has, those of similar names first."""
+    tables = list((thing.views or {}).values()) if isinstance(thing, Dataset) else [thing]
+    columns = [str(c) for each in tables for c in getattr(each, "columns", ()) if c != ""]
     by_spelling = {spelling(column): column for column in reversed(columns)}
     close = difflib.get_close_matches(spelling(name), by_spelling, n=3, cutoff=0.6)
     if close and parameter:

@@ -82,7 +82,9 @@ def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
         advice = 'reading it needs pandas and pyarrow: pip install "mkclust[tables]"'
         raise DatasetError(f"{path}: is a table in text; {advice}") from error
     dialect = _dialect(path, _head(path))
-    as_text = {dialect.names[0], id_column} & set(dialect.names)
+    as_text = {dialect.names[0]}
+    if id_column is not None and id_column in dialect.names:
+        as_text.add(id_column)
     numeric = {
         name: is_number and name not in as_text
         for name, is_number in zip(dialect.names, dialect.numeric, strict=True)
@@ -120,7 +122,9 @@ def _open(path: Path) -> Any:
     import bz2
     import lzma
 
-    opener = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+    opener: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(
+        path.suffix.lower(), open
+    )
     return opener(path, "rb")
 
 
@@ -233,9 +237,11 @@ def _frame(path: Path, table: Any, numeric: dict[str, bool], as_text: set, decim
     check_room(f"{path}: its numbers", len(names) * table.num_rows * 8)
     # As data frames hold them: one column after the other.
     numbers = np.empty((len(names), table.num_rows))
+    # By place, for a column is found by its name only after a look at all names.
+    columns = dict(zip(table.column_names, table.itercolumns(), strict=True))
     for place, name in enumerate(names):
         start = 0
-        for chunk in table.column(name).chunks:
+        for chunk in columns[name].chunks:
             numbers[place, start : start + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
             start += len(chunk)
     frame = pd.DataFrame(numbers.T, columns=names, copy=False)
@@ -244,7 +250,7 @@ def _frame(path: Path, table: Any, numeric: dict[str, bool], as_text: set, decim
         return frame
     text = {}
     for name in others:
-        values = pd.Series(table.column(name).to_pandas(), dtype=object)
+        values = pd.Series(columns[name].to_pandas(), dtype=object)
         text[name] = values if name in as_text else _refine(as_numbers(values, decimal))
     if names and len(others) <= FEW_COLUMNS:
         for place, name in enumerate(table.column_names):

@@ -75,6 +75,20 @@ def aligned(
     return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts, values
 
 
+def with_common_ids(X: Mapping[str, Any]) -> dict[str, Any]:
+    """Return views whose data frames hold only the samples that all of them have."""
+    frames = [part for part in X.values() if is_frame(part) and not _is_default(part.index)]
+    if not frames:
+        return dict(X)
+    common = frames[0].index
+    for frame in frames[1:]:
+        common = common[common.isin(frame.index)]
+    return {
+        name: part.loc[common] if any(part is frame for frame in frames) else part
+        for name, part in X.items()
+    }
+
+
 def aligned_to_training(X: Any, expected: Any) -> Any:
     """Bring data frames among kernels of new samples against the training samples to one order.
 

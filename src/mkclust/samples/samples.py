@@ -20,11 +20,13 @@ from mkclust.samples.checks import (
 )
 from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
-from mkclust.samples.ids import aligned, aligned_to_training
+from mkclust.samples.ids import aligned, aligned_to_training, with_common_ids
 from mkclust.samples.local import LocalBlocks
+from mkclust.samples.options import TableOptions
 from mkclust.samples.row_source import RowSource
 from mkclust.types import Array
 
+DEFAULT_OPTIONS = TableOptions()
 Kind = Literal["kernels", "views", "table"]
 Expected = Literal["auto", "precomputed", "views"]
 
@@ -220,7 +222,7 @@ def read_kernels(X: Any, *, ids: Any = None, cross: bool = False) -> Samples:
     return Samples("kernels", (), (), whole=X, ids=ids)
 
 
-def read_views(X: Any, *, ids: Any = None) -> Samples:
+def read_views(X: Any, *, ids: Any = None, options: TableOptions = DEFAULT_OPTIONS) -> Samples:
     """Take X for views, or else for one table, whatever else it may look like.
 
     Parameters
@@ -229,6 +231,8 @@ def read_views(X: Any, *, ids: Any = None) -> Samples:
         What :func:`as_views` takes; samples that have been read are returned as they are.
     ids : array-like of shape (n_samples,), default=None
         Ids whose order data frames are to have; None takes that of the first frame with ids.
+    options : TableOptions, default=TableOptions()
+        How data frames are joined.
 
     Returns
     -------
@@ -239,6 +243,8 @@ def read_views(X: Any, *, ids: Any = None) -> Samples:
         if X.kind == "kernels":
             raise ValueError("X holds kernels where views belong: pass views, samples x features")
         return _in_order(X, ids)
+    if options.join == "inner" and isinstance(X, Mapping):
+        X = with_common_ids(X)
     X, ids = aligned(X, ids)
     named = named_parts(X)
     if not named:

@@ -1,0 +1,58 @@
+"""What a user asks of tables: how they are taken apart, joined and filled."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# The values of ``join`` and ``impute``.
+JOINS, IMPUTATIONS = ("exact", "inner"), (None, "median")
+
+
+@dataclass(frozen=True, eq=False)
+class TableOptions:
+    """How tables become views of the same samples.
+
+    Parameters
+    ----------
+    views : mapping of str to (list, slice or str) or None, default=None
+        Takes one wide table apart: names of views to lists of columns, by name or by number, to
+        slices of columns, or to the prefix that their names begin with.
+    join : {"exact", "inner"}, default="exact"
+        Whether data frames must have the same ids, or the samples that all of them have are kept.
+    impute : {None, "median"}, default=None
+        Whether missing cells are refused, or filled with the median of their column, and those of
+        categories with the most frequent one.
+    """
+
+    views: Mapping[str, Any] | None = None
+    join: str = "exact"
+    impute: str | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The values that ``views`` may have: None, or columns by the names of views."""
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value says which columns make which view."""
+        if value is None:
+            return True
+        if not isinstance(value, Mapping) or not value:
+            return False
+        return all(isinstance(name, str) and _selects(each) for name, each in value.items())
+
+    def advice(self) -> str:
+        """Return what to pass, in words."""
+        return (
+            "pass None, or a dict from names of views to their columns in one table: a list of "
+            "names or numbers, a slice of numbers, or the prefix of their names"
+        )
+
+
+def _selects(choice: Any) -> bool:
+    """Return whether something can say which columns a view has."""
+    return isinstance(choice, slice) or (
+        isinstance(choice, str | list | tuple | np.ndarray) and len(choice) > 0
+    )
