@@ -36,7 +36,7 @@ TRANSLATIONS: tuple[tuple[str, str], ...] = (
     (r"\bn_init=(\w+)", r"--n-init \1"),
     (r"\bmax_iter=(\w+)", r"--max-iter \1"),
     (r"\btol=([\w.+-]+)", r"--tol \1"),
-    (r"\b(neighbors|reg|stopping|weights)=('?)([\w.-]+)\2", r"--set \1=\3"),
+    (r"\b(pass|or) (neighbors|reg|stopping)=('?)([\w.-]+)\3", r"\1 --set \2=\4"),
     (
         r"pass a kernel, such as np\.exp\(.*?; or --no-validate",
         "add --kernels from_distances; or --no-validate",

@@ -121,7 +121,9 @@ def read_all(
         on_disk = True
     options: dict[str, Any] = {"on_disk": on_disk, "follow_links": follow_links}
     data_sets = [
-        datasets.load_with(text, layout, kernels=precomputed, **options)
+        datasets.load(text, kernels=precomputed, **options)
+        if layout.is_default
+        else datasets.load_with(text, layout, kernels=precomputed, **options)
         for text, layout in zip(inputs, layouts, strict=True)
     ]
     check_drops(tables, inputs, data_sets)
