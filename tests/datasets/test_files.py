@@ -456,12 +456,12 @@ def test_a_missing_file_is_called_missing(tmp_path, name):
 
 
 def test_a_directory_and_an_unknown_suffix_are_refused(tmp_path):
-    (tmp_path / "data.csv").write_text("1,2\n3,4\n")
+    (tmp_path / "data.doc").write_text("1,2\n3,4\n")
     (tmp_path / "data").write_text("1,2\n3,4\n")
     assert "is a directory" in complaint(tmp_path)
-    assert "unknown suffix '.csv'; give a file of .npz, .npy, .mat" in complaint(
-        tmp_path / "data.csv"
-    )
+    message = complaint(tmp_path / "data.doc")
+    assert "unknown suffix '.doc'; give a file of .csv, .tsv or .txt (also .gz" in message
+    assert ".npz, .npy, .mat" in message
     assert "unknown suffix ''" in complaint(tmp_path / "data")
 
 

@@ -213,17 +213,17 @@ def test_a_column_of_labels_is_never_a_feature(tmp_path, pyarrow, X, y, name):
     assert data.n_classes == 3
 
 
-def test_text_and_the_index_of_a_data_frame_are_left_aside_with_a_note(tmp_path, pyarrow, X):
+def test_of_a_table_on_disk_text_and_the_index_are_left_aside_with_a_note(tmp_path, pyarrow, X):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(columns_of(X, place=["here"] * N))
     frame.index = np.arange(N)[::-1] * 1000
     frame.to_parquet(tmp_path / "x.parquet")
-    data = load(tmp_path / "x.parquet")
+    data = load(tmp_path / "x.parquet", on_disk=True)
     np.testing.assert_array_equal(data.views["x"][:], X)
     assert "__index_level_0__ index" in data.description
     assert "place" in data.description
     many = {f"text {i}": ["a"] * N for i in range(20)}
-    data = load(write_parquet(tmp_path / "many.parquet", columns_of(X, **many)))
+    data = load(write_parquet(tmp_path / "many.parquet", columns_of(X, **many)), on_disk=True)
     assert data.description.count("text ") == interpret.MAX_ASIDE
 
 
@@ -248,9 +248,8 @@ def test_a_square_parquet_file_can_be_a_kernel(tmp_path, pyarrow, kernels):
 
 def test_a_parquet_file_without_features_says_what_it_holds(tmp_path, pyarrow, y):
     path = tmp_path / "x.parquet"
-    assert "only place string, y int64" in complaint(
-        write_parquet(path, {"place": ["here"] * N, "y": y})
-    )
+    text = write_parquet(path, {"place": ["here"] * N, "y": y})
+    assert "only place string, y int64" in complaint(text, on_disk=True)
     empty = write_parquet(path, {"a": np.empty(0), "b": np.empty(0)})
     assert "x float64[0, 2]" in complaint(empty)
     assert "only nothing" in complaint(write_parquet(path, {}))

@@ -17,7 +17,7 @@ except ImportError:
     )
     raise SystemExit(2) from None
 
-from mkclust.cli import bench, cluster, compare, demo, diagnose, predict, rerun, suggest
+from mkclust.cli import bench, cluster, compare, demo, diagnose, inspect, predict, rerun, suggest
 from mkclust.cli.failures import OneLineErrors
 from mkclust.version import __version__
 
@@ -55,6 +55,7 @@ def start(
 
 app.command(name="demo")(demo.run)
 app.command(name="cluster")(cluster.run)
+app.command(name="inspect")(inspect.run)
 app.command(name="suggest")(suggest.run)
 app.command(name="diagnose")(diagnose.run)
 app.command(name="compare")(compare.run)

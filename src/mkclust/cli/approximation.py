@@ -1,6 +1,6 @@
 """Exact kernels, or landmarks that stand for them: what was asked for, and what the data allow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,9 +94,11 @@ def choose_kernels(
     free_bytes: Callable[[], int | None] = available_bytes,
 ) -> KernelChoice:
     """Set a model's kernels, or landmarks that stand for them, where its default will not do."""
-    samples, plain = data.samples, model.get_params()["kernels"] == "gaussian"
+    samples, asked_for = data.samples, model.get_params()["kernels"]
+    plain, by_name = asked_for == "gaussian", isinstance(asked_for, Mapping)
     if samples.kind == "kernels":
         asked = "--kernels on-the-fly" if on_the_fly else "--kernels gaussian" if plain else ""
+        asked = "--kernels with the names of kernels" if by_name else asked
         if option := asked or options.option:
             raise CommandError(f"{option} {NEEDS_VIEWS}")
         model.set_params(kernels="precomputed")
@@ -105,10 +107,10 @@ def choose_kernels(
         reason = _approximation_reason(data, options, most_exact_samples, free_bytes)
         if reason:
             return _choose_landmarks(model, samples, options.landmarks, reason)
-    is_table, sentence = len(data.names) == 1, ""
+    is_table, sentence = len(samples.names) == 1 and not by_name, ""
     if is_table:
         samples = replace(samples, kind="table", names=(TABLE,), names_given=False)
-    if data.bank is not None and not plain:
+    if data.bank is not None and not plain and not by_name:
         bank = KernelBank(**data.bank, on_the_fly=on_the_fly)
         model.set_params(kernels=bank)
         sentence = f"Kernels: as the data set {data.name} has them, {one_line(bank)}."
@@ -142,8 +144,9 @@ def _choose_landmarks(
             f"{samples.n_samples}; ask for at most as many"
         )
     number = min(LANDMARKS, samples.n_samples) if landmarks is None else landmarks
-    # One Gaussian kernel a view, whatever bank a known data set would have.
-    kernels = "gaussian" if model.get_params()["kernels"] == "gaussian" else "auto"
+    # One kernel a view, whatever bank a known data set would have.
+    kernels = model.get_params()["kernels"]
+    kernels = kernels if kernels == "gaussian" or isinstance(kernels, Mapping) else "auto"
     model.set_params(approximation=Nystroem(n_components=number), kernels=kernels)
     sentence = (
         f"Approximation: {number} landmarks stand for the Gaussian kernel, one a view, "

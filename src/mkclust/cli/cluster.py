@@ -29,12 +29,13 @@ from mkclust.cli.failures import (
     CommandError,
     expected_failures,
     recorded_warnings,
+    say,
     say_last,
     show_warnings,
     warning_lines,
 )
 from mkclust.cli.inputs import Data, check_readable_in_parts, read_inputs
-from mkclust.cli.method import build_model, check_choice
+from mkclust.cli.method import build_model, check_choice, kernels_by_view, parse_kernels
 from mkclust.cli.options import (
     AUTO,
     Address,
@@ -42,8 +43,12 @@ from mkclust.cli.options import (
     AnnotationFile,
     ApproximationChoice,
     Center,
+    Drop,
     FollowLinks,
+    Id,
+    Impute,
     Inputs,
+    Join,
     Json,
     Kernels,
     LabelsFile,
@@ -59,6 +64,7 @@ from mkclust.cli.options import (
     Quiet,
     ReportFile,
     RunFile,
+    SamplesIn,
     Seed,
     Settings,
     Solver,
@@ -88,6 +94,7 @@ from mkclust.cli.printing import (
     phase_lines,
     score_table,
 )
+from mkclust.cli.tables import TableRequest
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.page import fit_page
 from mkclust.methods import RECOMMENDED
@@ -107,7 +114,12 @@ class Request:
     inputs: list[str]
     n_clusters: Any
     method: str
-    kernels: str
+    kernels: list[str] | None
+    id: list[str] | None
+    samples_in: list[str] | None
+    join: str
+    impute: str | None
+    drop: list[str] | None
     approximation: str
     landmarks: int | None
     address: str | None
@@ -148,12 +160,24 @@ class Request:
             "center": self.center,
             "normalize": self.normalize,
             "validate": self.validate,
+            "join": self.join,
+            "impute": self.impute,
         }
+
+    @property
+    def kernels_asked_for(self) -> str | dict[str, str]:
+        """The kernels of all views by one name, or those of some by their names."""
+        return parse_kernels(self.kernels or [])
+
+    @property
+    def tables(self) -> TableRequest:
+        """The options about tables."""
+        return TableRequest.of(self.id, self.samples_in, self.drop, self.join, self.impute)
 
     @property
     def landmark_options(self) -> LandmarkOptions:
         """The options about landmarks; kernels that are computed on the fly are exact."""
-        exact = self.kernels == "on-the-fly" and self.approximation == "auto"
+        exact = self.kernels_asked_for == "on-the-fly" and self.approximation == "auto"
         choice = "none" if exact else self.approximation
         return LandmarkOptions(choice, self.landmarks, on_workers=self.address is not None)
 
@@ -176,7 +200,12 @@ def run(
     inputs: Inputs,
     n_clusters: NClusters,
     method: Method = RECOMMENDED,
-    kernels: Kernels = "auto",
+    kernels: Kernels = None,
+    id: Id = None,
+    samples_in: SamplesIn = None,
+    join: Join = "exact",
+    impute: Impute = None,
+    drop: Drop = None,
     approximation: ApproximationChoice = "auto",
     landmarks: Landmarks = None,
     address: Address = None,
@@ -244,11 +273,10 @@ def _execute(request: Request) -> None:
 
 def new_model(request: Request) -> Any:
     """Return the estimator that was asked for, refusing what no data could make possible."""
-    check_choice("--kernels", request.kernels, ("auto", "gaussian", "on-the-fly", "precomputed"))
     check_choice("--approximation", request.approximation, CHOICES)
     model = build_model(request.method, request.parameters, request.settings or [])
     check_approximation(
-        request.landmark_options, request.method, type(model), kernels=request.kernels
+        request.landmark_options, request.method, type(model), kernels=request.kernels_asked_for
     )
     if request.address is not None:
         check_readable_in_parts(request.inputs)
@@ -293,20 +321,25 @@ def read_data(request: Request, progress: Progress) -> Data:
     progress.phase("reading")
     data = read_inputs(
         request.inputs,
-        precomputed=request.kernels == "precomputed",
+        precomputed=request.kernels_asked_for == "precomputed",
         on_disk=remote or None,
         follow_links=request.follow_links,
+        tables=request.tables,
+        kernels=request.kernels_asked_for,
     )
     check_apart(request.outputs, data.linked_files)
+    if data.contributions and not (request.quiet or request.as_json):
+        say("\n".join(data.contributions))
     return data
 
 
 def set_kernels(request: Request, model: Any, data: Data) -> KernelChoice:
     """Set a model's kernels as they were asked for, or as the data want them."""
-    if request.kernels == "gaussian":
-        model.set_params(kernels="gaussian")
+    kernels = kernels_by_view(request.kernels_asked_for, data.samples.names)
+    if kernels == "gaussian" or isinstance(kernels, Mapping):
+        model.set_params(kernels=kernels)
     return choose_kernels(
-        model, data, request.landmark_options, on_the_fly=request.kernels == "on-the-fly"
+        model, data, request.landmark_options, on_the_fly=request.kernels_asked_for == "on-the-fly"
     )
 
 

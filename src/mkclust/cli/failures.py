@@ -1,6 +1,7 @@
 """What goes wrong in an expected way is one line; warnings are one plain line each."""
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,42 @@ import typer
 from typer.core import TyperGroup
 
 from mkclust.text import printable
+
+# What messages of the library advise in Python, and how that is said to a command.
+TRANSLATIONS: tuple[tuple[str, str], ...] = (
+    (r"\bpass follow_links=True, or --follow-links", "add --follow-links"),
+    (r"\bkernels='precomputed'", "--kernels precomputed"),
+    (r"\bkernels='(on-the-fly|gaussian|auto)'", r"--kernels \1"),
+    (r" \(of your own bank, on_the_fly=True\)", ""),
+    (r"\bkernels=KernelBank\([^)]*\)", "--kernels on-the-fly"),
+    (r"\bon_the_fly=True", "--kernels on-the-fly"),
+    (r"\b(kernels=)?from_distances=True", "--kernels from_distances"),
+    (r"\bkernels='from_distances'", "--kernels from_distances"),
+    (r"\bapproximation=Nystroem\(n_components=(\d+)\)", r"--approximation nystroem --landmarks \1"),
+    (r"\bapproximation=Nystroem\([^)]*\)", "--approximation nystroem"),
+    (r"\bapproximation=None", "--approximation none"),
+    (r"\b(psd|join|impute|solver|id|drop)='([^']*)'", r"--\1 \2"),
+    (r"\bsamples_in='([^']*)'", r"--samples-in \1"),
+    (r"\b(psd|join|impute|id|drop)=\[?'?([\w-]+)'?\]?", r"--\1 \2"),
+    (r"\b(center|normalize|validate)=False", r"--no-\1"),
+    (r"\b(center|normalize|validate)=True", r"--\1"),
+    (r"\bn_clusters=(\w+)", r"-k \1"),
+    (r"\brandom_state=(\w+)", r"--seed \1"),
+    (r"\bn_init=(\w+)", r"--n-init \1"),
+    (r"\bmax_iter=(\w+)", r"--max-iter \1"),
+    (r"\btol=([\w.+-]+)", r"--tol \1"),
+    (r"\b(pass|or) (neighbors|reg|stopping)=('?)([\w.-]+)\3", r"\1 --set \2=\4"),
+    (
+        r"pass a kernel, such as np\.exp\(.*?; or --no-validate",
+        "add --kernels from_distances; or --no-validate",
+    ),
+    (r" \(reset_index\(drop=True\) on every frame pairs by row\)", ""),
+    (
+        r"; impute them or drop their rows from every view",
+        "; add --impute median, or drop their rows from every file",
+    ),
+    (r"\bpass (-)", r"add \1"),
+)
 
 # Usage errors derive from this class. Where it lives differs between versions of typer.
 UsageError: type[Exception] = typer.BadParameter.__mro__[2]
@@ -44,9 +81,16 @@ class OneLineErrors(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def in_options(message: str) -> str:
+    """Return a message of the library in the language of the command line."""
+    for pattern, option in TRANSLATIONS:
+        message = re.sub(pattern, option, message)
+    return message
+
+
 def complain(message: str) -> int:
     """Show an error on one line, and return the exit code."""
-    _show_error(f"mkclust: error: {one_line(message)}")
+    _show_error(f"mkclust: error: {in_options(one_line(message))}")
     return 2
 
 
@@ -93,6 +137,13 @@ def _usage(error: Any) -> str:
     """Return what is wrong with the arguments, and where the help is."""
     context = getattr(error, "ctx", None)
     path = "mkclust" if context is None else context.command_path
+    if "Missing option '-k'" in error.format_message():
+        given = (context.params.get("inputs") if context is not None else None) or ["FILES"]
+        files = " ".join(map(str, given))
+        return (
+            "how many clusters? add -k N, or let the data suggest a number: "
+            f"mkclust suggest {files} (see: {path} --help)"
+        )
     return f"{error.format_message().rstrip('.')} (see: {path} --help)"
 
 
@@ -122,7 +173,8 @@ def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
 def warning_lines(log: Iterable[warnings.WarningMessage]) -> list[str]:
     """Return the warnings meant for users, each once; deprecations speak to developers."""
     kinds = (UserWarning, RuntimeWarning)
-    return list(dict.fromkeys(one_line(w.message) for w in log if issubclass(w.category, kinds)))
+    lines = (in_options(one_line(w.message)) for w in log if issubclass(w.category, kinds))
+    return list(dict.fromkeys(lines))
 
 
 def show_warnings(log: Iterable[warnings.WarningMessage]) -> None:

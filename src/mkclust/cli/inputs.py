@@ -5,7 +5,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,25 @@ import numpy as np
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.printing import count
+from mkclust.cli.tables import (
+    TableRequest,
+    check_drops,
+    columns_in_order,
+    contributions,
+    problems,
+    row_ids,
+)
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import looks_like_kernel
+from mkclust.samples.ids import is_frame
 from mkclust.samples.samples import Samples, read_kernels, read_views
 
 # Files that together take more than this share of the memory there is are not loaded.
 LARGEST_SHARE_LOADED = 0.25
 # Of a table on disk so many rows and columns tell whether it looks like a kernel.
 CORNER = 1000
+DEFAULT_TABLES = TableRequest()
 # Formats of which the workers of a cluster can read some rows.
 SUFFIXES_READ_IN_PARTS = (".npy", ".h5", ".hdf5", ".parquet")
 
@@ -38,6 +48,7 @@ class Data:
     files: list[dict[str, Any]]
     notes: list[str]
     bank: dict[str, Any] | None = None
+    contributions: tuple[str, ...] = ()
 
     @property
     def linked_files(self) -> list[Path]:
@@ -55,41 +66,89 @@ def read_inputs(
     precomputed: bool,
     on_disk: bool | None = None,
     follow_links: bool = False,
+    tables: TableRequest = DEFAULT_TABLES,
+    kernels: Any = "auto",
     free_bytes: Callable[[], int | None] = available_bytes,
 ) -> Data:
     """Read all inputs and join what they hold, refusing what does not belong together."""
+    files, data_sets = read_all(
+        inputs,
+        precomputed=precomputed,
+        on_disk=on_disk,
+        follow_links=follow_links,
+        tables=tables,
+        free_bytes=free_bytes,
+    )
+    for problem in problems(inputs, data_sets, tables, kernels):
+        raise CommandError(problem)
+    _check_same_kind(inputs, data_sets)
+    samples, names = joined_views(data_sets, tables)
+    if (
+        kernels in ("auto", "gaussian")
+        and samples.kind == "views"
+        and all(map(_looks_like_kernel, samples.parts))
+    ):
+        raise CommandError(
+            f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
+            f"pass {_pairs_option(samples.parts)}"
+        )
+    return Data(
+        name=data_sets[0].name,
+        samples=samples,
+        names=names,
+        y=_common_labels(data_sets, samples.ids),
+        files=files,
+        notes=_notes(inputs, data_sets),
+        bank=data_sets[0].bank if len(data_sets) == 1 else None,
+        contributions=tuple(contributions(inputs, data_sets, samples.n_samples)),
+    )
+
+
+def read_all(
+    inputs: Sequence[str],
+    *,
+    precomputed: bool = False,
+    on_disk: bool | None = None,
+    follow_links: bool = False,
+    tables: TableRequest = DEFAULT_TABLES,
+    free_bytes: Callable[[], int | None] = available_bytes,
+) -> tuple[list[dict[str, Any]], list[datasets.Dataset]]:
+    """Read all inputs, each by itself; return what is recorded of their files, and the data."""
+    layouts = tables.layouts(inputs)
     files = [_fingerprint(text) for text in inputs]
     free, size = free_bytes(), sum(entry["bytes"] or 0 for entry in files)
     if free is not None and size > LARGEST_SHARE_LOADED * free:
         on_disk = True
     options: dict[str, Any] = {"on_disk": on_disk, "follow_links": follow_links}
-    data_sets = [datasets.load(text, kernels=precomputed, **options) for text in inputs]
-    _check_same_kind(inputs, data_sets)
-    samples, names = _join(data_sets)
-    if samples.kind == "views" and all(map(_looks_like_kernel, samples.parts)):
-        raise CommandError(
-            f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
-            "pass --kernels precomputed"
-        )
-    for entry, data in zip(files, data_sets, strict=True):
+    data_sets = [
+        datasets.load(text, kernels=precomputed, **options)
+        if layout.is_default
+        else datasets.load_with(text, layout, kernels=precomputed, **options)
+        for text, layout in zip(inputs, layouts, strict=True)
+    ]
+    check_drops(tables, inputs, data_sets)
+    for entry, data, layout in zip(files, data_sets, layouts, strict=True):
         entry["description"] = data.description
+        if not layout.is_default:
+            entry["layout"] = asdict(layout)
         entry["linked_files"] = [_fingerprint(path) for path in data.linked_files]
-    return Data(
-        name=data_sets[0].name,
-        samples=samples,
-        names=names,
-        y=_common_labels(data_sets),
-        files=files,
-        notes=_notes(inputs, data_sets),
-        bank=data_sets[0].bank if len(data_sets) == 1 else None,
-    )
+    return files, data_sets
+
+
+def _pairs_option(parts: Sequence[Any]) -> str:
+    """Return the option for square matrices: zeros on the diagonal are those of distances."""
+    corners = [np.asarray(part[:CORNER, :CORNER]) for part in parts if not is_frame(part)]
+    corners += [part.to_numpy() for part in parts if is_frame(part)]
+    distances = all(not np.diag(each).any() and each.min() >= 0 for each in corners)
+    return "--kernels from_distances" if distances else "--kernels precomputed"
 
 
 def _check_same_kind(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> None:
     """Refuse inputs of different samples, views beside kernels, and stacks that cannot join."""
     first = data_sets[0]
-    for text, data in zip(inputs, data_sets, strict=True):
-        if data.n_samples != first.n_samples:
+    ids = [_ids_of(data) for data in data_sets]
+    for text, data, own in zip(inputs, data_sets, ids, strict=True):
+        if data.n_samples != first.n_samples and (own is None or ids[0] is None):
             raise CommandError(
                 f"{text} has {data.n_samples} samples but {inputs[0]} has {first.n_samples}; "
                 "all inputs must describe the same samples, in the same order"
@@ -108,9 +167,22 @@ def _check_same_kind(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset
         )
 
 
-def _common_labels(data_sets: Sequence[datasets.Dataset]) -> Any:
+def _ids_of(data: datasets.Dataset) -> Any:
+    """Return the ids of the samples of a data set, None where it has none."""
+    if is_hdf5(data.X):
+        return None
+    return row_ids(next(iter(data.X.values() if isinstance(data.X, dict) else data.X)))
+
+
+def _labels_in_order(data: datasets.Dataset, ids: Any) -> Any:
+    """Return the labels of a data set for samples of these ids, in their order."""
+    own = None if ids is None else _ids_of(data)
+    return data.y if own is None else np.asarray(data.y)[own.get_indexer(ids)]
+
+
+def _common_labels(data_sets: Sequence[datasets.Dataset], ids: Any) -> Any:
     """Return the labels of the first input that has some, or None."""
-    pairs = [(data.name, data.y) for data in data_sets if data.y is not None]
+    pairs = [(data.name, _labels_in_order(data, ids)) for data in data_sets if data.y is not None]
     if not pairs:
         return None
     name, y = pairs[0]
@@ -136,7 +208,9 @@ def _looks_like_kernel(view: Any) -> bool:
     return view.shape[0] == view.shape[1] and looks_like_kernel(view[:CORNER, :CORNER])
 
 
-def _join(data_sets: Sequence[datasets.Dataset]) -> tuple[Samples, tuple[str, ...]]:
+def joined_views(
+    data_sets: Sequence[datasets.Dataset], tables: TableRequest
+) -> tuple[Samples, tuple[str, ...]]:
     """Return all views or kernels, and their names: the file's name before those that clash."""
     first, names = data_sets[0], unique_names(data_sets)
     if is_hdf5(first.X):  # a stack that stays on disk, which is alone and has no names of its own
@@ -145,7 +219,9 @@ def _join(data_sets: Sequence[datasets.Dataset]) -> tuple[Samples, tuple[str, ..
         array for data in data_sets for array in (data.X if data.precomputed else data.X.values())
     ]
     parts = dict(zip(names, arrays, strict=True))
-    return (read_kernels if first.precomputed else read_views)(parts), names
+    if first.precomputed:
+        return read_kernels(parts), names
+    return read_views(columns_in_order(parts, tables), options=tables.options), names
 
 
 def unique_names(data_sets: Sequence[datasets.Dataset]) -> tuple[str, ...]:

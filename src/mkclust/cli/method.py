@@ -6,6 +6,7 @@ from typing import Any
 
 from mkclust.bench.entries import import_class
 from mkclust.cli.failures import CommandError
+from mkclust.kernels.kinds import RULES
 from mkclust.methods import METHODS, MultipleKernelClusterer
 
 # Parameters that are not set by name but by options of their own.
@@ -74,6 +75,63 @@ def parse_value(text: str) -> Any:
         except ValueError:
             continue
     return {"true": True, "false": False}.get(text.lower(), text)
+
+
+# What --kernels may be beside the names of kernels.
+KERNEL_CHOICES = ("auto", "gaussian", "on-the-fly", "precomputed")
+KERNEL_NAMES = (
+    "self-tuning",
+    "linear",
+    "cosine",
+    "polynomial",
+    "laplacian",
+    "chi2",
+    "hellinger",
+    "jaccard",
+    "overlap",
+    "categorical",
+    "from_distances",
+)
+
+
+def parse_kernels(values: Sequence[str]) -> str | dict[str, str]:
+    """Return the one choice that was made for all views, or those by the names of views."""
+    if not values:
+        return "auto"
+    pairs = {}
+    for value in values:
+        name, equals, kind = (part.strip() for part in value.rpartition("="))
+        if not equals:
+            continue
+        if not name or not kind:
+            raise CommandError(f"--kernels {value}: write VIEW=KERNEL, such as text=cosine")
+        if name in pairs:
+            raise CommandError(f"--kernels {value}: the view {name} has two kernels; give one")
+        pairs[name] = kind
+    single = [value for value in values if "=" not in value]
+    if not single:
+        return pairs
+    if pairs or len(single) > 1:
+        raise CommandError(
+            f"--kernels {single[0]} is for all views; leave it out, or write VIEW=KERNEL each time"
+        )
+    check_choice("--kernels", single[0], [*dict.fromkeys((*KERNEL_CHOICES, *KERNEL_NAMES, *RULES))])
+    return single[0]
+
+
+def kernels_by_view(kernels: str | dict[str, str], views: Sequence[str]) -> Any:
+    """Return kernels as an estimator takes them: a kernel by its name is that of every view."""
+    if isinstance(kernels, str):
+        return kernels if kernels in KERNEL_CHOICES else dict.fromkeys(views, kernels)
+    if unknown := [name for name in kernels if name not in views]:
+        near = difflib.get_close_matches(unknown[0], views, n=1)
+        advice = f"did you mean --kernels {near[0]}={kernels[unknown[0]]}?" if near else ""
+        names = ", ".join(views)
+        raise CommandError(
+            f"--kernels {unknown[0]}={kernels[unknown[0]]}: there is no such view; "
+            f"{advice or 'choose among them'} (views: {names})"
+        )
+    return kernels
 
 
 def _new_estimator(name: str) -> Any:

@@ -25,8 +25,9 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT",
-        help="Files (.npz, .npy, .mat, .h5, .parquet; FILE::VARIABLE for a part of one) whose "
-        "views or kernels are joined in this order, or the name of a data set: "
+        help="Files (.csv, .tsv, .txt, also .gz; .xlsx, .parquet, .feather, .npz, .npy, .mat, .h5, "
+        ".h5ad, .h5mu; FILE::VARIABLE for a part of one) whose views or kernels are joined in this "
+        "order, tables by the ids of their rows; or the name of a data set: "
         f"{', '.join(datasets.AVAILABLE)}.",
     ),
 ]
@@ -67,15 +68,59 @@ Method = Annotated[
     ),
 ]
 Kernels = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
-        metavar="auto|gaussian|on-the-fly|precomputed",
+        metavar="auto|gaussian|on-the-fly|precomputed|KERNEL|VIEW=KERNEL",
         help="auto: a 3-D array holds kernels, 2-D arrays are views, whose kernels are those "
         "of their kinds; gaussian: views, with Gaussian kernels of rows as they are; on-the-fly: "
         "exact kernels of views, computed whenever they are asked for and never held; "
-        "precomputed: square 2-D arrays are kernels.",
+        "precomputed: square matrices are kernels; from_distances: they are distances; or any "
+        "kernel by its name, such as cosine, for all views, or VIEW=KERNEL for one; can be given "
+        "several times.",
     ),
 ]
+# The options of every command that reads tables.
+Id = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="Column of tables that holds the ids of the samples; FILE=COLUMN for one file. By "
+        "default the first one, if it has no name, is called id, sample, patient or the like, or "
+        "holds different text in every row.",
+    ),
+]
+SamplesIn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--samples-in",
+        metavar="rows|columns",
+        help="Where the samples of tables are; FILE=columns for one file.",
+    ),
+]
+Join = Annotated[
+    str,
+    typer.Option(
+        metavar="exact|inner",
+        help="exact: all tables must hold the same samples; inner: those in all tables are kept.",
+    ),
+]
+Impute = Annotated[
+    str | None,
+    typer.Option(
+        metavar="median",
+        help="Fill missing cells: the median of a column, the most frequent category.",
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="COLUMN",
+        help="Column of tables to leave aside; FILE=COLUMN for one file.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a record in JSON instead.")]
 ApproximationChoice = Annotated[
     str,
     typer.Option(

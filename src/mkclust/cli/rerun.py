@@ -59,7 +59,7 @@ def run(
             data = cluster.read_data(request, progress)
             cluster.fit_model(request, model, data, progress)
         if labels is not None:
-            write_files({labels: lambda path: path.write_bytes(labels_csv(model.labels_))})
+            write_files({labels: lambda path: path.write_bytes(labels_csv(model))})
     same = labels_hash(model.labels_) == record["labels_sha256"]
     inputs = _changed_inputs(record["inputs"], data.files)
     packages = _changed_versions(record.get("versions"))

@@ -2,14 +2,15 @@
 
 import difflib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mkclust.datasets.base import Dataset, DatasetError
 from mkclust.datasets.catalog import CATALOG, SPELLINGS, spelling
 from mkclust.datasets.entry import VARIABLE, Entry, Way, data_folder
-from mkclust.datasets.files import READERS, read_file
-from mkclust.datasets.interpret import as_dataset
+from mkclust.datasets.readers import SUFFIXES, is_readable, read_dataset, suffix_advice
+from mkclust.datasets.tables import TableLayout, near
 
 __all__ = ["AVAILABLE", "CATALOG", "Dataset", "DatasetError", "Entry", "Way", "load"]
 
@@ -22,6 +23,9 @@ def load(
     kernels: bool = False,
     on_disk: bool | None = None,
     follow_links: bool = False,
+    id: str | None = None,
+    samples_in: str = "rows",
+    drop: Sequence[str] = (),
     download: bool = False,
     data_home: str | os.PathLike[str] | None = None,
 ) -> Dataset:
@@ -36,16 +40,24 @@ def load(
     is a view, in file order. The labels ``y``, ``Y``, ``gnd`` or ``labels`` decide that number;
     without them it is the most frequent one. A view stored features x samples is turned around.
     A lone row or column is a view only where it is selected: it may well be further labels.
-    A 3-D array is a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``. The columns of a
-    parquet file that hold numbers, but for labels of these names, are one view.
+    A 3-D array is a stack of kernels, ``(m, n, n)`` or MATLAB's ``(n, n, m)``.
+
+    A table (text, Excel, Feather, parquet) is one view, a data frame whose index are the ids of the
+    samples: the column `id`, or the first one if it has no name, is called id, sample, patient,
+    barcode, index, name, key or the like, or holds text that is different in every row. Labels are
+    the column of one of the names above. A parquet file of numbers only stays on disk. A file of
+    AnnData is one view, one of MuData one a modality; a sparse matrix of SciPy stays sparse.
 
     Parameters
     ----------
     name_or_path : str or path-like
         A name of ``AVAILABLE`` (case, ``-``, ``_`` and blanks do not matter, and common further
-        names are understood), or a path to a ``.npz``, ``.npy``, ``.mat`` (any version),
-        ``.h5``, ``.hdf5`` or ``.parquet`` file. ``"file.npz::K"`` or ``"file.mat::X1,X2"`` reads
-        only these variables, or columns of a parquet file, and the labels.
+        names are understood), or a path to a ``.csv``, ``.tsv`` or ``.txt`` file (also packed:
+        ``.csv.gz``, ``.bz2``, ``.xz``), ``.xlsx``, ``.parquet``, ``.feather``, ``.arrow``,
+        ``.npz`` (also of ``scipy.sparse.save_npz``), ``.npy``, ``.mat`` (any version), ``.h5``,
+        ``.hdf5``, ``.h5ad`` or ``.h5mu``. ``"file.npz::K"`` or ``"file.mat::X1,X2"`` reads only
+        these variables, columns of a table, sheets of a workbook, layers or modalities, and the
+        labels.
     kernels : bool, default=False
         Take square 2-D arrays as precomputed kernels rather than as views.
     on_disk : bool or None, default=None
@@ -56,6 +68,13 @@ def load(
         Whether an HDF5 file may lead to other files, by external links, external storage or virtual
         data sets. What it then reads is listed in `Dataset.linked_files`. By default such a file is
         refused: it can present any file that you may read as its own numbers.
+    id : str or None, default=None
+        Column of a table that holds the ids of the samples.
+    samples_in : {"rows", "columns"}, default="rows"
+        Where the samples of a table are. "columns" for features x samples: the ids are then the
+        header, and the first column names the features.
+    drop : sequence of str, default=()
+        Columns of a table that are left aside.
     download : bool, default=False
         Fetch the data set where no file holds it. Only ``"digit"`` can be fetched, from OpenML.
     data_home : str, path-like or None, default=None
@@ -64,10 +83,11 @@ def load(
     Returns
     -------
     Dataset
-        Views are dense, sparse kernels stay sparse, and a ``.npy`` file stays on disk as a
-        memory map. Single precision is kept; integers become float64, those of a memory map and
-        of kernels on disk when they are read. A view on disk is not an array, but has a shape,
-        gives rows (``view[:1000]``), and ``numpy.asarray(view)`` loads it.
+        Views are dense, but for those of SciPy's own files; sparse kernels stay sparse, and a
+        ``.npy`` file stays on disk as a memory map. Single precision is kept; integers become
+        float64, those of a memory map and of kernels on disk when they are read. A view on disk is
+        not an array, but has a shape, gives rows (``view[:1000]``), and ``numpy.asarray(view)``
+        loads it.
 
     Raises
     ------
@@ -83,6 +103,44 @@ def load(
     >>> data.views["fourier"].shape
     (1797, 40)
     """
+    layout = TableLayout(id, samples_in, (drop,) if isinstance(drop, str) else tuple(drop))
+    data = load_with(
+        name_or_path,
+        layout,
+        kernels=kernels,
+        on_disk=on_disk,
+        follow_links=follow_links,
+        download=download,
+        data_home=data_home,
+    )
+    if absent := [column for column in layout.drop if column not in data.dropped]:
+        raise DatasetError(f"{data.name}: no column {absent[0]} to drop; {near(absent[0], data)}")
+    return data
+
+
+def load_with(
+    name_or_path: str | os.PathLike[str],
+    layout: TableLayout,
+    *,
+    kernels: bool = False,
+    on_disk: bool | None = None,
+    follow_links: bool = False,
+    download: bool = False,
+    data_home: str | os.PathLike[str] | None = None,
+) -> Dataset:
+    """Load as :func:`load` does; columns that are to be dropped need not be there.
+
+    Parameters
+    ----------
+    name_or_path, kernels, on_disk, follow_links, download, data_home
+        As of :func:`load`.
+    layout : TableLayout
+        How tables are to be read.
+
+    Returns
+    -------
+    Dataset
+    """
     text = os.fsdecode(name_or_path)
     if (name := SPELLINGS.get(spelling(text))) is not None:
         data = _load_entry(CATALOG[name], download, data_home)
@@ -90,8 +148,9 @@ def load(
             raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
         return data
     path, selection = _split(text)
-    content = read_file(path, selection, on_disk, follow_links)
-    return as_dataset(path, content, selected=bool(selection), square=kernels)
+    return read_dataset(
+        path, selection, layout, kernels=kernels, on_disk=on_disk, follow_links=follow_links
+    )
 
 
 def _load_entry(entry: Entry, download: bool, data_home: Any) -> Dataset:
@@ -126,7 +185,7 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
     if not separator or os.path.exists(text):
         name, names = text, ""
     selection = frozenset(part.strip() for part in names.split(",")) - {""}
-    path, suffixes = Path(os.path.expanduser(name)), ", ".join(READERS)
+    path, suffixes = Path(os.path.expanduser(name)), ", ".join(SUFFIXES)
     if not name:
         raise DatasetError(f"{text!r}: names no file; give the path of one ({suffixes})")
     if os.path.isdir(path):
@@ -139,8 +198,8 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
         raise DatasetError(f"{path}: no such file or data set; {advice} (data sets: {names})")
     if not os.path.isfile(path):
         raise DatasetError(f"{path}: is not a regular file; give one ({suffixes})")
-    if path.suffix.lower() not in READERS:
-        raise DatasetError(f"{path}: unknown suffix {path.suffix!r}; give a file of {suffixes}")
+    if not is_readable(path):
+        raise DatasetError(f"{path}: unknown suffix {path.suffix!r}; {suffix_advice(path)}")
     if separator and name != text and not selection:
         raise DatasetError(f"{text}: no variable after '::'; write for example {path}::X")
     return path, selection

@@ -25,7 +25,8 @@ class Dataset:
         Name of the data set; for a file its name without the suffix.
     views : dict of str to ndarray of shape (n, d), or None
         Samples x features, in file order. None where the data are only kernels. What stays on
-        disk has a shape, and gives rows when it is sliced by them.
+        disk has a shape, and gives rows when it is sliced by them. Tables are data frames whose
+        index are the ids of the samples, or AnnData.
     kernels : ndarray of shape (m, n, n), list of m matrices of shape (n, n), or None
         Precomputed kernels, dense or sparse, or HDF5 data sets. None where the data are only views.
         Beside views they are kernels that were made from these, and `X` is the kernels.
@@ -45,6 +46,8 @@ class Dataset:
         Gaussian kernel a view for several views, the default bank for one.
     linked_files : tuple of str
         Absolute paths of further files that were read, because links in an HDF5 file lead there.
+    dropped : tuple of str
+        Columns of a table that were left aside because it was asked for.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Dataset:
     paper: str = ""
     bank: dict[str, Any] | None = None
     linked_files: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.X is None or len(self.X) == 0:

@@ -91,6 +91,8 @@ def _read_numpy(
         return Tree({path.stem: content}, False)
     names, aside, total = [], [], 0
     with content:
+        if SPARSE_PARTS.issubset(content.files):
+            return Tree({path.stem: _read_sparse(path, content)}, False)
         for member in content.zip.infolist():
             name = member.filename.removesuffix(".npy")
             if not keep(name):
@@ -106,6 +108,13 @@ def _read_numpy(
             matrix = scipy.sparse.load_npz(path).tocsr()
             return Tree({path.stem: hdf5.checked_sparse(matrix)}, False, tuple(aside))
         return Tree({name: content[name] for name in names}, False, tuple(aside))
+
+
+def _read_sparse(path: Path, content: Any) -> Any:
+    """Return the matrix that scipy.sparse.save_npz has stored, by rows."""
+    total = sum(_array_bytes(path, content.zip, each) or 0 for each in content.zip.infolist())
+    check_room(f"{path}: the sparse matrix in it", total)
+    return hdf5.checked_sparse(scipy.sparse.csr_array(scipy.sparse.load_npz(path)))
 
 
 def _array_bytes(path: Path, archive: ZipFile, member: ZipInfo) -> int | None:

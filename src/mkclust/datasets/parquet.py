@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.base import LABELS, Content, DatasetError
+from mkclust.datasets.hdf5 import LARGE_BYTES
 from mkclust.datasets.on_disk import TableOnDisk
+from mkclust.datasets.spreadsheets import as_raw_table
+from mkclust.datasets.tables import ID_NAMES, RawTable, spelling
 
 # Of a row group at most so much is decoded at a time.
 PIECE_BYTES = 64 << 20
@@ -131,6 +134,56 @@ def open_parquet(path: str | os.PathLike[str]) -> Any:
 def row_groups(metadata: Any) -> tuple[int, ...]:
     """Return how many rows each row group of a file has."""
     return tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+
+
+def needs_frame(path: Path, selection: frozenset[str], on_disk: bool | None) -> bool:
+    """Return whether a parquet file holds ids or text, so that it becomes a data frame.
+
+    What is larger than `LARGE_BYTES`, or to stay on disk, is not loaded: its numbers are the view.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    selection : frozenset of str
+        The columns that are asked for; empty: all.
+    on_disk : bool or None
+        Whether it is to stay on disk.
+    """
+    with open_parquet(path) as file:
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    if (
+        len(set(schema.names)) < len(schema.names)
+        or on_disk
+        or n_rows * len(schema.names) * 8 > LARGE_BYTES
+    ):
+        return False
+    index = [i for i in (schema.pandas_metadata or {}).get("index_columns", []) if str(i) == i]
+    chosen = [name for name in schema.names if not selection or name in selection]
+    others = [name for name in chosen if name not in (*LABELS, *index)]
+    text = any(not _is_number(schema.field(name).type) for name in others)
+    first = schema.names[0] if schema.names else ""
+    return bool(index) or (text and not selection) or spelling(first) in ID_NAMES
+
+
+def read_parquet_table(path: Path) -> RawTable:
+    """Read all of a parquet file into memory.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    RawTable
+    """
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DatasetError(f"{path}: two columns are called {twice}; rename one")
+        return as_raw_table(path, file.read(use_pandas_metadata=True))
 
 
 def read_parquet(path: Path, selection: frozenset[str]) -> Content:

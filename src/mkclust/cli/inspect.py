@@ -1,0 +1,274 @@
+"""The command ``mkclust inspect``: what files hold and what would be made of it, not clustered."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from mkclust import datasets
+from mkclust.cli.failures import expected_failures, in_options, one_line, recorded_warnings, say
+from mkclust.cli.inputs import DEFAULT_TABLES, joined_views, read_all
+from mkclust.cli.method import kernels_by_view, parse_kernels
+from mkclust.cli.options import (
+    AsJson,
+    Drop,
+    FollowLinks,
+    Id,
+    Impute,
+    Inputs,
+    Join,
+    Kernels,
+    SamplesIn,
+)
+from mkclust.cli.outputs import strict_json
+from mkclust.cli.printing import Progress, count
+from mkclust.cli.tables import TableRequest, common_ids, is_category, problems, row_ids
+from mkclust.datasets.tables import is_text
+from mkclust.kernels import default_bank
+from mkclust.samples.ids import is_frame
+
+# Kernels are told from so many samples: their kinds need no more.
+MOST_SAMPLES = 2000
+
+
+@dataclass
+class ViewReport:
+    """What was understood of one view.
+
+    Attributes
+    ----------
+    name, file : str
+        Of the view, and where it comes from.
+    n_samples, n_columns : int
+        Its size.
+    ids : str or None
+        The first id; None where rows are paired by their order.
+    columns : dict of str to int
+        How many columns hold what.
+    missing : float
+        The share of cells that are missing.
+    scale : dict of str to float or None
+        Median and largest of the standard deviations of its columns of numbers.
+    kernels : list of str
+        What is made of it, and why.
+    warnings : list of str
+        What may be wrong with it.
+    """
+
+    name: str
+    file: str
+    n_samples: int
+    n_columns: int
+    ids: str | None
+    columns: dict[str, int]
+    missing: float
+    scale: dict[str, float] | None
+    kernels: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def run(
+    inputs: Inputs,
+    kernels: Kernels = None,
+    id: Id = None,
+    samples_in: SamplesIn = None,
+    join: Join = "exact",
+    impute: Impute = None,
+    drop: Drop = None,
+    follow_links: FollowLinks = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what files hold, how they would be joined and which kernels they would have."""
+    asked_for = parse_kernels(kernels or [])
+    tables = TableRequest.of(id, samples_in, drop, join, impute)
+    with Progress() as progress, recorded_warnings() as log, expected_failures():
+        progress.phase("reading")
+        _, data_sets = read_all(
+            inputs,
+            precomputed=asked_for == "precomputed",
+            follow_links=follow_links,
+            tables=tables,
+        )
+        progress.phase("looking at views")
+        report = inspect(inputs, data_sets, tables, asked_for)
+    report["warnings"] += [in_options(one_line(entry.message)) for entry in log]
+    say(strict_json(report).rstrip("\n") if as_json else _as_text(report))
+
+
+def inspect(
+    inputs: Sequence[str],
+    data_sets: Sequence[datasets.Dataset],
+    tables: TableRequest = DEFAULT_TABLES,
+    kernels: Any = "auto",
+) -> dict[str, Any]:
+    """Return what was understood of data sets, as a record.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        What was asked for.
+    data_sets : sequence of Dataset
+        What was read.
+    tables : TableRequest
+        The options about tables.
+    kernels : str or dict
+        The kernels that were asked for.
+
+    Returns
+    -------
+    dict
+        With the keys views, join, problems and warnings.
+    """
+    found = problems(inputs, data_sets, tables, kernels)
+    if any(data.precomputed for data in data_sets):
+        lines = [f"{text}: {data!r}" for text, data in zip(inputs, data_sets, strict=True)]
+        return {"views": [], "join": "", "kernels": lines, "problems": found, "warnings": []}
+    reports = [
+        _look(text, name, view)
+        for text, data in zip(inputs, data_sets, strict=True)
+        for name, view in (data.views or {}).items()
+    ]
+    if not found:
+        try:
+            _explain(reports, data_sets, tables, kernels)
+        except (ValueError, TypeError) as error:
+            found = [in_options(one_line(error))]
+    return {
+        "views": [asdict(each) for each in reports],
+        "join": _join_sentence(data_sets),
+        "kernels": [],
+        "problems": found,
+        "warnings": [],
+    }
+
+
+def _look(text: str, name: str, view: Any) -> ViewReport:
+    """Return what one view holds, before anything is made of it."""
+    ids = row_ids(view)
+    matrix = view.X if hasattr(view, "obs_names") else view
+    report = ViewReport(
+        name,
+        text,
+        int(view.shape[0]),
+        int(view.shape[1]),
+        None if ids is None else str(ids[0]),
+        _column_kinds(matrix),
+        0.0,
+        None,
+    )
+    if is_frame(matrix):
+        report.missing = float(matrix.isna().to_numpy().mean())
+        matrix = matrix.select_dtypes("number").to_numpy(dtype=float)
+    elif issparse(matrix):
+        report.columns = {"sparse": report.n_columns}
+        return report
+    rows = np.asarray(matrix[:MOST_SAMPLES], dtype=float)
+    if rows.shape[1]:
+        _measure(report, rows)
+    return report
+
+
+def _measure(report: ViewReport, rows: np.ndarray) -> None:
+    """Note the scale of columns, and what is odd about it."""
+    report.missing = report.missing or float(np.isnan(rows).mean())
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # columns without any number
+        variances = np.nan_to_num(np.nanvar(rows, axis=0))
+    deviations = np.sqrt(variances)
+    report.scale = {"median": float(np.median(deviations)), "largest": float(deviations.max())}
+    share = float(variances.max() / variances.sum()) if variances.sum() > 0 else 0.0
+    if share > 0.5 and len(variances) > 1:
+        report.warnings.append(
+            f"one column of {len(variances)} carries {share:.0%} of the squared distances: "
+            "scale the columns, or leave it out by --drop"
+        )
+    if constant := int(np.sum(deviations == 0)):
+        report.warnings.append(f"{count(constant, 'column')} of one value each")
+
+
+def _column_kinds(view: Any) -> dict[str, int]:
+    """Return how many columns of a view hold what."""
+    if not is_frame(view):
+        return {"numbers": int(view.shape[1])}
+    kinds: dict[str, int] = {}
+    for place, dtype in enumerate(view.dtypes):
+        letter = getattr(dtype, "kind", "O")
+        if letter in "iuf":
+            kind = "numbers"
+        elif letter in "mM":
+            kind = "dates"
+        elif letter == "b":
+            kind = "truth values"
+        elif is_text(column := view.iloc[:, place]):
+            kind = "categories" if is_category(column) else "text"
+        else:
+            kind = "numbers"
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return kinds
+
+
+def _explain(
+    reports: Sequence[ViewReport],
+    data_sets: Sequence[datasets.Dataset],
+    tables: TableRequest,
+    kernels: Any,
+) -> None:
+    """Note which kernel each view would have, and why."""
+    samples, _ = joined_views(data_sets, tables)
+    views = samples.views
+    n = samples.n_samples
+    if n > MOST_SAMPLES:
+        rows = np.linspace(0, n - 1, MOST_SAMPLES).astype(int)
+        views = {name: view[rows] for name, view in views.items()}
+    by_name = kernels_by_view(kernels, list(views))
+    bank = default_bank(len(views) > 1, by_name).fit(views)
+    for line in bank.explain().splitlines():
+        for report in reports:
+            if line.startswith((f"{report.name}: ", f"{report.name} (categories): ")):
+                report.kernels.append(line.partition(": ")[2])
+
+
+def _join_sentence(data_sets: Sequence[datasets.Dataset]) -> str:
+    """Say how many samples a join would keep."""
+    views = [view for data in data_sets for view in (data.views or {}).values()]
+    indices = [ids for view in views if (ids := row_ids(view)) is not None]
+    if not indices:
+        return f"No ids: rows are paired by their order, {views[0].shape[0]} samples."
+    everybody = indices[0]
+    for ids in indices[1:]:
+        everybody = everybody.union(ids, sort=False)
+    common, without = len(common_ids(indices)), len(views) - len(indices)
+    rest = f" {count(without, 'view')} without ids: paired by row." if without else ""
+    if not common:
+        return f"Joined by id: none of {len(everybody)} samples is in all files.{rest}"
+    if common == len(everybody):
+        return f"Joined by id: all files hold the same {common} samples.{rest}"
+    return (
+        f"Joined by id: {common} of {len(everybody)} samples are in all files; --join inner keeps "
+        f"these.{rest}"
+    )
+
+
+def _as_text(report: dict[str, Any]) -> str:
+    """Return a record as lines to be read."""
+    lines: list[str] = [*report["kernels"]]
+    for view in report["views"]:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in view["columns"].items())
+        ids = "no ids" if view["ids"] is None else f"ids such as {view['ids']!r}"
+        lines.append(f"{view['name']} ({view['file']})")
+        lines.append(
+            f"  {view['n_samples']} samples x {view['n_columns']} columns ({kinds}), {ids}"
+        )
+        if view["scale"] is not None:
+            median, largest = view["scale"]["median"], view["scale"]["largest"]
+            lines.append(f"  standard deviations: median {median:.3g}, largest {largest:.3g}")
+        lines.append(f"  missing: {view['missing']:.2%} of the cells")
+        lines += [f"  kernel: {line}" for line in view["kernels"]]
+        lines += [f"  warning: {line}" for line in view["warnings"]]
+    lines += [report["join"]] if report["join"] else []
+    lines += [f"warning: {line}" for line in dict.fromkeys(report["warnings"])]
+    lines += [f"problem: {line}" for line in report["problems"]]
+    return "\n".join(lines)

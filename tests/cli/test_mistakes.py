@@ -1,0 +1,378 @@
+"""Every mistake of a first-time user ends in one line with the next thing to type."""
+
+import os
+import re
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+import pandas as pd
+from typer.testing import CliRunner
+
+from mkclust import cli
+from mkclust.cli.failures import in_options
+from mkclust.cli.method import kernels_by_view, parse_kernels
+
+N = 60
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Run every test in a folder of its own, with two tables of the same samples in it."""
+    monkeypatch.chdir(tmp_path)
+    left, right = tables()
+    left.to_csv("mrna.csv", index_label="patient")
+    right.sample(frac=1, random_state=1).to_csv("mirna.tsv", sep="\t", index_label="patient")
+    return tmp_path
+
+
+def tables():
+    rng, y = np.random.default_rng(0), np.repeat([0, 1, 2], [25, 20, 15])
+    X = 4 * rng.normal(size=(3, 7))[y] + rng.normal(size=(N, 7))
+    ids = [f"p{i:02d}" for i in range(N)]
+    left = pd.DataFrame(X[:, :3], index=ids, columns=["a", "b", "c"])
+    return left, pd.DataFrame(X[:, 3:], index=ids, columns=["d", "e", "f", "g"])
+
+
+def distances(frame):
+    values = frame.to_numpy()
+    D = np.sqrt(np.square(values[:, None] - values).sum(axis=2))
+    return pd.DataFrame(D, index=frame.index, columns=frame.index)
+
+
+def invoke(*args):
+    return CliRunner().invoke(cli.app, [str(arg) for arg in args])
+
+
+def cluster(*args):
+    result = invoke("cluster", *args, "-k", 3)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def fail(*args, command="cluster", k=("-k", 3)):
+    """Run a command that must fail in one line, without a new file."""
+    before = sorted(os.listdir())
+    result = invoke(command, *args, *k)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("mkclust: error: ")
+    assert result.stderr.count("\n") == 1
+    assert sorted(os.listdir()) == before
+    return result.stderr.rstrip("\n")
+
+
+def typed(message):
+    """Return the options that a message says to add."""
+    return re.search(r"add (--.*?)(?: to | -> |$)", message).group(1).split()
+
+
+def labels():
+    table = pd.read_csv("labels.csv")
+    return table.iloc[:, 1].to_numpy()
+
+
+def test_tables_in_different_orders_are_joined_by_id_and_the_join_is_printed():
+    result = cluster("mrna.csv", "mirna.tsv")
+    assert "mrna (mrna.csv): 60 samples x 3 columns, ids such as 'p00'" in result.stdout
+    assert "Joined by id: all 60 samples." in result.stdout
+    shuffled = labels()
+    tables()[1].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    cluster("mrna.csv", "mirna.tsv")
+    np.testing.assert_array_equal(labels(), shuffled)
+
+
+def test_labels_of_a_file_in_another_order_are_scored_by_id():
+    y = np.repeat([0, 1, 2], [25, 20, 15])
+    right = tables()[1]
+    right.assign(y=y).sample(frac=1, random_state=2).to_csv("mirna.tsv", sep="\t", index_label="id")
+    assert re.search(r"AgreementKKM +100\.0", cluster("mrna.csv", "mirna.tsv").stdout)
+
+
+def test_a_transposed_file_is_named_with_the_option_that_turns_it():
+    cluster("mrna.csv", "mirna.tsv")
+    expected = labels()
+    tables()[1].T.to_csv("mirna.tsv", sep="\t", index_label="feature")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "mirna.tsv: its header holds 60 of the 60 ids of the rows of mrna.csv" in message
+    assert typed(message) == ["--samples-in", "mirna.tsv=columns"]
+    cluster("mrna.csv", "mirna.tsv", *typed(message))
+    np.testing.assert_array_equal(labels(), expected)
+    assert "add --samples-in mirna.tsv=columns" in fail("mirna.tsv", "mrna.csv")
+
+
+def test_a_transposed_file_without_ids_is_told_by_its_size():
+    left, right = tables()
+    left.to_csv("left.csv", index=False)
+    right.T.to_csv("right.csv", index=False)
+    assert "add --samples-in right.csv=columns" in fail("left.csv", "right.csv")
+
+
+def test_a_wrong_id_column_is_refused_with_a_better_one():
+    left = tables()[0].rename_axis("patient").reset_index()
+    left.insert(0, "sample", [1, 2] * 30)
+    left.to_csv("mrna.csv", index=False)
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "the column sample should hold ids and has 2 of them more than once" in message
+    assert "--id patient" in message
+    cluster("mrna.csv", "mirna.tsv", "--id", "patient")
+    assert "did you mean --id patient?" in fail("mrna.csv", "mirna.tsv", "--id", "Patients")
+    assert "its columns are" in fail("mrna.csv", "mirna.tsv", "--id", "zzz")
+    left.drop(columns="sample").rename(columns={"patient": "code"}).to_csv("mrna.csv", index=False)
+    assert "mrna.csv: no column patient" in fail("mrna.csv", "mirna.tsv", "--id", "patient")
+    cluster("mrna.csv", "mirna.tsv", "--id", "patient", "--id", "mrna.csv=code")
+    assert "one column holds the ids" in fail("mrna.csv", "--id", "code", "--id", "patient")
+
+
+def test_a_column_of_text_among_numbers_is_named_with_the_option_that_drops_it():
+    left = tables()[0]
+    left["notes"] = [f"seen on day {i}" for i in range(N)]
+    left.to_csv("mrna.csv", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "mrna.csv: holds columns that are no numbers: notes (text, such as" in message
+    assert typed(message) == ["--drop", "notes"]
+    cluster("mrna.csv", "mirna.tsv", *typed(message))
+    cluster("mrna.csv", "mirna.tsv", "--drop", "mrna.csv=notes")
+    message = fail("mrna.csv", "mirna.tsv", "--drop", "note")
+    assert "--drop note: no input has such a column; did you mean --drop notes?" in message
+
+
+def test_a_column_of_numbers_with_a_word_in_it_is_named_with_the_word():
+    left = tables()[0].astype(object)
+    left.iloc[7, 1] = "n.d."
+    left.to_csv("mrna.csv", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "b (numbers, but for 1 cells such as 'n.d.'); add --drop b" in message
+
+
+def test_dates_are_named_with_the_option_that_drops_them():
+    left = tables()[0]
+    left["born"] = pd.date_range("1950-01-01", periods=N)
+    left.to_csv("mrna.csv", index_label="patient")
+    assert "born (dates); add --drop born" in fail("mrna.csv", "mirna.tsv")
+
+
+def test_files_with_no_common_id_show_an_id_of_each():
+    right = tables()[1].rename(index=lambda name: name.replace("p", "TCGA-"))
+    right.to_csv("mirna.tsv", sep="\t", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "mrna.csv and mirna.tsv have no ids in common (such as 'p00' and 'TCGA-00')" in message
+    assert "--id mirna.tsv=COLUMN" in message
+
+
+def test_files_with_some_common_ids_are_joined_where_asked():
+    tables()[1].iloc[5:].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "have 55 ids in common, and 5 are only in the first, 0 only in the second" in message
+    assert typed(message) == ["--join", "inner"]
+    result = cluster("mrna.csv", "mirna.tsv", *typed(message))
+    assert "Joined by id: 55 samples are in all files, of up to 60." in result.stdout
+    assert len(labels()) == 55
+    assert "did you mean --join inner?" in fail("mrna.csv", "mirna.tsv", "--join", "iner")
+
+
+def test_a_missing_number_of_clusters_is_asked_for():
+    message = fail("mrna.csv", "mirna.tsv", k=())
+    assert "add -k N" in message
+    assert "mkclust suggest mrna.csv mirna.tsv" in message
+
+
+def test_a_file_of_distances_is_named_with_its_kernel():
+    distances(tables()[0]).to_csv("d.csv", index_label="patient")
+    message = fail("d.csv")
+    assert "d.csv: holds the distances of 60 samples" in message
+    assert typed(message) == ["--kernels", "from_distances"]
+    assert "add --kernels d=from_distances" in fail("d.csv", "mirna.tsv")
+    assert "--kernels from_distances" in fail("d.csv", "--kernels", "precomputed")
+
+
+def test_the_kernel_of_distances_is_the_next_thing_to_type():
+    distances(tables()[0]).sample(frac=1, random_state=0).to_csv("d.csv", index_label="patient")
+    cluster("d.csv", "--kernels", "from_distances")
+    cluster("d.csv", "mirna.tsv", "--kernels", "d=from_distances")
+
+
+def test_a_file_of_similarities_is_not_taken_for_a_table():
+    K = np.exp(-(distances(tables()[0]) ** 2) / 20)
+    K.to_csv("k.csv", index_label="patient")
+    message = fail("k.csv")
+    assert "k.csv: holds the similarities of 60 samples" in message
+    assert typed(message) == ["--kernels", "precomputed"]
+    cluster("k.csv", *typed(message))
+
+
+def test_a_kernel_among_views_is_named():
+    np.exp(-(distances(tables()[0]) ** 2) / 20).to_csv("k.csv", index_label="patient")
+    message = fail("mirna.tsv", "k.csv")
+    assert "k.csv: holds a kernel, the similarities of 60 samples" in message
+    assert "mkclust cluster k.csv --kernels precomputed -k N" in message
+
+
+def test_a_sparse_file_is_clustered_beside_a_table():
+    import scipy.sparse
+
+    tables()[1].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    rng, y = np.random.default_rng(0), np.repeat([0, 1, 2], [25, 20, 15])
+    words = rng.poisson(np.repeat(np.eye(3) * 3, 20, axis=1)[y])
+    scipy.sparse.save_npz("text.npz", scipy.sparse.csr_array(words.astype(float)))
+    cluster("mirna.tsv", "text.npz")
+
+
+def test_a_sparse_file_without_ids_is_not_paired_with_files_of_different_orders():
+    import scipy.sparse
+
+    scipy.sparse.save_npz("text.npz", scipy.sparse.csr_array(np.eye(N)))
+    assert "it cannot be known which order its rows have" in fail(
+        "mrna.csv", "mirna.tsv", "text.npz"
+    )
+
+
+def test_missing_cells_of_all_files_are_named_in_one_line():
+    left, right = tables()
+    left.iloc[[1, 5], 0] = np.nan
+    right.iloc[3, 1:3] = np.nan
+    left.to_csv("mrna.csv", index_label="patient")
+    right.to_csv("mirna.tsv", sep="\t", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "mrna.csv 2 of 180 cells: a (2); mirna.tsv 2 of 240 cells: e (1), f (1)" in message
+    assert typed(message) == ["--impute", "median"]
+    assert "--impute mean: unknown" in fail("mrna.csv", "mirna.tsv", "--impute", "mean")
+
+
+def test_missing_cells_are_filled_where_asked():
+    left = tables()[0]
+    left.iloc[[1, 5], 0] = np.nan
+    left.to_csv("mrna.csv", index_label="patient")
+    cluster("mrna.csv", "mirna.tsv", "--impute", "median")
+
+
+def test_missing_entries_of_an_array_come_with_the_option_that_fills_them():
+    left, right = (frame.to_numpy() for frame in tables())
+    left[3, 1] = np.nan
+    np.savez("d.npz", left=left, right=right)
+    assert "--impute median" in fail("d.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("a.xls", "save it as .xlsx"), ("a.doc", "give a file of .csv")]
+)
+def test_an_unknown_suffix_comes_with_those_that_are_known(folder, name, words):
+    (folder / name).write_text("a")
+    assert words in fail(name)
+
+
+def test_excel_without_its_library_says_what_to_install(folder, monkeypatch):
+    (folder / "book.xlsx").write_bytes(b"PK")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    assert 'pip install "mkclust[excel]"' in fail("book.xlsx")
+
+
+def test_an_option_for_a_file_that_is_no_input_is_refused():
+    message = fail("mrna.csv", "mirna.tsv", "--samples-in", "mirna.csv=columns")
+    assert "--samples-in mirna.csv=columns: names no input" in message
+    assert "did you mean --samples-in columns?" in fail("mrna.csv", "--samples-in", "column")
+
+
+# --- kernels by name -----------------------------------------------------------------------------
+
+
+def test_kernels_are_asked_for_by_name_of_the_view():
+    assert parse_kernels([]) == "auto"
+    assert parse_kernels(["text=cosine", "sex=categorical"]) == {
+        "text": "cosine",
+        "sex": "categorical",
+    }
+    assert kernels_by_view("cosine", ["a", "b"]) == {"a": "cosine", "b": "cosine"}
+    assert kernels_by_view("auto", ["a", "b"]) == "auto"
+    message = fail("mrna.csv", "mirna.tsv", "--kernels", "mrn=sparse")
+    assert "did you mean --kernels mrna=sparse? (views: mrna, mirna)" in message
+    assert "is for all views" in fail("mrna.csv", "--kernels", "cosine", "--kernels", "mrna=dense")
+    result = cluster("mrna.csv", "mirna.tsv", "--kernels", "mrna=directions")
+    assert "mrna: directions (asked for)" in result.stdout
+
+
+# --- the language of the command line ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "translation"),
+    [
+        ("pass psd='clip' to drop its part", "add --psd clip to drop its part"),
+        ("pass join='inner' to keep", "add --join inner to keep"),
+        ("pass impute='median'", "add --impute median"),
+        ("or pass kernels='precomputed'", "or add --kernels precomputed"),
+        ("kernels=KernelBank() for views", "--kernels on-the-fly for views"),
+        ("pass from_distances=True", "add --kernels from_distances"),
+        ("pass id='a b', or drop='c'", "add --id a b, or --drop c"),
+        ("pass samples_in='columns'", "add --samples-in columns"),
+        ("or validate=False to skip", "or --no-validate to skip"),
+        ("with center=True and normalize=True", "with --center and --normalize"),
+        ("pass follow_links=True, or --follow-links, if", "add --follow-links, if"),
+        (
+            "or approximation=Nystroem(n_components=200) to",
+            "or --approximation nystroem --landmarks 200 to",
+        ),
+        ("x.csv: no such file", "x.csv: no such file"),
+    ],
+)
+def test_advice_in_python_becomes_options(message, translation):
+    assert in_options(message) == translation
+
+
+def test_an_indefinite_kernel_is_repaired_by_an_option():
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(3, 20, 20))
+    np.save("K.npy", K + K.transpose(0, 2, 1))
+    message = fail("K.npy")
+    assert "--psd clip" in message
+    assert "psd=" not in message
+    assert invoke("cluster", "K.npy", "-k", 3, "--psd", "clip").exit_code == 0
+
+
+# --- inspect -------------------------------------------------------------------------------------
+
+
+def test_inspect_shows_what_was_understood_and_clusters_nothing(folder):
+    import json
+
+    before = sorted(os.listdir())
+    result = invoke("inspect", "mrna.csv", "mirna.tsv")
+    assert result.exit_code == 0, result.stderr
+    for words in (
+        "mrna (mrna.csv)",
+        "60 samples x 3 columns (3 numbers), ids such as 'p00'",
+        "missing: 0.00% of the cells",
+        "kernel: dense (none of the other kinds)",
+        "median distance",
+        "Joined by id: all files hold the same 60 samples.",
+    ):
+        assert words in result.stdout
+    record = json.loads(invoke("inspect", "mrna.csv", "mirna.tsv", "--json").stdout)
+    assert [view["n_columns"] for view in record["views"]] == [3, 4]
+    assert sorted(os.listdir()) == before
+
+
+def test_inspect_names_all_problems_at_once():
+    left, right = tables()
+    left.iloc[2, 2] = np.nan
+    left["notes"] = [f"seen on day {i}" for i in range(N)]
+    left.to_csv("mrna.csv", index_label="patient")
+    right.iloc[5:].to_csv("mirna.tsv", sep="\t", index_label="patient")
+    result = invoke("inspect", "mrna.csv", "mirna.tsv")
+    assert result.exit_code == 0, result.stderr
+    for option in ("--join inner", "--drop notes", "--impute median"):
+        assert option in result.stdout
+    assert "3 numbers, 1 text" in result.stdout
+    assert "55 of 60 samples are in all files" in result.stdout
+
+
+def test_inspect_says_where_one_column_outweighs_the_others():
+    left = tables()[0]
+    left["income"] = 1e4 * np.arange(N)
+    left.to_csv("mrna.csv", index_label="patient")
+    result = invoke("inspect", "mrna.csv", "mirna.tsv")
+    assert "one column of 4 carries 100% of the squared distances" in result.stdout

@@ -1,0 +1,368 @@
+"""Tables in text, sheets and Arrow's files become data frames whose index are the ids."""
+
+import bz2
+import gzip
+import lzma
+
+import numpy as np
+import pytest
+
+from mkclust.datasets import DatasetError, load
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding) if isinstance(text, str) else text)
+    return path
+
+
+def complaint(path, **options):
+    with pytest.raises(DatasetError) as caught:
+        load(path, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def view(path, **options):
+    (frame,) = load(path, **options).views.values()
+    return frame
+
+
+TABLE = "id,a,b\ns1,1,2.5\ns2,3,\ns3,5,-1e3\n"
+
+
+@pytest.fixture
+def frame():
+    values = {"a": [1.0, 3.0, 5.0], "b": [2.5, np.nan, -1000.0]}
+    return pd.DataFrame(values, index=["s1", "s2", "s3"])
+
+
+def same(actual, expected):
+    pd.testing.assert_frame_equal(actual, expected, check_index_type=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        ("x.csv", bytes),
+        ("x.CSV", bytes),
+        ("x.csv.gz", gzip.compress),
+        ("x.csv.bz2", bz2.compress),
+        ("x.csv.xz", lzma.compress),
+    ],
+)
+def test_a_packed_table_is_read_as_a_plain_one(tmp_path, frame, name, pack):
+    data = load(write(tmp_path / name, pack(TABLE.encode())))
+    assert list(data.views) == ["x"]
+    assert data.name == "x"
+    same(data.views["x"], frame)
+    assert "Ids: the column id." in data.description
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "encoding"),
+    [
+        ("x.tsv", TABLE.replace(",", "\t"), "utf-8"),
+        ("x.txt", TABLE.replace(",", "\t"), "utf-8"),
+        ("x.csv", TABLE.replace(",", "\t"), "utf-8"),
+        ("x.csv", TABLE.replace(",", ";"), "utf-8"),
+        ("x.csv", TABLE.replace(",", ";").replace(".", ","), "utf-8"),
+        ("x.tsv", TABLE.replace(",", "\t").replace(".", ","), "utf-8"),
+        ("x.csv", TABLE, "utf-8-sig"),
+        ("x.txt", TABLE.replace(",", "\t"), "utf-16"),
+        ("x.csv", TABLE.replace("\n", "\r\n"), "utf-8"),
+        ("x.csv", TABLE.replace("s1", '"s1"').replace("a", '"a"'), "utf-8"),
+        ("x.csv", TABLE.replace("id", ""), "utf-8"),
+        ("x.csv", TABLE.replace("id", "Sample_ID"), "utf-8"),
+        ("x.csv", TABLE.replace("id", "anything"), "utf-8"),
+        ("x.txt", '"a" "b"\n"s1" 1 2.5\n"s2" 3 NA\n"s3" 5 -1e3\n', "utf-8"),
+        ("x.csv", TABLE + "\n\n", "utf-8"),
+        ("x.csv", TABLE.replace("2.5", " 2.5 "), "utf-8"),
+    ],
+)
+def test_dialects_of_text_are_told_from_the_text(tmp_path, frame, name, text, encoding):
+    same(view(write(tmp_path / name, text, encoding)), frame)
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "NaN", "nan", "N/A", "null", "None", "<NA>", "#N/A"])
+def test_what_pandas_takes_for_missing_is_missing(tmp_path, missing):
+    path = write(tmp_path / "x.csv", f"id,a\ns1,1\ns2,{missing}\n")
+    assert view(path)["a"].isna().tolist() == [False, True]
+
+
+def test_letters_of_latin_1_are_read(tmp_path):
+    text = "id,größe\nJosé,1\nAna,2\n"
+    for encoding in ("utf-8", "latin-1"):
+        table = view(write(tmp_path / "x.csv", text, encoding))
+        assert list(table.index) == ["José", "Ana"]
+        assert list(table.columns) == ["größe"]
+
+
+def test_latin_1_far_below_the_first_lines_is_read(tmp_path):
+    rows = "".join(f"s{i},{i}\n" for i in range(500))
+    table = view(write(tmp_path / "x.csv", f"id,a\n{rows}José,7\n", "latin-1"))
+    assert table.index[-1] == "José"
+
+
+def test_text_far_below_numbers_makes_a_column_of_text(tmp_path):
+    rows = "".join(f"s{i},{i},{i}\n" for i in range(500))
+    table = view(write(tmp_path / "x.csv", f"id,a,b\n{rows}last,unknown,1\n"))
+    assert table["a"].dtype == object
+    assert table["b"].dtype == float
+    assert table["a"].iloc[-1] == "unknown"
+
+
+def test_a_file_of_numbers_without_a_header_says_so(tmp_path):
+    data = load(write(tmp_path / "x.csv", "1,2\n3,4\n5,6\n"))
+    np.testing.assert_array_equal(data.views["x"].to_numpy(), [[1, 2], [3, 4], [5, 6]])
+    assert "no header" in data.description
+    assert type(data.views["x"].index).__name__ == "RangeIndex"
+
+
+def test_a_first_column_of_numbers_without_such_a_name_is_a_feature(tmp_path):
+    table = view(write(tmp_path / "x.csv", "age,height\n50,1.8\n60,1.7\n"))
+    assert list(table.columns) == ["age", "height"]
+    assert table["age"].dtype == float
+    assert type(table.index).__name__ == "RangeIndex"
+
+
+def test_ids_are_text_as_they_are_written(tmp_path):
+    assert list(view(write(tmp_path / "x.csv", "id,a\n007,1\n8,2\n")).index) == ["007", "8"]
+    frame = pd.DataFrame({"id": [7, 8], "a": [1.0, 2.0]})
+    frame.to_parquet(tmp_path / "x.parquet")
+    frame.to_feather(tmp_path / "x.feather")
+    for suffix in ("parquet", "feather"):
+        assert list(view(tmp_path / f"x.{suffix}").index) == ["7", "8"]
+
+
+def test_any_column_can_hold_the_ids(tmp_path):
+    path = write(tmp_path / "x.csv", "a,code,b\n1,x,2\n3,y,4\n")
+    table = view(path, id="code")
+    assert list(table.index) == ["x", "y"]
+    assert list(table.columns) == ["a", "b"]
+    assert table["a"].dtype == float
+    assert "did you mean id='code'?" in complaint(path, id="Codes")
+    assert "its columns are a, code, b" in complaint(path, id="patient")
+
+
+def test_ids_that_are_there_twice_or_missing_are_refused_with_the_next_step(tmp_path):
+    path = write(tmp_path / "x.csv", "patient,code,b\np1,x,2\np1,y,4\np2,z,5\n")
+    message = complaint(path)
+    assert "the column patient should hold ids and has 1 of them more than once" in message
+    assert "'p1'; pass id='code', or drop='patient'" in message
+    assert list(view(path, id="code").index) == ["x", "y", "z"]
+    assert "1 empty cells" in complaint(write(path, "id,b\ns1,1\n,2\n"))
+
+
+def test_labels_are_never_features(tmp_path):
+    data = load(write(tmp_path / "x.csv", "id,a,y\ns1,1,0\ns2,2,1\n"))
+    assert list(data.views["x"].columns) == ["a"]
+    assert data.y.tolist() == [0, 1]
+    assert data.y.dtype == np.int64
+    data = load(write(tmp_path / "x.csv", "id,labels,a\ns1,cat,1\ns2,dog,2\n"))
+    assert data.y.tolist() == ["cat", "dog"]
+
+
+def test_samples_in_columns_are_turned(tmp_path, frame):
+    text = "gene,s1,s2,s3\na,1,3,5\nb,2.5,,-1e3\n"
+    same(view(write(tmp_path / "x.csv", text), samples_in="columns"), frame)
+    data = load(write(tmp_path / "x.csv", text + "y,0,1,1\n"), samples_in="columns")
+    assert data.y.tolist() == [0, 1, 1]
+    assert list(data.views["x"].columns) == ["a", "b"]
+    repeated = "gene,s1,s2\nTP53,1,3\nTP53,2,4\n"
+    table = view(write(tmp_path / "x.csv", repeated), samples_in="columns")
+    assert list(table.columns) == ["TP53", "TP53 (2)"]
+    assert table.dtypes.eq(float).all()
+    assert "pass 'rows'" in complaint(tmp_path / "x.csv", samples_in="depth")
+
+
+def test_columns_are_dropped_and_selected_by_name(tmp_path):
+    path = write(tmp_path / "x.csv", "id,a,notes,b\ns1,1,some words,2\ns2,3,other words,4\n")
+    assert list(view(path, drop=["notes"]).columns) == ["a", "b"]
+    assert list(view(path, drop="notes").columns) == ["a", "b"]
+    assert list(view(f"{path}::b,a").columns) == ["a", "b"]
+    assert "no column note to drop; did you mean notes?" in complaint(path, drop=["note"])
+    assert "no c in it" in complaint(f"{path}::c")
+
+
+def test_truth_values_and_dates_are_told_from_other_text(tmp_path):
+    text = "id,smoker,since,site\ns1,True,2020-01-31,A\ns2,FALSE,2021-02-01,B\n"
+    table = view(write(tmp_path / "x.csv", text))
+    assert table["smoker"].tolist() == [True, False]
+    assert table["smoker"].dtype == bool
+    assert table["since"].dtype.kind == "M"
+    assert table["site"].dtype == object
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        ("id,a,b\n", "no rows"),
+        ("id,a,a\ns1,1,2\n", "two columns are called a"),
+        ("id,a,b\ns1,1,2\ns2,3\ns3,4,5\n", "line 3 has 2 cells and the first line 3"),
+        ("id,a,b\n" + "s,1,2\n" * 300 + "t,1\n", "has 2 cells and the first line 3"),
+        ("id\ns1\ns2\n", "no feature in it"),
+        (b"\x89PNG\0\0\0\n\0\n", "is no text"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_the_reason(tmp_path, text, words):
+    assert words in complaint(write(tmp_path / "x.csv", text))
+
+
+def test_a_damaged_packed_table_is_refused(tmp_path):
+    packed = gzip.compress((TABLE * 1).encode() + b"s9,1,2\n" * 5000)
+    assert "cannot be read" in complaint(write(tmp_path / "x.csv.gz", packed[:-20]))
+    assert "cannot be read" in complaint(write(tmp_path / "y.csv.gz", TABLE))
+
+
+def test_a_table_of_very_long_lines_is_read(tmp_path):
+    values = np.random.default_rng(0).normal(size=(3, 30_000)).round(3)
+    header = ",".join(f"g{i}" for i in range(values.shape[1]))
+    rows = "\n".join(",".join(map(str, row)) for row in values)
+    np.testing.assert_array_equal(view(write(tmp_path / "x.csv", f"{header}\n{rows}\n")), values)
+
+
+def test_numbers_of_a_table_are_one_array(tmp_path):
+    table = view(write(tmp_path / "x.csv", TABLE))
+    assert np.shares_memory(table.to_numpy(), table.to_numpy())
+
+
+def test_a_square_table_can_be_a_kernel(tmp_path):
+    path = write(tmp_path / "k.csv", "id,a,b\na,1,0.5\nb,0.5,1\n")
+    (kernel,) = load(path, kernels=True).kernels
+    assert list(kernel.columns) == list(kernel.index) == ["a", "b"]
+    assert "x is 3 x 2, no kernel" in complaint(write(tmp_path / "x.csv", TABLE), kernels=True)
+
+
+# --- sheets, Feather, parquet --------------------------------------------------------------------
+
+
+def test_a_sheet_is_a_table_and_others_are_named(tmp_path, frame):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "book.xlsx"
+    with pd.ExcelWriter(path) as book:
+        frame.rename_axis("id").to_excel(book, sheet_name="first")
+        frame[["b"]].rename_axis("id").to_excel(book, sheet_name="second")
+    data = load(path)
+    same(data.views["book"], frame)
+    assert "Left aside: the sheets second." in data.description
+    assert list(load(f"{path}::first,second").views) == ["first", "second"]
+    assert "no sheet third in it; select among first, second" in complaint(f"{path}::third")
+
+
+def test_excel_without_openpyxl_says_what_to_install(tmp_path, monkeypatch):
+    path = write(tmp_path / "book.xlsx", b"PK")
+    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    assert 'pip install "mkclust[excel]"; or save it as .csv' in complaint(path)
+
+
+@pytest.mark.parametrize("suffix", ["feather", "parquet"])
+def test_the_index_of_a_frame_on_disk_are_the_ids(tmp_path, frame, suffix):
+    frame["site"] = pd.Categorical(["A", "B", "A"])
+    path = tmp_path / f"x.{suffix}"
+    getattr(frame, f"to_{suffix}")(path)
+    table = view(path)
+    same(table, frame)
+    assert str(table["site"].dtype) == "category"
+    same(view(path, drop=["site"]), frame[["a", "b"]])
+
+
+def test_a_stream_of_arrow_is_read(tmp_path, frame):
+    import pyarrow
+
+    table = pyarrow.Table.from_pandas(frame)
+    with (
+        pyarrow.OSFile(str(tmp_path / "x.arrow"), "wb") as sink,
+        pyarrow.ipc.new_stream(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+    same(view(tmp_path / "x.arrow"), frame)
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "x.feather", "x.arrow", "x.h5ad", "x.h5mu"])
+def test_a_file_of_other_content_than_its_suffix_is_refused(tmp_path, name):
+    pytest.importorskip("openpyxl")
+    pytest.importorskip("mudata")
+    assert f"{name}: cannot be read" in complaint(write(tmp_path / name, "no such thing\n" * 9))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("x.xls", "save it as .xlsx"),
+        ("x.rds", "write.csv"),
+        ("x.pkl", "never loaded"),
+        ("x.h5.gz", "unpack it"),
+        ("x.doc", "give a file of .csv"),
+    ],
+)
+def test_an_unknown_suffix_comes_with_what_to_do(tmp_path, name, words):
+    assert words in complaint(write(tmp_path / name, "a"))
+
+
+# --- sparse matrices and AnnData -----------------------------------------------------------------
+
+
+def test_a_sparse_matrix_of_scipy_stays_sparse(tmp_path):
+    import scipy.sparse
+
+    matrix = scipy.sparse.random_array((30, 200), density=0.05, rng=0, format="csc")
+    scipy.sparse.save_npz(tmp_path / "text.npz", matrix)
+    table = view(tmp_path / "text.npz")
+    assert table.format == "csr"
+    assert table.nnz == matrix.nnz
+    np.testing.assert_array_equal(table.toarray(), matrix.toarray())
+
+
+def test_anndata_is_a_view_with_its_names(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    import scipy.sparse
+
+    matrix = scipy.sparse.random_array((4, 6), density=0.5, rng=0, format="csr")
+    names = pd.Index([f"c{i}" for i in range(4)])
+    obs = pd.DataFrame({"labels": ["a", "b", "a", "b"]}, index=names)
+    content = anndata.AnnData(X=matrix, obs=obs, obsm={"X_pca": np.ones((4, 2))})
+    content.write_h5ad(tmp_path / "cells.h5ad")
+    data = load(tmp_path / "cells.h5ad")
+    assert data.views["cells"].obs_names.tolist() == names.tolist()
+    assert scipy.sparse.issparse(data.views["cells"].X)
+    assert data.y.tolist() == ["a", "b", "a", "b"]
+    pca = view(f"{tmp_path / 'cells.h5ad'}::X_pca")
+    assert pca.index.tolist() == names.tolist()
+    assert pca.shape == (4, 2)
+    assert "select among X, X_pca" in complaint(f"{tmp_path / 'cells.h5ad'}::umap")
+
+
+def test_modalities_of_mudata_are_views(tmp_path):
+    mudata = pytest.importorskip("mudata")
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame(index=["c1", "c2", "c3"])
+    parts = {
+        "rna": anndata.AnnData(np.ones((3, 4)), obs=obs),
+        "atac": anndata.AnnData(np.zeros((3, 2)), obs=obs),
+    }
+    mudata.MuData(parts).write(tmp_path / "cells.h5mu")
+    data = load(tmp_path / "cells.h5mu")
+    assert {name: part.shape for name, part in data.views.items()} == {
+        "rna": (3, 4),
+        "atac": (3, 2),
+    }
+    assert list(load(f"{tmp_path / 'cells.h5mu'}::atac").views) == ["atac"]
+    assert "no modality adt in it; select among" in complaint(f"{tmp_path / 'cells.h5mu'}::adt")
+
+
+def test_anndata_that_leads_to_another_file_is_refused_unless_asked_for(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    h5py = pytest.importorskip("h5py")
+    anndata.AnnData(np.ones((3, 2))).write_h5ad(tmp_path / "a.h5ad")
+    anndata.AnnData(np.ones((3, 2))).write_h5ad(tmp_path / "b.h5ad")
+    with h5py.File(tmp_path / "a.h5ad", "a") as file:
+        del file["X"]
+        file["X"] = h5py.ExternalLink(str(tmp_path / "b.h5ad"), "/X")
+    assert "X leads to another file" in complaint(tmp_path / "a.h5ad")
+    assert view(tmp_path / "a.h5ad", follow_links=True).shape == (3, 2)
