@@ -54,7 +54,7 @@ class KernelChoice:
 
 
 def check_approximation(
-    options: LandmarkOptions, method: str, method_class: type, *, kernels: str
+    options: LandmarkOptions, method: str, method_class: type, *, kernels: Any
 ) -> None:
     """Refuse what no data could make possible, before any is read."""
     if kernels == "on-the-fly" and options.option:

@@ -174,8 +174,8 @@ def landmark_stability(
     if not is_whole or n_draws < 2:
         raise ValueError(f"n_draws={n_draws!r}: pass a whole number of at least 2, to be compared")
     seed_names, rng = _seeds_of(model), check_random_state(random_state)
-    is_fitted = model.__sklearn_is_fitted__()
-    samples = in_order_of_fit(model, X) if is_fitted else read_views(X, options=model.table_options)
+    is_fitted, options = model.__sklearn_is_fitted__(), model.table_options
+    samples = in_order_of_fit(model, X) if is_fitted else read_views(X, options=options)
     labels, errors = [], []
     for _ in range(n_draws):
         stream = _Streams(rng.randint(2**31 - 1))

@@ -123,7 +123,7 @@ def _numbered(view: str, columns: list[Any], names: list[Any] | None, width: int
             )
         near = _near(str(unknown[0]), [str(name) for name in names])
         raise ValueError(
-            f"there is no column {join_words(map(repr, unknown))}, which views asks for for the "
+            f"there is no column {join_words(map(repr, unknown))}, which views asks for in the "
             f"view {view!r}{near}: the columns are {join_words(map(repr, names))}."
         )
     return [by_name[c] if c in by_name else c % width for c in columns]
@@ -131,5 +131,5 @@ def _numbered(view: str, columns: list[Any], names: list[Any] | None, width: int
 
 def _near(word: str, words: list[str]) -> str:
     """Suggest the words that are near to one that is not there."""
-    near = get_close_matches(word, words, 3)
+    near = get_close_matches(word, words, 3, cutoff=0.5)
     return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""

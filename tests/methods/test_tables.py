@@ -1,0 +1,235 @@
+"""From data frames to clusters: ids, columns and categories go through every fit and predict."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score, make_scorer
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mkclust import METHODS, AverageKKM, SimpleMKKM
+from mkclust.explain.landmarks import landmark_stability
+from mkclust.explain.stability import resample
+from mkclust.kernels import Nystroem
+
+pandas = pytest.importorskip("pandas")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+N = 45
+# Of different sizes, by which clusters are numbered.
+Y = np.array([0, 1, 2, 0, 1, 0, 1, 2, 0] * 5)
+
+
+def frames(seed=0):
+    """Return two tables of the same patients, one of them with categories."""
+    rng = np.random.default_rng(seed)
+    ids = [f"patient {i}" for i in range(N)]
+    genes, marks = (3 * rng.normal(size=(3, d))[Y] + rng.normal(size=(N, d)) for d in (4, 3))
+    clinic = pandas.DataFrame(marks, index=ids, columns=["m0", "m1", "m2"])
+    clinic["stage"] = pandas.Categorical(np.array(["I", "II", "III"])[Y])
+    clinic["smoker"] = rng.random(N) < 0.5
+    table = pandas.DataFrame(genes, index=ids, columns=["g0", "g1", "g2", "g3"])
+    return {"genes": table, "clinic": clinic}
+
+
+def shuffled(frame, seed):
+    return frame.iloc[np.random.default_rng(seed).permutation(len(frame))]
+
+
+def by_id(model):
+    """Return the labels by the ids of their samples."""
+    return dict(zip(model.sample_ids_.tolist(), model.labels_.tolist(), strict=True))
+
+
+def wide():
+    """Return both tables as one, the columns of one led by a prefix."""
+    return frames()["genes"].join(frames()["clinic"][["m0", "m1", "m2"]].add_prefix("clinic_"))
+
+
+VIEWS = {"genes": ["g0", "g1", "g2", "g3"], "clinic": "clinic_"}
+
+
+def test_two_frames_with_the_same_ids_in_different_orders_are_paired_by_id():
+    views = frames()
+    turned = {"genes": views["genes"], "clinic": shuffled(views["clinic"], 3)}
+    model, other = (AverageKKM(3, random_state=0).fit(X) for X in (views, turned))
+    assert by_id(model) == by_id(other)
+    assert adjusted_rand_score(Y, other.labels_) > 0.9
+    assert model.view_names_in_ == ("genes", "clinic", "clinic (categories)")
+    assert model.kernel_names_ == model.view_names_in_
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 99), st.integers(0, 99), st.booleans(), st.booleans())
+def test_shuffling_the_rows_of_any_frame_changes_no_label(first, second, inner, impute):
+    views = frames()
+    if impute:
+        views["genes"].iloc[4, 1] = np.nan
+        views["clinic"].iloc[7, 3] = None
+    if inner:
+        views["clinic"] = views["clinic"].iloc[:40]
+    model = AverageKKM(
+        3,
+        join="inner" if inner else "exact",
+        impute="median" if impute else None,
+        random_state=0,
+        n_init=5,
+    )
+    mixed = {
+        "genes": shuffled(views["genes"], first),
+        "clinic": shuffled(views["clinic"], second),
+    }
+    expected = by_id(clone(model).fit(views))
+    model.fit(mixed)
+    assert by_id(model) == expected
+    np.testing.assert_array_equal(model.predict(mixed), model.labels_)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_every_method_takes_the_parameters_of_tables(method):
+    options = {"views": VIEWS, "join": "inner", "impute": "median", "explain": True}
+    assert clone(method(**options)).get_params() | options == method(**options).get_params()
+    for name, value in {"join": "outer", "impute": "mean", "explain": 1, "views": ["a"]}.items():
+        with pytest.raises(ValueError, match=f"{name}="):
+            method(**{name: value}).check_parameters()
+
+
+def test_new_samples_are_encoded_as_the_training_samples_were():
+    views = frames()
+    model = SimpleMKKM(3, random_state=0).fit(views)
+    loaded = pickle.loads(pickle.dumps(model))
+    new = {"genes": views["genes"].iloc[:9, ::-1], "clinic": shuffled(views["clinic"].iloc[:9], 1)}
+    for each in (model, loaded):
+        np.testing.assert_array_equal(each.predict(new), model.labels_[:9])
+    few = {name: frame.iloc[:1] for name, frame in views.items()}  # of one level each
+    np.testing.assert_array_equal(model.predict(few), model.labels_[:1])
+    with pytest.raises(ValueError, match="View 'genes' lacks the column 'g1'"):
+        model.predict({**views, "genes": views["genes"].drop(columns="g1")})
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"approximation": Nystroem(20)}], ids=["exact", "features"]
+)
+def test_missing_cells_of_new_samples_are_filled_with_what_was_learned(options):
+    views = frames()
+    model = AverageKKM(3, impute="median", random_state=0, **options).fit(views)
+    median = views["genes"]["g0"].median()
+    views["genes"].iloc[2, 0] = np.nan
+    filled = {**views, "genes": views["genes"].fillna(median)}
+    np.testing.assert_allclose(model.transform(views), model.transform(filled))
+    strict = AverageKKM(3, random_state=0, **options)
+    with pytest.raises(ValueError, match="'genes' has entries that are not finite"):
+        strict.fit(views)
+
+
+def test_one_table_of_several_kinds_is_clustered_by_both():
+    clinic = frames()["clinic"]
+    model = AverageKKM(3, random_state=0).fit(clinic)
+    assert model.view_names_in_ == ("table", "table (categories)")
+    np.testing.assert_array_equal(model.predict(clinic), model.labels_)
+    numbers = AverageKKM(3, random_state=0).fit(clinic[["m0", "m1", "m2"]])
+    assert numbers.view_names_in_ == ("table",)
+    assert numbers.feature_names_in_.tolist() == ["m0", "m1", "m2"]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"approximation": Nystroem(20)}], ids=["exact", "features"]
+)
+def test_a_wide_table_taken_apart_is_what_its_views_are(options):
+    table = wide()
+    views = {"genes": table[VIEWS["genes"]], "clinic": table.filter(like="clinic_")}
+    options |= {"random_state": 0}
+    expected = AverageKKM(3, **options).fit(views)
+    numbers = {"genes": [0, 1, 2, 3], "clinic": slice(4, None)}
+    for X, choice in ((table, VIEWS), (table.to_numpy(), numbers), (table, numbers)):
+        model = AverageKKM(3, views=choice, **options).fit(X)
+        np.testing.assert_array_equal(model.labels_, expected.labels_)
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        assert model.view_names_in_ == ("genes", "clinic")
+    polars = pytest.importorskip("polars")
+    model = AverageKKM(3, views=VIEWS, **options).fit(polars.DataFrame(table))
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        ({"a": ["g0", "g9"]}, "no column 'g9'.*did you mean 'g"),
+        ({"a": "clinc_"}, "no column begins with 'clinc_'.*did you mean 'clinic'"),
+        ({"a": ["g0"], "b": "g"}, "'g0' is in the views 'a' and 'b'"),
+        ({"a": ["g0", "g0"]}, "'g0' is twice in the view 'a'"),
+        ({"a": slice(9, 12)}, "no column for the view 'a'"),
+        ({"a": [0, 7]}, "no column 7"),
+    ],
+)
+def test_columns_that_are_not_there_are_named_with_near_ones(views, message):
+    with pytest.raises(ValueError, match=message):
+        AverageKKM(3, views=views).fit(wide())
+
+
+def test_only_one_table_can_be_taken_apart():
+    for X in (frames(), list(frames().values()), np.ones((2, 4, 4))):
+        with pytest.raises(TypeError, match="takes one table .* apart"):
+            AverageKKM(3, views=VIEWS).fit(X)
+    with pytest.raises(ValueError, match="takes a table apart, and kernels='precomputed'"):
+        AverageKKM(3, views=VIEWS, kernels="precomputed").fit(wide())
+    with pytest.raises(ValueError, match="no names for its columns"):
+        AverageKKM(3, views=VIEWS | {"genes": "g"}).fit(wide().to_numpy())
+
+
+def test_what_was_understood_is_printed_before_the_solve(capsys):
+    views = frames()
+    views["clinic"] = views["clinic"].iloc[5:]
+    AverageKKM(3, join="inner", explain=True).fit(views)
+    text = capsys.readouterr().out
+    assert text.startswith("join keeps 40 of 45 and 40 samples\ngenes: 40 samples, 4 columns\n")
+    assert "clinic (categories): categories" in text
+    AverageKKM(3, views={"a": "g"}, explain=True).fit(wide())
+    assert "3 of 7 columns are in no view: clinic_m0, clinic_m1 and clinic_m2" in (
+        capsys.readouterr().out
+    )
+    AverageKKM(3).fit(views["genes"])
+    assert capsys.readouterr().out == ""
+
+
+def test_several_views_go_through_pipelines_and_searches():
+    table = wide()
+    scaler = StandardScaler().set_output(transform="pandas")
+    pipeline = make_pipeline(scaler, AverageKKM(3, views=VIEWS, random_state=0))
+    labels = pipeline.fit_predict(table)
+    assert adjusted_rand_score(Y, labels) > 0.9
+    grid = {"averagekkm__n_clusters": [2, 3]}
+    search = GridSearchCV(pipeline, grid, scoring="adjusted_rand_score", cv=3)
+    assert search.fit(table, Y).best_params_ == {"averagekkm__n_clusters": 3}
+    scores = cross_validate(
+        pipeline, table, Y, scoring=make_scorer(adjusted_rand_score), cv=3, error_score="raise"
+    )
+    assert scores["test_score"].min() > 0.7
+    assert clone(pipeline).get_params()["averagekkm__views"] == VIEWS
+
+
+def test_frames_of_the_embedding_have_the_ids_of_the_new_samples():
+    views = frames()
+    model = AverageKKM(3, random_state=0).set_output(transform="pandas").fit(views)
+    turned = {name: frame.iloc[::-1] for name, frame in views.items()}
+    rows = model.transform({**views, "genes": turned["genes"]})
+    assert rows.index.tolist() == turned["genes"].index.tolist()
+    pandas.testing.assert_frame_equal(rows.loc[views["genes"].index], model.transform(views))
+    assert rows.columns.tolist() == model.get_feature_names_out().tolist()
+    single = AverageKKM(3, views=VIEWS, random_state=0).set_output(transform="pandas").fit(wide())
+    assert single.transform(wide().iloc[::-1]).index.tolist() == turned["genes"].index.tolist()
+
+
+def test_a_model_of_a_wide_table_can_be_examined(capsys):
+    model = AverageKKM(3, views=VIEWS, random_state=0, explain=True).fit(wide())
+    capsys.readouterr()
+    assert resample(model, wide(), n_resamples=2).agreements.min() > 0.5
+    K = model.mixed_kernel(wide().iloc[::-1], [0, 1])
+    np.testing.assert_allclose(K, model.mixed_kernel(wide(), [0, 1]))
+    rough = AverageKKM(3, views=VIEWS, approximation=Nystroem(10), explain=True, random_state=0)
+    assert landmark_stability(rough, wide(), n_draws=2).mean > 0
+    assert capsys.readouterr().out == ""
