@@ -102,7 +102,7 @@ def _read_numpy(
                 names.append(name)
                 total += n_bytes
         check_room(f"{path}: what it holds", total)
-        if SPARSE_PARTS <= set(names):
+        if set(names) >= SPARSE_PARTS:
             matrix = scipy.sparse.load_npz(path).tocsr()
             return Tree({path.stem: hdf5.checked_sparse(matrix)}, False, tuple(aside))
         return Tree({name: content[name] for name in names}, False, tuple(aside))
