@@ -267,7 +267,8 @@ def as_views(X: Any) -> dict[str, Array]:
         one with ids; other ids are refused.
 
         SciPy's sparse matrices, of any format, stay sparse. Arrays of torch,
-        CuPy and other libraries of the array API standard stay with their library and on their device, which all views share.
+        CuPy and other libraries of the array API standard stay with their
+        library and on their device, which all views share.
 
     Returns
     -------
@@ -306,9 +307,9 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     ----------
     X : mapping, list, tuple or table
         Views of shape (n_samples, n_features): arrays, sparse matrices, data frames, memory maps,
-        HDF5 data sets,
-        whatever has a shape and can be sliced by rows; or dask arrays, all of them; or arrays of
-        another library such as torch or CuPy, all on one device, where their blocks stay.
+        HDF5 data sets, whatever has a shape and can be sliced by rows; or dask arrays, all of them;
+        or arrays of another library such as torch or CuPy, all on one device, where their blocks
+        stay.
     block_rows : int or None, default=None
         Samples of a block, where the views do not say; None chooses, on a device large ones. Dask
         arrays say by their chunks.
