@@ -10,8 +10,9 @@ n_clusters : int, default=8
 kernels : {"auto", "gaussian", "on-the-fly", "precomputed"}, dict or KernelBank, default="auto"
     How X is read. "auto" takes a 3-D array as kernels, and makes one kernel each of a list or dict
     of views, arrays or SciPy's sparse matrices, which suits the kind of the view: counts,
-    histograms, categories, links and columns of very different sizes are told from the numbers, as `KernelBank` describes under ``rules``,
-    and ``bank_.explain()`` says what was made of each view and why. One table becomes a bank of
+    histograms, categories, links and columns of very different sizes are told from the numbers, as
+    `KernelBank` describes under ``rules``, and ``bank_.explain()`` says what was made of each view
+    and why. One table becomes a bank of
     twelve kernels, or the one kernel of its kind; a list of square matrices of one size is
     refused as ambiguous. "gaussian" takes rows as they are: one Gaussian kernel a view, as wide
     as the median distance, and twelve of a table. A dict from names of views to kinds, such as
