@@ -254,7 +254,8 @@ def test_blocks_of_sparse_views_are_sparse_and_as_high_as_their_entries_ask_for(
 def test_a_wide_sparse_view_is_never_written_out(parameters):
     columns = np.random.default_rng(0).geometric(0.005, size=(2_000, 20)) * 100
     places = (np.arange(2_000).repeat(20), np.minimum(columns, 199_999).ravel())
-    view = scipy.sparse.coo_array((np.ones(40_000), places), (2_000, 200_000))
+    entries = np.random.default_rng(1).random(40_000)
+    view = scipy.sparse.coo_array((entries, places), (2_000, 200_000))
     bank = KernelBank(**{**ONE_GAUSSIAN, **parameters})
     tracemalloc.start()
     try:

@@ -3,13 +3,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse
 from sklearn.decomposition import TruncatedSVD
-from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import QuantileTransformer
+from sklearn.preprocessing import PowerTransformer
 
 from mkclust import METHODS, AverageKKM, SimpleMKKM, diagnose
 from mkclust.explain import landmark_stability
@@ -22,7 +21,7 @@ MAPS = {
     "landmarks": Nystroem(25),
     "waves": RandomFourier(60),
     "linear": Linear(),
-    "scikit-learn": RBFSampler(gamma=0.5, n_components=60),
+    "scikit-learn": RBFSampler(gamma=0.01, n_components=60),
     "pipeline": make_pipeline(TruncatedSVD(6), Nystroem(25)),
 }
 ROADS = {
@@ -118,7 +117,7 @@ def test_what_is_said_of_a_fit_on_sparse_views_is_what_is_said_of_dense_ones(
         found.samples, resample(expected, written_out(views), n_resamples=3).samples
     )
     np.testing.assert_allclose(
-        model.mixed_kernel(views), expected.mixed_kernel(written_out(views)), atol=1e-10
+        model.mixed_kernel(views), expected.mixed_kernel(written_out(views)), atol=1e-7
     )
     assert fit_report(model, views, tmp_path / "fit.html", n_resamples=2).exists()
     if approximation is not None:
@@ -126,10 +125,9 @@ def test_what_is_said_of_a_fit_on_sparse_views_is_what_is_said_of_dense_ones(
 
 
 def test_a_map_that_takes_no_sparse_rows_is_refused_with_another(views):
-    model = AverageKKM(K, approximation=PolynomialCountSketch(degree=2, coef0=0))
-    model.fit([views["words"], views["signs"]])  # one that does
-    model.set_params(approximation=QuantileTransformer(n_quantiles=10))
-    with pytest.raises(ValueError, match=r"View 'signs': .*"):
+    model = AverageKKM(K, approximation=PowerTransformer())
+    message = r"View 'signs': PowerTransformer takes no sparse rows.*pass Nystroem or RandomFour"
+    with pytest.raises(ValueError, match=message):
         model.fit({"signs": views["signs"], "words": views["words"]})
 
 

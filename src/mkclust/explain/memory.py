@@ -141,7 +141,8 @@ def estimate_memory(
     n_clusters : int, default=8
         Number of clusters, k.
     n_features : int, default=100
-        Number of columns over all views.
+        Number of columns over all views. Of a sparse one, the entries of a row that are not zero,
+        and half as many again for their places.
     n_components : int, default=100
         Number of features that stand for one view's kernel.
     n_views : int or None, default=None

@@ -94,7 +94,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    views_ : dict of str to array of shape (n_samples, n_features)
+    views_ : dict of str to array, or CSR array, of shape (n_samples, n_features)
         The training views, against which new rows are compared: copies, so that nothing changes
         with the arrays that were passed. Memory maps are not copied; where their files hold other
         numbers later, new rows are refused.
@@ -168,6 +168,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     Kernels that are shared neighborhoods alone are sparse on the host (`FactoredMatrix`); of views
     on a device, beside others that are not, they are written out there.
+
+    Sparse views of SciPy are never written out, but for the rows that their kinds are told from;
+    their distances are computed from zero and not from their median, which takes digits from rows
+    that are far from zero and close to each other. New rows may be sparse or not.
 
     Of views of another library than NumPy, such as torch or CuPy, the kernels are arrays of that
     library, computed and kept on the device of the views; new rows are brought there. They are

@@ -9,9 +9,10 @@ n_clusters : int, default=8
     Number of clusters, k.
 kernels : {"auto", "on-the-fly", "precomputed"}, str, view, dict or KernelBank, default="auto"
     How X is read. "auto" takes a 3-D array as kernels, and makes one kernel each of a list or dict
-    of views, which suits the kind of the view: counts, histograms, categories, links and columns
-    of very different sizes are told from the numbers, as `KernelBank` describes under ``rules``,
-    and ``bank_.explain()`` says what was made of each view and why. One table becomes a bank of
+    of views, arrays or SciPy's sparse matrices, which suits the kind of the view: counts,
+    histograms, categories, links and columns of very different sizes are told from the numbers, as
+    `KernelBank` describes under ``rules``, and ``bank_.explain()`` says what was made of each view
+    and why. One table becomes a bank of
     twelve kernels, or the one kernel of its kind; a list of square matrices of one size is
     refused as ambiguous. "gaussian" takes rows as they are: one Gaussian kernel a view, as wide
     as the median distance, and twelve of a table. So do "self-tuning", "linear", "cosine",

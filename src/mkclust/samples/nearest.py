@@ -327,7 +327,7 @@ def _tied(
     These hold the group itself, and so many rows in all as are wanted.
     """
     own, n_groups = new is None, len(copies.first)
-    near = search.nearest(new, min(wanted + SPARE, n_groups - own), farthest)
+    near = search.nearest(new, min(wanted + SPARE, n_groups - own))
     groups, squared, n_lists = near.indices, near.squared_distances, len(near.indices)
     if own:
         groups = np.hstack([np.arange(n_groups)[:, None], groups])

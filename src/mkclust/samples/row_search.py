@@ -81,11 +81,8 @@ class RowSearch:
         """Return rows about the middle of the known ones, in float64."""
         return rows.astype(np.float64) if self._middle is None else rows - self._middle
 
-    def nearest(self, new_rows: Any, r: int, limit: float = np.inf) -> Neighbors:
-        """Return the r nearest known rows of new ones, or, for None, of each known among others.
-
-        Of neighbors beyond a limit of squared distances there may be others as near.
-        """
+    def nearest(self, new_rows: Any, r: int) -> Neighbors:
+        """Return the r nearest known rows of new ones, or, for None, of each known among others."""
         own = new_rows is None
         rows = self._known if own else new_rows
         centered = self._centered if own else self._center(rows)
@@ -104,8 +101,7 @@ class RowSearch:
                 squared[near == np.arange(block.start, block.stop)[:, None]] = np.inf
             indices[block], distances[block] = _first(near, squared, r)
         if count < m and by_index is None:
-            proven = farthest - 2 * self._tolerance(centered, farthest)
-            doubts = (distances[:, -1] >= proven) & (proven <= limit)
+            doubts = distances[:, -1] >= farthest - 2 * self._tolerance(centered, farthest)
             for i, near in self._possible(centered, np.flatnonzero(doubts), r, own):
                 squared = _pair_distances(rows[i : i + 1], self._known, near)
                 indices[i], distances[i] = _first(near, squared, r)

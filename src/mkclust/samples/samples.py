@@ -341,12 +341,13 @@ def as_views(X: Any) -> dict[str, Array]:
         Data frames with the same ids (the index of pandas) are brought to the order of the first
         one with ids; other ids are refused.
 
-        Arrays of torch, CuPy and other libraries of the array API standard
-        stay with their library and on their device, which all views share.
+        SciPy's sparse matrices, of any format, stay sparse. Arrays of torch,
+        CuPy and other libraries of the array API standard stay with their
+        library and on their device, which all views share.
 
     Returns
     -------
-    dict of str to array of shape (n_samples, n_features)
+    dict of str to array, or CSR array, of shape (n_samples, n_features)
         The views in their order, not copied where they are float32 or float64
         arrays already. Other types of numbers become float64, but the half
         precision of other libraries than NumPy float32.
@@ -354,7 +355,7 @@ def as_views(X: Any) -> dict[str, Array]:
     Raises
     ------
     ValueError, TypeError
-        Where a view is not a finite, dense table of real numbers, or the views
+        Where a view is not a finite table of real numbers, or the views
         differ in their number of rows, their library or their device. The
         message names the view.
 
@@ -380,9 +381,10 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     Parameters
     ----------
     X : mapping, list, tuple or table
-        Views of shape (n_samples, n_features): arrays, data frames, memory maps, HDF5 data sets,
-        whatever has a shape and can be sliced by rows; or dask arrays, all of them; or arrays of
-        another library such as torch or CuPy, all on one device, where their blocks stay.
+        Views of shape (n_samples, n_features): arrays, sparse matrices, data frames, memory maps,
+        HDF5 data sets, whatever has a shape and can be sliced by rows; or dask arrays, all of them;
+        or arrays of another library such as torch or CuPy, all on one device, where their blocks
+        stay.
     block_rows : int or None, default=None
         Samples of a block, where the views do not say; None chooses, on a device large ones. Dask
         arrays say by their chunks.
