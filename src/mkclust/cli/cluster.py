@@ -96,14 +96,18 @@ from mkclust.cli.printing import (
 )
 from mkclust.cli.tables import TableRequest
 from mkclust.explain.choosing import NumberOfClusters
+from mkclust.explain.describe import describe, views_of_features
+from mkclust.explain.description import Description
 from mkclust.explain.page import fit_page
 from mkclust.methods import RECOMMENDED
 from mkclust.methods.persistence import save_model
-from mkclust.samples import as_dask, connect
+from mkclust.samples import Samples, as_dask, connect
 from mkclust.samples.checks import is_dask
 from mkclust.text import printable
 
 LABELS = "labels.csv"
+# Features of each cluster and view in the record of a run.
+DESCRIBED = 5
 RECORD = "run.json"
 
 
@@ -256,6 +260,7 @@ def _execute(request: Request) -> None:
             data=data,
             kernel_choice=kernel_choice,
             scores=all_scores(model, data.y),
+            description=_describe(model, kernel_choice.samples),
             annotation=None if variables is None else compare_variables(model, variables, progress),
             warnings=warning_lines(log),
             seconds=time.perf_counter() - start,
@@ -361,6 +366,12 @@ def fit_model(
     return kernel_choice, suggestion
 
 
+def _describe(model: Any, samples: Samples) -> Description | None:
+    """Describe the clusters by columns that have names, where there are such."""
+    names = [name for name in views_of_features(model, samples) if name in samples.columns]
+    return describe(model, samples.only(names), n_features=DESCRIBED) if names else None
+
+
 def _rename_kernels(model: Any, names: tuple[str, ...]) -> None:
     """Give kernels of a stack that stays on disk, and has no names, those of the inputs."""
     given = dict(zip(model.kernel_names_, names, strict=True))
@@ -442,6 +453,8 @@ def _summary(request: Request, finished_run: FinishedRun, phases: dict[str, floa
     if request.landmarks is not None and kernel_choice.landmarks is None:
         lines.append("The kernels are exact, for they fit: no landmarks were needed.")
     lines += ["", fit_summary(model)]
+    if finished_run.description is not None:
+        lines += ["", finished_run.description.summary()]
     if finished_run.scores:
         lines += ["", score_table(finished_run.scores)]
     if finished_run.annotation is not None:

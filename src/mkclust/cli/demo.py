@@ -4,8 +4,7 @@ import csv
 import gzip
 import io
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,13 @@ from mkclust.cli.failures import (
     say_last,
     show_warnings,
 )
-from mkclust.cli.inputs import Data
+from mkclust.cli.inputs import Data, read_inputs
 from mkclust.cli.options import Folder, Seed
 from mkclust.cli.outputs import check_outputs, check_plot, labels_csv, write_files
 from mkclust.cli.printing import Progress, fit_summary, score_table
 from mkclust.datasets.digits import Table, digit_tables
+from mkclust.explain.describe import describe
 from mkclust.methods import METHODS, RECOMMENDED
-from mkclust.samples.samples import read_views
 
 # Of the files of the four tables, which need not be alike.
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".csv")
@@ -46,12 +45,13 @@ def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
     with Progress() as progress, expected_failures():
         progress.phase("writing and reading files")
         write_files({path: _writer(path, table) for path, table in inputs.items()})
-        data = _read_tables(inputs)
+        data = read_inputs([str(path) for path in inputs], precomputed=False)
     say(_opening(inputs, data))
     with Progress() as progress, recorded_warnings() as log, expected_failures():
         progress.phase(f"clustering {data.samples.n_samples} samples, {data.describe()}")
         model = METHODS[RECOMMENDED](N_CLUSTERS, random_state=seed).fit(data.samples)
         y = np.array([digits[sample] for sample in model.sample_ids_])
+        description = describe(model, data.samples, n_features=3)
         progress.phase("clustering each file alone, to compare")
         scores = _scores(model, data, y)
         progress.phase("drawing")
@@ -62,7 +62,8 @@ def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
             }
         )
     show_warnings(log)
-    lines = ["", fit_summary(model), "", score_table(scores), _comparison(scores)]
+    lines = ["", fit_summary(model), "", description.summary()]
+    lines += ["", score_table(scores), _comparison(scores)]
     lines += ["", f"Picture: {picture}", f"Labels: {labels}"]
     lines += [f"Seconds: {time.perf_counter() - start:.1f}", "", *_next_commands(inputs, out)]
     say_last("\n".join(lines), files=(*inputs, picture, labels))
@@ -82,24 +83,6 @@ def _writer(path: Path, table: Table) -> Callable[[Path], Any]:
     return lambda draft: draft.write_bytes(content)
 
 
-def _read_tables(paths: Iterable[Path]) -> Data:
-    """Read tables whose first column are ids, and join them by these."""
-    views: dict[str, np.ndarray] = {}
-    order: list[str] = []
-    for path in paths:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-        separator = "\t" if ".tsv" in path.suffixes else ","
-        _, *rows = csv.reader(io.StringIO(content.decode()), delimiter=separator)
-        values = {sample: [float(cell) for cell in cells] for sample, *cells in rows}
-        order = order or list(values)
-        views[path.name.partition(".")[0]] = np.array([values[sample] for sample in order])
-    samples = replace(read_views(views), ids=np.array(order))
-    note = f"All files hold the same {len(order):,} ids, in different orders: paired by id."
-    return Data("digits", samples, tuple(views), None, [], [note])
-
-
 def _opening(inputs: Mapping[Path, Table], data: Data) -> str:
     """Return which files there are, and what the join makes of them."""
     width = max(len(str(path)) for path in inputs)
@@ -108,7 +91,7 @@ def _opening(inputs: Mapping[Path, Table], data: Data) -> str:
         n, d = table.values.shape
         first = f"{table.columns[0]}, {table.columns[1]}, ..."
         lines.append(f"  {path!s:<{width}}  {n} samples x {d:2} features: {first}")
-    return "\n".join([*lines, *data.notes])
+    return "\n".join([*lines, data.contributions[-1]])
 
 
 def _scores(model: Any, data: Data, y: np.ndarray) -> dict[str, dict[str, float]]:

@@ -25,6 +25,7 @@ from mkclust.cli.failures import CommandError
 from mkclust.cli.inputs import Data, input_path
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.choosing import NumberOfClusters
+from mkclust.explain.description import Description
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.methods.persistence import SUFFIX, import_skops
 from mkclust.version import versions
@@ -59,6 +60,7 @@ class FinishedRun:
     scores: dict[str, dict[str, float]]
     warnings: list[str]
     seconds: float
+    description: Description | None = None
     annotation: Annotation | None = None
     suggestion: NumberOfClusters | None = None
 
@@ -251,7 +253,7 @@ def _score(value: float) -> str:
 def run_record(finished_run: FinishedRun) -> dict[str, Any]:
     """Return all that is worth keeping of a run."""
     model, data = finished_run.model, finished_run.data
-    annotation = finished_run.annotation
+    annotation, description = finished_run.annotation, finished_run.description
     scores, choice = list(finished_run.scores.values()), finished_run.kernel_choice
     return {
         "method": finished_run.method,
@@ -271,6 +273,7 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
         **{key: getattr(model, attribute, None) for key, attribute in ATTRIBUTES.items()},
         "scores": scores[0] if scores else None,
         "baseline_scores": scores[1] if len(scores) > 1 else None,
+        "description": description.to_dict() if description is not None else None,
         "annotation": annotation.to_dict() if annotation is not None else None,
         "warnings": finished_run.warnings,
         "parameters": model.get_params(deep=False),

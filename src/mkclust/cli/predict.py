@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from mkclust import datasets
 from mkclust.cli.cluster import LABELS
 from mkclust.cli.failures import (
     CommandError,
@@ -19,10 +18,11 @@ from mkclust.cli.failures import (
     say_last,
     show_warnings,
 )
-from mkclust.cli.inputs import unique_names
-from mkclust.cli.options import FollowLinks, Inputs, Json, LabelsFile, Quiet
+from mkclust.cli.inputs import read_all, unique_names
+from mkclust.cli.options import Drop, FollowLinks, Id, Inputs, Json, LabelsFile, Quiet, SamplesIn
 from mkclust.cli.outputs import check_outputs, strict_json, write_files
 from mkclust.cli.printing import Progress, cluster_sizes
+from mkclust.cli.tables import TableRequest
 from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model, takes_kernels, view_names
@@ -45,6 +45,9 @@ def run(
     model_file: Model,
     inputs: Inputs,
     labels: LabelsFile = Path(LABELS),
+    id: Id = None,
+    samples_in: SamplesIn = None,
+    drop: Drop = None,
     follow_links: FollowLinks = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -56,7 +59,9 @@ def run(
         model = load_model(model_file)
         _check_inductive(model, model_file)
         progress.phase("reading")
-        parts = _read(inputs, follow_links)
+        # How tables are joined and filled is known to the model.
+        tables = TableRequest.of(id, samples_in, drop, model.join, model.impute)
+        parts = _read(inputs, tables, follow_links)
         progress.phase("predicting")
         with _sound(model_file):
             X, notes = _pair(model, parts, model_file)
@@ -95,9 +100,9 @@ def _sound(path: Path) -> Iterator[None]:
         raise CommandError(f"{path}: is no whole model ({reason}); save it once more") from error
 
 
-def _read(inputs: list[str], follow_links: bool) -> dict[str, Any]:
+def _read(inputs: list[str], tables: TableRequest, follow_links: bool) -> dict[str, Any]:
     """Return the views or kernels of all inputs by name."""
-    data_sets = [datasets.load(text, follow_links=follow_links) for text in inputs]
+    _, data_sets = read_all(inputs, follow_links=follow_links, tables=tables)
     arrays = [
         array for data in data_sets for array in (data.X if data.precomputed else data.X.values())
     ]

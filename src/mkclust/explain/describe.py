@@ -8,9 +8,11 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
 from mkclust.explain.description import Description, FeatureEffect
-from mkclust.explain.fitted import check_fitted
+from mkclust.explain.fitted import check_fitted, is_approximated
 from mkclust.explain.tables import Table, read_tables
+from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges
+from mkclust.samples import Samples
 from mkclust.text import join_words
 from mkclust.types import Float
 
@@ -102,6 +104,30 @@ def describe_tables(
     notes = tuple(_note(table) for table in tables if table.skipped)
     sizes = np.bincount(labels, minlength=n_clusters)
     return Description(tuple(rows), tuple(sizes.tolist()), notes, profiles)
+
+
+def views_of_features(model: Any, samples: Samples) -> list[str]:
+    """Return the views of a fit whose columns are features, by which clusters can be described.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        Fitted.
+    samples : Samples
+        What it was fitted on.
+
+    Returns
+    -------
+    list of str
+        Empty for kernels, for features that stand for kernels, and for a single cluster.
+    """
+    if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
+        return []
+    # Columns of links and of distances are samples, not features.
+    of_pairs = {name for name, rule in RULES.items() if rule.of_pairs}
+    rules = model.bank_.rules_
+    names = [name for name in samples.names if rules.get(name) not in of_pairs]
+    return names if model.n_clusters > 1 else []
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,6 +198,27 @@ class Description:
         titles = {(row.view, row.feature): row.title for row in rows}
         return list(titles), list(titles.values())
 
+    def summary(self, n_features: int = 3) -> str:
+        """Return a line a cluster: its size, and the features that set it apart most.
+
+        Parameters
+        ----------
+        n_features : int, default=3
+            Features of each cluster.
+
+        Returns
+        -------
+        str
+        """
+        width = len(f"{max(self.sizes, default=0):,}")
+        lines = ["Clusters by what sets them apart (in standard deviations from the rest):"]
+        for cluster, size in enumerate(self.sizes):
+            rows = self.strongest(cluster, n_features)
+            words = [f"{printable(row.phrase)} ({row.standardized:+.1f})" for row in rows]
+            what = ", ".join(words) or "nothing stands out"
+            lines.append(f"{cluster:>{len(str(len(self.sizes) - 1))}}  {size:>{width},}  {what}")
+        return "\n".join([*lines, *map(printable, self.notes)])
+
     def __str__(self) -> str:
         """Return the features of each cluster as a text table."""
         lines: list[str] = []

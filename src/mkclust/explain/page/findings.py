@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.describe import describe_tables
+from mkclust.explain.describe import describe_tables, views_of_features
 from mkclust.explain.description import Description
-from mkclust.explain.fitted import check_fitted, is_approximated
+from mkclust.explain.fitted import check_fitted
 from mkclust.explain.page.budget import (
     DEFAULT_BUDGET,
     FEWEST_OF_A_CLUSTER,
@@ -21,7 +21,6 @@ from mkclust.explain.sample_scores import silhouettes
 from mkclust.explain.stability import Stability, part_size, resample
 from mkclust.explain.steps import StepCallback
 from mkclust.explain.tables import read_tables, stored_entries
-from mkclust.kernels.kinds import RULES
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit
@@ -232,13 +231,7 @@ def _describe(
     model: Any, samples: Samples, labels: np.ndarray, budget: Budget
 ) -> tuple[Description | None, int]:
     """Describe the clusters by the views of the fit, and say on how many samples."""
-    if samples.kind == "kernels" or is_approximated(model) or samples.is_lazy:
-        return None, 0
-    # Columns of links and of distances are samples, not features.
-    pairs = {name for name, rule in RULES.items() if rule.of_pairs}
-    rules = model.bank_.rules_
-    names = [name for name in samples.names if rules.get(name) not in pairs]
-    if not names or model.n_clusters == 1:
+    if not (names := views_of_features(model, samples)):
         return None, 0
     tables = read_tables(samples.only(names), len(labels))
     entries = sum(stored_entries(table) for table in tables)
