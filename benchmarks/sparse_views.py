@@ -1,9 +1,9 @@
 """A wide sparse view beside a dense one, of many samples: time, memory and accuracy by features.
 
 Every fit runs in a process of its own. ``python benchmarks/sparse_views.py`` writes
-``benchmarks/speed/sparse_views.json``, after every fit what is known by then. ``--samples 10000`` tries
-it out on fewer, ``--methods SimpleMKKM`` replaces the figures of one method. The sparse view would
-take 40 GB if it were written out.
+``benchmarks/speed/sparse_views.json``, after every fit what is known by then. ``--samples 10000``
+tries it out on fewer, ``--methods SimpleMKKM`` replaces the figures of one method. The sparse view
+would take 40 GB if it were written out.
 """
 
 import argparse
