@@ -50,6 +50,10 @@ class Dialect:
         Which columns hold numbers in the lines that were looked at.
     row_bytes : int
         About how long a line is.
+    n_blank : int
+        Empty lines before the first one.
+    has_quotes : bool
+        Whether cells are quoted, which may then hold line breaks.
     """
 
     encoding: str
@@ -59,6 +63,8 @@ class Dialect:
     has_header: bool
     numeric: list[bool]
     row_bytes: int
+    n_blank: int
+    has_quotes: bool
 
 
 def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
@@ -165,7 +171,10 @@ def _dialect(path: Path, head: bytes) -> Dialect:
     ] or [True] * len(header)
     row_bytes = max(map(len, head.splitlines()), default=1)
     names = unique_names(path, header)
-    return Dialect(encoding, delimiter, decimal, names, has_header, numeric, row_bytes)
+    n_blank = next(i for i, line in enumerate(text.splitlines()) if line.strip("\ufeff \t"))
+    return Dialect(
+        encoding, delimiter, decimal, names, has_header, numeric, row_bytes, n_blank, '"' in text
+    )
 
 
 def _split(text: str, suffix: str) -> tuple[str, list[list[str]]]:
@@ -180,7 +189,7 @@ def _split(text: str, suffix: str) -> tuple[str, list[list[str]]]:
         except csv.Error:  # cells of more than 100,000 letters: of lines that are not taken apart
             continue
         # The last line may have been cut off.
-        rows = rows[:-1] if len(rows) >= LINES_LOOKED_AT else rows
+        rows = rows[:-1] if text.count("\n") >= LINES_LOOKED_AT else rows
         widths = {len(row) for row in rows[1:]} or {len(rows[0])}
         even = len(widths) == 1 and len(rows[0]) in (max(widths), max(widths) - 1)
         width = len(rows[0]) if delimiter != " " or even else 1
@@ -208,11 +217,11 @@ def _parse(path: Path, dialect: Dialect, encoding: str, numeric: dict[str, bool]
             # A row has to fit into a block.
             block_size=max(block, 4 * dialect.row_bytes),
             column_names=dialect.names,
-            skip_rows=int(dialect.has_header),
+            skip_rows=dialect.n_blank + int(dialect.has_header),
             encoding="utf-8" if encoding == "utf-8-sig" else encoding,
         ),
         "parse_options": arrow_csv.ParseOptions(
-            delimiter=dialect.delimiter, newlines_in_values=False
+            delimiter=dialect.delimiter, newlines_in_values=dialect.has_quotes
         ),
         "convert_options": arrow_csv.ConvertOptions(
             column_types=kinds,
