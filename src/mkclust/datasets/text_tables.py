@@ -5,7 +5,6 @@ import gzip
 import io
 import re
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from mkclust.datasets.tables import COMPRESSIONS, RawTable, as_numbers, suffix_o
 
 # So many lines tell how a file is written, and so many characters are read of them at most.
 LINES_LOOKED_AT, HEAD_BYTES = 100, 64 << 20
+FEW_LINES, ENOUGH_BYTES = 10, 4 << 20
 # Rows are parsed in blocks of this size, or of some rows where these are long.
 BLOCK_BYTES, BLOCK_ROWS = 4 << 20, 400
 MOST_BLOCK_BYTES = 64 << 20
@@ -119,8 +119,15 @@ def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
 
 def _head(path: Path) -> bytes:
     """Return the first lines of a file, unpacked."""
+    lines: list[bytes] = []
     with _open(path) as file:
-        return b"".join(islice(iter(lambda: file.readline(HEAD_BYTES), b""), LINES_LOOKED_AT))
+        # Of very long lines a few will do.
+        while len(lines) < (LINES_LOOKED_AT if sum(map(len, lines)) < ENOUGH_BYTES else FEW_LINES):
+            line = file.readline(HEAD_BYTES)
+            if not line:
+                break
+            lines.append(line)
+    return b"".join(lines)
 
 
 def _open(path: Path) -> Any:
