@@ -80,6 +80,7 @@ def test_a_packed_table_is_read_as_a_plain_one(tmp_path, frame, name, pack):
         ("x.csv", TABLE.replace("id", "anything"), "utf-8"),
         ("x.txt", '"a" "b"\n"s1" 1 2.5\n"s2" 3 NA\n"s3" 5 -1e3\n', "utf-8"),
         ("x.csv", TABLE + "\n\n", "utf-8"),
+        ("x.csv", "\n\n" + TABLE, "utf-8"),
         ("x.csv", TABLE.replace("2.5", " 2.5 "), "utf-8"),
     ],
 )
@@ -91,6 +92,13 @@ def test_dialects_of_text_are_told_from_the_text(tmp_path, frame, name, text, en
 def test_what_pandas_takes_for_missing_is_missing(tmp_path, missing):
     path = write(tmp_path / "x.csv", f"id,a\ns1,1\ns2,{missing}\n")
     assert view(path)["a"].isna().tolist() == [False, True]
+
+
+def test_a_quoted_cell_may_hold_separators_quotes_and_line_breaks(tmp_path):
+    rows = "".join(f's{i},"first, of ""two""\nlines",{i}\n' for i in range(200))
+    table = view(write(tmp_path / "x.csv", f'id,"notes",a\n{rows}'))
+    assert set(table["notes"]) == {'first, of "two"\nlines'}
+    assert table["a"].tolist() == list(range(200))
 
 
 def test_letters_of_latin_1_are_read(tmp_path):

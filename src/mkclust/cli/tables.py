@@ -243,6 +243,14 @@ def _apart(views: Sequence[tuple[str, str, Any]], request: TableRequest) -> list
         for text, ids in others
         if len(ids) != len(reference) or not ids.isin(reference).all()
     ]
+    without = [text for text, _, view in views if row_ids(view) is None]
+    moved = [text for text, ids in others if not ids.equals(reference)]
+    if without and moved:
+        return [
+            f"{without[0]}: has no ids, and {first} and {moved[0]} have theirs in different "
+            "orders: it cannot be known which order its rows have; store it with ids, as .csv "
+            "with a first column of ids, or a sparse matrix as .h5ad"
+        ]
     if request.join == "inner":
         kept = common_ids([ids for _, ids in with_ids])
         return [] if len(kept) else ["no id is in all of the files; leave one of them out"]

@@ -5,7 +5,6 @@ import gzip
 import io
 import re
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from mkclust.datasets.tables import COMPRESSIONS, RawTable, as_numbers, suffix_o
 
 # So many lines tell how a file is written, and so many characters are read of them at most.
 LINES_LOOKED_AT, HEAD_BYTES = 100, 64 << 20
+FEW_LINES, ENOUGH_BYTES = 10, 4 << 20
 # Rows are parsed in blocks of this size, or of some rows where these are long.
 BLOCK_BYTES, BLOCK_ROWS = 4 << 20, 400
 MOST_BLOCK_BYTES = 64 << 20
@@ -50,6 +50,10 @@ class Dialect:
         Which columns hold numbers in the lines that were looked at.
     row_bytes : int
         About how long a line is.
+    n_blank : int
+        Empty lines before the first one.
+    has_quotes : bool
+        Whether cells are quoted, which may then hold line breaks.
     """
 
     encoding: str
@@ -59,6 +63,8 @@ class Dialect:
     has_header: bool
     numeric: list[bool]
     row_bytes: int
+    n_blank: int
+    has_quotes: bool
 
 
 def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
@@ -113,8 +119,15 @@ def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
 
 def _head(path: Path) -> bytes:
     """Return the first lines of a file, unpacked."""
+    lines: list[bytes] = []
     with _open(path) as file:
-        return b"".join(islice(iter(lambda: file.readline(HEAD_BYTES), b""), LINES_LOOKED_AT))
+        # Of very long lines a few will do.
+        while len(lines) < (LINES_LOOKED_AT if sum(map(len, lines)) < ENOUGH_BYTES else FEW_LINES):
+            line = file.readline(HEAD_BYTES)
+            if not line:
+                break
+            lines.append(line)
+    return b"".join(lines)
 
 
 def _open(path: Path) -> Any:
@@ -165,7 +178,10 @@ def _dialect(path: Path, head: bytes) -> Dialect:
     ] or [True] * len(header)
     row_bytes = max(map(len, head.splitlines()), default=1)
     names = unique_names(path, header)
-    return Dialect(encoding, delimiter, decimal, names, has_header, numeric, row_bytes)
+    n_blank = next(i for i, line in enumerate(text.splitlines()) if line.strip("\ufeff \t"))
+    return Dialect(
+        encoding, delimiter, decimal, names, has_header, numeric, row_bytes, n_blank, '"' in text
+    )
 
 
 def _split(text: str, suffix: str) -> tuple[str, list[list[str]]]:
@@ -180,7 +196,7 @@ def _split(text: str, suffix: str) -> tuple[str, list[list[str]]]:
         except csv.Error:  # cells of more than 100,000 letters: of lines that are not taken apart
             continue
         # The last line may have been cut off.
-        rows = rows[:-1] if len(rows) >= LINES_LOOKED_AT else rows
+        rows = rows[:-1] if text.count("\n") >= LINES_LOOKED_AT else rows
         widths = {len(row) for row in rows[1:]} or {len(rows[0])}
         even = len(widths) == 1 and len(rows[0]) in (max(widths), max(widths) - 1)
         width = len(rows[0]) if delimiter != " " or even else 1
@@ -208,11 +224,11 @@ def _parse(path: Path, dialect: Dialect, encoding: str, numeric: dict[str, bool]
             # A row has to fit into a block.
             block_size=max(block, 4 * dialect.row_bytes),
             column_names=dialect.names,
-            skip_rows=int(dialect.has_header),
+            skip_rows=dialect.n_blank + int(dialect.has_header),
             encoding="utf-8" if encoding == "utf-8-sig" else encoding,
         ),
         "parse_options": arrow_csv.ParseOptions(
-            delimiter=dialect.delimiter, newlines_in_values=False
+            delimiter=dialect.delimiter, newlines_in_values=dialect.has_quotes
         ),
         "convert_options": arrow_csv.ConvertOptions(
             column_types=kinds,
