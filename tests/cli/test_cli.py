@@ -1380,7 +1380,7 @@ def test_the_demo_joins_files_by_id_explains_its_result_and_ends_with_a_command(
     pytest.importorskip("matplotlib")
     result = succeed("demo", "--out", "new/demo")
     words = ("4 views agree beyond chance", "weight", "alignment", "share of voice", "Seconds")
-    words += ("80 samples x  4 features", "the same 80 ids, in different orders", "No fit has seen")
+    words += ("80 samples x  4 features", "Joined by id: all 80 samples", "No fit has seen")
     words += ("rows alone", "gradients alone", "all together", "mkclust cluster FIRST.csv")
     for word in words:
         assert word in result.stdout

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from mkclust import KernelBank
+from mkclust import KernelBank, to_device
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import read_views
 
@@ -165,3 +165,12 @@ def test_a_bank_remembers_the_columns_of_its_tables():
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind").fit(clinic())
     turned = clinic()[["smoker", "dose", "sex", "age"]].iloc[:4]
     np.testing.assert_allclose(bank.transform(turned), bank.transform(clinic().iloc[:4]))
+
+
+@pytest.mark.parametrize("X", [{"table": clinic()}, clinic()], ids=["view", "table"])
+def test_categories_go_to_a_device_as_a_view_of_their_own(X):
+    copies = to_device(X, like=np.empty(0))
+    assert {name: copy.shape for name, copy in copies.items()} == {
+        "table": (N, 2),
+        "table (categories)": (N, 4),
+    }

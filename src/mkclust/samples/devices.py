@@ -83,9 +83,13 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     _require_room(parts, types, like)
     copies = _copy_all(parts, types, like)
     if isinstance(X, Mapping):
-        return dict(zip(X, copies, strict=True))
+        # Categories of a data frame are a view more than there were tables.
+        keys = X if len(X) == len(copies) else named
+        return dict(zip(keys, copies, strict=True))
     if list(named) == [TABLE]:
         return copies[0]
+    if TABLE in named:  # one table, and its categories
+        return dict(zip(named, copies, strict=True))
     return tuple(copies) if isinstance(X, tuple) else copies
 
 
