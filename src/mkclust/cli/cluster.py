@@ -164,8 +164,6 @@ class Request:
             "center": self.center,
             "normalize": self.normalize,
             "validate": self.validate,
-            "join": self.join,
-            "impute": self.impute,
         }
 
     @property
@@ -280,6 +278,9 @@ def new_model(request: Request) -> Any:
     """Return the estimator that was asked for, refusing what no data could make possible."""
     check_choice("--approximation", request.approximation, CHOICES)
     model = build_model(request.method, request.parameters, request.settings or [])
+    # Methods of users need not have these: samples are joined and filled before they are fitted.
+    tables = {"join": request.join, "impute": request.impute}
+    model.set_params(**{name: tables[name] for name in tables.keys() & model.get_params().keys()})
     check_approximation(
         request.landmark_options, request.method, type(model), kernels=request.kernels_asked_for
     )

@@ -59,8 +59,8 @@ def run(
         model = load_model(model_file)
         _check_inductive(model, model_file)
         progress.phase("reading")
-        # How tables are joined and filled is known to the model.
-        tables = TableRequest.of(id, samples_in, drop, model.join, model.impute)
+        options = model.table_options  # how tables are joined and filled
+        tables = TableRequest.of(id, samples_in, drop, options.join, options.impute)
         parts = _read(inputs, tables, follow_links)
         progress.phase("predicting")
         with _sound(model_file):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import NeighborCount
-from mkclust.linalg import arrays_to_host, copy_array, inner_products, to_host
+from mkclust.linalg import arrays_to_host, copy_array, inner_products, select, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.mixture import leading_sums
@@ -57,8 +57,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     A child defines ``__init__`` and ``_solve(stack) -> Solution``, names in ``ALLOWED`` what its
     own parameters may be, and may add what it has learned beyond the common attributes in
-    ``_learned(stack, solution, labels, *further)``, further being what it asked for in
-    ``_further_rows``. Its docstring may name sections of
+    ``_learned(stack, solution, labels, *further)``, further being the labels of what it asked for
+    in ``_further_rows``. Its docstring may name sections of
     ``mkclust.methods.documentation``. Pages, displays and the command line read what there is to
     say about a method from its class, so that all of them say the same.
     """
@@ -395,7 +395,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     def _common_attributes(
         self, source: Source, stack: KernelStack, solution: Solution
     ) -> tuple[dict[str, Any], list[Array]]:
-        """Return what every method learns, labels included, and the further rows of some."""
+        """Return what every method learns, labels included, and the further labels of some."""
         H = solution.partition
         rows, extension = self._rows(stack, solution)
         source = source.extended(stack, rows, extension)
@@ -418,8 +418,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             learned["sample_ids_"] = source.ids
         if source.view_names is not None:
             learned["view_names_in_"] = source.view_names
-        learned["labels_"], learned["_centers"] = self._discretize(rows)
-        return learned, further
+        order = _order_by_id(source.ids)
+        learned["labels_"], learned["_centers"] = self._discretize(rows, order)
+        return learned, [self._discretize(other_rows, order)[0] for other_rows in further]
 
     def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
@@ -429,14 +430,21 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Return the rows that k-means clusters, and what embeds new samples alike, if anything."""
         return solution.partition, None
 
-    def _discretize(self, rows: Array) -> tuple[Array, Float]:
-        """Return labels and centers by the estimator's own k-means settings."""
+    def _discretize(self, rows: Array, order: np.ndarray | None) -> tuple[Array, Float]:
+        """Return labels and centers by the estimator's own k-means settings.
+
+        Starts are drawn among the rows in an order, where there is one.
+        """
         with warnings.catch_warnings():
             # Said in words of our own, once it is known how many clusters there are.
             warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
-            return discretize(
-                rows, self.n_clusters, n_init=self.n_init, random_state=self.random_state
+            labels, centers = discretize(
+                rows if order is None else select(rows, order),
+                self.n_clusters,
+                n_init=self.n_init,
+                random_state=self.random_state,
             )
+        return labels if order is None else select(labels, np.argsort(order)), centers
 
     def _alignments(self, stack: KernelStack, H: Array) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that H captures."""
@@ -464,3 +472,14 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _order_by_id(ids: np.ndarray | None) -> np.ndarray | None:
+    """Return the samples in the order of their ids as text, None where they are or have none.
+
+    What is random is then the same for the same samples, whatever the order of their rows.
+    """
+    if ids is None:
+        return None
+    order = np.argsort([str(sample) for sample in ids], kind="stable")
+    return None if np.array_equal(order, np.arange(len(order))) else order

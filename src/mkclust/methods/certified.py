@@ -62,7 +62,7 @@ class CertifiedClusterer(MultipleKernelClusterer):
         """Return the certificate, and what the compromise of the views finds."""
         relaxation = solution.relaxation
         assert relaxation is not None
-        baseline_labels = self._discretize(further[0])[0] if further else labels
+        baseline_labels = further[0] if further else labels
         return {
             "duality_gap_": solution.gap,
             "certificate_": str(solution.certificate),

@@ -68,7 +68,9 @@ def aligned(
         if order is not None:
             part = parts[place]
             parts[place] = part.iloc[order, order] if square else take_rows(part, order)
-    values = None if ids is None else ids.to_numpy()
+    # NumPy counts nanoseconds where a person means a day.
+    as_objects = ids is not None and getattr(ids.dtype, "kind", "O") in "mM"
+    values = None if ids is None else ids.to_numpy(dtype=object if as_objects else None)
     if _has_ids(X):
         return parts[0], values
     return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts, values
