@@ -83,6 +83,8 @@ def read_inputs(
         raise CommandError(problem)
     _check_same_kind(inputs, data_sets)
     samples, names = joined_views(data_sets, tables)
+    if samples.kind != "kernels" and not any(map(_is_on_disk, samples.parts)):
+        samples.views  # noqa: B018 - cells that are missing are refused before anything is computed
     if (
         kernels in ("auto", "gaussian")
         and samples.kind == "views"
@@ -201,9 +203,14 @@ def _notes(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list
     ]
 
 
+def _is_on_disk(view: Any) -> bool:
+    """Return whether the rows of a view are read when they are needed."""
+    return isinstance(view, TableOnDisk | np.memmap) or is_hdf5(view)
+
+
 def _looks_like_kernel(view: Any) -> bool:
     """Return whether a view is a symmetric matrix; of one on disk a corner tells."""
-    if not isinstance(view, TableOnDisk | np.memmap):
+    if not _is_on_disk(view):
         return looks_like_kernel(view)
     return view.shape[0] == view.shape[1] and looks_like_kernel(view[:CORNER, :CORNER])
 

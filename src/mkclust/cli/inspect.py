@@ -1,8 +1,9 @@
 """The command ``mkclust inspect``: what files hold and what would be made of it, not clustered."""
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,21 @@ from mkclust.cli.options import (
 )
 from mkclust.cli.outputs import strict_json
 from mkclust.cli.printing import Progress, count
-from mkclust.cli.tables import TableRequest, common_ids, is_category, problems, row_ids
-from mkclust.datasets.tables import is_text
+from mkclust.cli.tables import TableRequest, common_ids, problems, row_ids, unusable_columns
 from mkclust.kernels import default_bank
-from mkclust.samples.ids import is_frame
+from mkclust.samples.frames import is_frame, is_numeric, read_column
 
 # Kernels are told from so many samples: their kinds need no more.
 MOST_SAMPLES = 2000
+# What columns hold, by their kinds.
+WORDS = {
+    "number": "numbers",
+    "boolean": "truth values",
+    "category": "categories",
+    "text": "text",
+    "date": "dates",
+    "other": "values of several types",
+}
 
 
 @dataclass
@@ -131,6 +140,7 @@ def inspect(
         for text, data in zip(inputs, data_sets, strict=True)
         for name, view in (data.views or {}).items()
     ]
+    found += _refusals(data_sets, tables)
     if not found:
         try:
             _explain(reports, data_sets, tables, kernels)
@@ -143,6 +153,29 @@ def inspect(
         "problems": found,
         "warnings": [],
     }
+
+
+def _refusals(data_sets: Sequence[datasets.Dataset], tables: TableRequest) -> list[str]:
+    """Return why tables are refused; as if each remedy were followed, to see what comes after."""
+    sentences = []
+    usable = [_without_unusable_columns(data) for data in data_sets]
+    joined = replace(tables, join="inner")
+    for request in (tables, joined, replace(joined, impute="median")):
+        try:
+            joined_views(usable, request)[0].views  # noqa: B018 - computed to be checked
+            break
+        except (ValueError, TypeError) as error:
+            sentences.append(in_options(one_line(error)))
+    return list(dict.fromkeys(sentences))
+
+
+def _without_unusable_columns(data: datasets.Dataset) -> datasets.Dataset:
+    """Return a data set without columns of text and dates, which have been named."""
+    views = {
+        name: view.drop(columns=list(unusable_columns(view))) if is_frame(view) else view
+        for name, view in (data.views or {}).items()
+    }
+    return replace(data, views=views)
 
 
 def _look(text: str, name: str, view: Any) -> ViewReport:
@@ -193,21 +226,10 @@ def _column_kinds(view: Any) -> dict[str, int]:
     """Return how many columns of a view hold what."""
     if not is_frame(view):
         return {"numbers": int(view.shape[1])}
-    kinds: dict[str, int] = {}
-    for place, dtype in enumerate(view.dtypes):
-        letter = getattr(dtype, "kind", "O")
-        if letter in "iuf":
-            kind = "numbers"
-        elif letter in "mM":
-            kind = "dates"
-        elif letter == "b":
-            kind = "truth values"
-        elif is_text(column := view.iloc[:, place]):
-            kind = "categories" if is_category(column) else "text"
-        else:
-            kind = "numbers"
-        kinds[kind] = kinds.get(kind, 0) + 1
-    return kinds
+    if is_numeric(view):
+        return {"numbers": int(view.shape[1])}
+    columns = (read_column(view, place) for place in range(view.shape[1]))
+    return dict(Counter(WORDS[column.kind] for column in columns))
 
 
 def _explain(

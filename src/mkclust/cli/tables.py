@@ -10,13 +10,12 @@ import numpy as np
 
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
-from mkclust.datasets.tables import SAMPLES_IN, TableLayout, is_text
-from mkclust.samples.ids import is_frame, is_kernel
-from mkclust.samples.options import JOINS, TableOptions
+from mkclust.cli.method import check_choice
+from mkclust.datasets.tables import SAMPLES_IN, TableLayout
+from mkclust.samples.frames import is_frame, is_numeric, read_column
+from mkclust.samples.ids import is_kernel
+from mkclust.samples.options import IMPUTATIONS, JOINS, TableOptions
 
-IMPUTATIONS = ("median",)
-# A column of text holds categories where it has at most so many values, each twice on average.
-MOST_LEVELS, FEWEST_REPEATS = 20, 2
 MAX_NAMED = 3
 
 
@@ -52,9 +51,9 @@ class TableRequest:
 
     def layouts(self, inputs: Sequence[str]) -> list[TableLayout]:
         """Return how each input is to be read, refusing options that are about none of them."""
-        _check("--join", self.join, JOINS)
+        check_choice("--join", self.join, JOINS)
         if self.impute is not None:
-            _check("--impute", self.impute, IMPUTATIONS)
+            check_choice("--impute", self.impute, [name for name in IMPUTATIONS if name])
         ids = _by_input("--id", self.ids, inputs)
         sides = _by_input("--samples-in", self.samples_in, inputs)
         drops = _by_input("--drop", self.drop, inputs)
@@ -64,19 +63,11 @@ class TableRequest:
                 raise CommandError(
                     f"--samples-in {side}: names no input; write FILE=columns (inputs: {names})"
                 )
-            _check("--samples-in", side, SAMPLES_IN)
+            check_choice("--samples-in", side, SAMPLES_IN)
         return [
             TableLayout(id_[-1] if id_ else None, side[-1] if side else "rows", tuple(drop))
             for id_, side, drop in zip(ids, sides, drops, strict=True)
         ]
-
-
-def _check(option: str, value: str, choices: Sequence[str]) -> None:
-    """Refuse a value that is not among the choices."""
-    if value not in choices:
-        close = difflib.get_close_matches(value, choices, n=1)
-        advice = f"did you mean {option} {close[0]}?" if close else "choose another"
-        raise CommandError(f"{option} {value}: unknown; {advice} (one of: {', '.join(choices)})")
 
 
 def _by_input(option: str, values: Sequence[str], inputs: Sequence[str]) -> list[list[str]]:
@@ -168,12 +159,7 @@ def problems(
         for text, data in zip(inputs, data_sets, strict=True)
         for name, view in (data.views or {}).items()
     ]
-    turned = _transposed(views)
-    found = turned or _apart(views, request)
-    found += [] if turned else [*_square(views, kernels), *_text_columns(views, inputs)]
-    if request.impute is None and not turned:
-        found += _missing_cells(views)
-    return found
+    return _transposed(views) or [*_square(views, kernels), *_text_columns(views)]
 
 
 def _transposed(views: Sequence[tuple[str, str, Any]]) -> list[str]:
@@ -215,54 +201,6 @@ def _transposed(views: Sequence[tuple[str, str, Any]]) -> list[str]:
 def _file(text: str) -> str:
     """Return the name of the file of an input, as options take it."""
     return Path(text.rpartition("::")[0] or text).name
-
-
-def _apart(views: Sequence[tuple[str, str, Any]], request: TableRequest) -> list[str]:
-    """Name tables whose ids are not those of the first table with ids."""
-    with_ids = [(text, row_ids(view)) for text, _, view in views if row_ids(view) is not None]
-    for text, ids in with_ids:
-        if not ids.is_unique:
-            return [
-                f"{text}: has {int(ids.duplicated().sum())} ids more than once, such as "
-                f"{ids[ids.duplicated()][0]!r}; keep one row an id, or name another column: "
-                f"--id {_file(text)}=COLUMN"
-            ]
-    if len(with_ids) < 2:
-        return []
-    (first, reference), *others = with_ids
-    for text, ids in others:
-        common = int(ids.isin(reference).sum())
-        if common == 0:
-            return [
-                f"{first} and {text} have no ids in common (such as {reference[0]!r} and "
-                f"{ids[0]!r}); name the column that holds the same ids in both: "
-                f"--id {_file(text)}=COLUMN"
-            ]
-    partly = [
-        (text, int(ids.isin(reference).sum()), len(ids))
-        for text, ids in others
-        if len(ids) != len(reference) or not ids.isin(reference).all()
-    ]
-    without = [text for text, _, view in views if row_ids(view) is None]
-    moved = [text for text, ids in others if not ids.equals(reference)]
-    if without and moved:
-        return [
-            f"{without[0]}: has no ids, and {first} and {moved[0]} have theirs in different "
-            "orders: it cannot be known which order its rows have; store it with ids, as .csv "
-            "with a first column of ids, or a sparse matrix as .h5ad"
-        ]
-    if request.join == "inner":
-        kept = common_ids([ids for _, ids in with_ids])
-        return [] if len(kept) else ["no id is in all of the files; leave one of them out"]
-    if not partly:
-        return []
-    kept = common_ids([ids for _, ids in with_ids])
-    text, common, size = partly[0]
-    return [
-        f"{first} and {text} have {common} ids in common, and {len(reference) - common} are only "
-        f"in the first, {size - common} only in the second; add --join inner to keep the "
-        f"{len(kept)} samples that are in all files"
-    ]
 
 
 def common_ids(indices: Sequence[Any]) -> Any:
@@ -311,80 +249,30 @@ def _square(views: Sequence[tuple[str, str, Any]], kernels: Any) -> list[str]:
     return found
 
 
-def _text_columns(views: Sequence[tuple[str, str, Any]], inputs: Sequence[str]) -> list[str]:
+def _text_columns(views: Sequence[tuple[str, str, Any]]) -> list[str]:
     """Name columns of text or dates, which no kernel takes."""
     found = []
     for text, _, view in views:
         if not is_frame(view):
             continue
-        kinds = [getattr(kind, "kind", "O") for kind in view.dtypes]
-        prose = {}
-        for name, kind in zip(view.columns, kinds, strict=True):
-            if kind in "mM":
-                prose[str(name)] = "dates"
-            elif kind == "O" and is_text(view[name]) and (why := _why_text(view[name])):
-                prose[str(name)] = why
-        if prose:
+        if prose := unusable_columns(view):
             words = ", ".join(f"{name} ({why})" for name, why in list(prose.items())[:MAX_NAMED])
             drops = " ".join(f"--drop {_quoted(name)}" for name in prose)
             found.append(f"{text}: holds columns that are no numbers: {words}; add {drops}")
     return found
 
 
-def is_category(column: Any) -> bool:
-    """Return whether a column of text has so few different values that these are categories."""
-    if str(column.dtype) == "category":
-        return True
-    values = column.dropna()
-    n_levels = values.nunique()
-    return n_levels <= MOST_LEVELS and FEWEST_REPEATS * n_levels <= len(values)
-
-
-def _why_text(column: Any) -> str:
-    """Return what a column of text holds that are no categories; empty where they are."""
-    if is_category(column):
-        return ""
-    values = column.dropna()
-    numbers = values.astype(str).map(_is_number)
-    if numbers.mean() > 0.5:
-        odd = values[~numbers]
-        return f"numbers, but for {len(odd)} cells such as {str(odd.iloc[0])[:20]!r}"
-    return f"text, such as {str(values.iloc[0])[:20]!r}"
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text spells a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def unusable_columns(view: Any) -> dict[str, str]:
+    """Return the columns of a frame that no kernel takes, with what they hold."""
+    if is_numeric(view):
+        return {}
+    columns = (read_column(view, place) for place in range(view.shape[1]))
+    return {str(column.name): column.content for column in columns if column.content}
 
 
 def _quoted(name: str) -> str:
     """Return a name as it is typed."""
     return name if name.replace("_", "").replace("-", "").isalnum() else repr(name)
-
-
-def _missing_cells(views: Sequence[tuple[str, str, Any]]) -> list[str]:
-    """Name the columns with missing cells of all tables, in one line."""
-    words = []
-    for text, _, view in views:
-        if not is_frame(view):
-            continue
-        counts = view.isna().to_numpy().sum(axis=0)
-        if not counts.any():
-            continue
-        columns = [f"{view.columns[i]} ({counts[i]})" for i in np.argsort(-counts)[:MAX_NAMED]]
-        columns = columns[: int((counts > 0).sum())]
-        more = int((counts > 0).sum()) - len(columns)
-        words.append(
-            f"{text} {counts.sum()} of {view.size} cells: {', '.join(columns)}"
-            + (f" and {more} more columns" if more else "")
-        )
-    if not words:
-        return []
-    return [f"missing cells: {'; '.join(words)}; add --impute median to fill them in"]
 
 
 def contributions(

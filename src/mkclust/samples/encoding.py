@@ -364,8 +364,7 @@ def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
 
 def _listed(columns: Sequence[Column]) -> str:
     """Name columns that cannot be used, with what they hold."""
-    words = {"text": "text", "date": "dates", "other": "values of several types"}
-    some = [f"{column.name!r} ({words[column.kind]})" for column in columns]
+    some = [f"{column.name!r} ({column.content})" for column in columns]
     return f"the column{'s' * (len(some) > 1)} {join_words(some, 10)}"
 
 
