@@ -8,7 +8,7 @@ from scipy import sparse
 
 from conftest import blob_views
 from mkclust import AverageKKM, describe
-from mkclust.explain.tables import read_tables
+from mkclust.explain.aligned_tables import read_tables
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import read_views
 

@@ -13,15 +13,10 @@ import numpy as np
 
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
+from mkclust.cli.joining import columns_in_order, contributions, row_ids
+from mkclust.cli.near_misses import problems
 from mkclust.cli.printing import count
-from mkclust.cli.tables import (
-    TableRequest,
-    check_drops,
-    columns_in_order,
-    contributions,
-    problems,
-    row_ids,
-)
+from mkclust.cli.table_request import TableRequest, check_drops
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import looks_like_kernel
@@ -79,7 +74,7 @@ def read_inputs(
         tables=tables,
         free_bytes=free_bytes,
     )
-    for problem in problems(inputs, data_sets, tables, kernels):
+    for problem in problems(inputs, data_sets, kernels):
         raise CommandError(problem)
     _check_same_kind(inputs, data_sets)
     samples, names = joined_views(data_sets, tables)

@@ -12,21 +12,23 @@ from scipy.sparse import issparse
 from mkclust import datasets
 from mkclust.cli.failures import expected_failures, in_options, one_line, recorded_warnings, say
 from mkclust.cli.inputs import DEFAULT_TABLES, joined_views, read_all
+from mkclust.cli.joining import common_ids, row_ids
 from mkclust.cli.method import kernels_by_view, parse_kernels
+from mkclust.cli.near_misses import problems, unusable_columns
 from mkclust.cli.options import (
-    AsJson,
     Drop,
     FollowLinks,
     Id,
     Impute,
     Inputs,
     Join,
+    Json,
     Kernels,
     SamplesIn,
 )
 from mkclust.cli.outputs import strict_json
 from mkclust.cli.printing import Progress, count
-from mkclust.cli.tables import TableRequest, common_ids, problems, row_ids, unusable_columns
+from mkclust.cli.table_request import TableRequest
 from mkclust.kernels import default_bank
 from mkclust.samples.frames import is_frame, is_numeric, read_column
 
@@ -88,7 +90,7 @@ def run(
     impute: Impute = None,
     drop: Drop = None,
     follow_links: FollowLinks = False,
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Show what files hold, how they would be joined and which kernels they would have."""
     asked_for = parse_kernels(kernels or [])
@@ -131,7 +133,7 @@ def inspect(
     dict
         With the keys views, join, problems and warnings.
     """
-    found = problems(inputs, data_sets, tables, kernels)
+    found = problems(inputs, data_sets, kernels)
     if any(data.precomputed for data in data_sets):
         lines = [f"{text}: {data!r}" for text, data in zip(inputs, data_sets, strict=True)]
         return {"views": [], "join": "", "kernels": lines, "problems": found, "warnings": []}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.base import DatasetError, check_room
-from mkclust.datasets.tables import COMPRESSIONS, RawTable, as_numbers, suffix_of, unique_names
+from mkclust.datasets.layout import COMPRESSIONS, RawTable, as_numbers, suffix_of, unique_names
 
 # So many lines tell how a file is written, and so many characters are read of them at most.
 LINES_LOOKED_AT, HEAD_BYTES = 100, 64 << 20

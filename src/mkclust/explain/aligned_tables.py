@@ -29,7 +29,7 @@ class Category:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class AlignedTable:
     """What is known of the samples from one table.
 
     Attributes
@@ -55,20 +55,20 @@ class Table:
     categories: tuple[Category, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def take(self, rows: np.ndarray) -> "Table":
+    def take(self, rows: np.ndarray) -> "AlignedTable":
         """Return some rows of the table, which become samples 0, 1, ... of their own."""
         categories = tuple(replace(each, codes=each.codes[rows]) for each in self.categories)
         numbers = self.numbers[rows]
         return replace(self, samples=np.arange(len(rows)), numbers=numbers, categories=categories)
 
 
-def stored_entries(table: Table) -> int:
+def stored_entries(table: AlignedTable) -> int:
     """Return how many entries a table holds, of a sparse one those that are stored."""
     numbers = table.numbers.nnz if issparse(table.numbers) else table.numbers.size
     return int(numbers) + len(table.categories) * len(table.samples)
 
 
-def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[Table]:
+def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[AlignedTable]:
     """Return tables of the samples of a fit in its order.
 
     Parameters
@@ -83,7 +83,7 @@ def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[Table]:
 
     Returns
     -------
-    list of Table
+    list of AlignedTable
     """
     columns = tables.columns if isinstance(tables, Samples) else {}
     return [
@@ -193,7 +193,7 @@ class _FrameOfColumns:
 
 def _read(
     name: str, table: Any, n_samples: int, ids: Any, columns: Sequence[str] | None = None
-) -> Table:
+) -> AlignedTable:
     """Return one table in the order of the fit."""
     who, index = f"table {name!r}", None
     if hasattr(table, "obs_names") and hasattr(table, "X"):
@@ -213,7 +213,7 @@ def _read(
     if columns is None:  # a table on disk has names, an array has none
         numbered = [f"column {place}" for place in range(table.shape[1])]
         columns = getattr(table, "columns", numbered)
-    return Table(name, samples, tuple(map(str, columns)), _numbers(table, rows, who))
+    return AlignedTable(name, samples, tuple(map(str, columns)), _numbers(table, rows, who))
 
 
 def _numbers(table: Any, rows: np.ndarray, who: str) -> Any:
@@ -235,7 +235,7 @@ def _numbers(table: Any, rows: np.ndarray, who: str) -> Any:
     return table if np.array_equal(rows, np.arange(len(table))) else table[rows]
 
 
-def _read_frame(name: str, frame: Any, samples: np.ndarray, rows: np.ndarray) -> Table:
+def _read_frame(name: str, frame: Any, samples: np.ndarray, rows: np.ndarray) -> AlignedTable:
     """Return the columns of a data frame, told apart by what they hold."""
     columns: list[str] = []
     numbers: list[np.ndarray] = []
@@ -252,7 +252,7 @@ def _read_frame(name: str, frame: Any, samples: np.ndarray, rows: np.ndarray) ->
             category = _category(column)
             categories.append(replace(category, codes=category.codes[rows]))
     matrix = np.column_stack(numbers) if numbers else np.empty((len(rows), 0))
-    return Table(name, samples, tuple(columns), matrix, tuple(categories), skipped)
+    return AlignedTable(name, samples, tuple(columns), matrix, tuple(categories), skipped)
 
 
 def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
