@@ -33,12 +33,15 @@ MODULES_OF_PARTS = (
     "mkclust.kernels.links",
     "mkclust.kernels.maps",
     "mkclust.kernels.neighborhoods",
+    "mkclust.kernels.pairs",
     "mkclust.kernels.preparations",
+    "mkclust.kernels.view",
     "mkclust.kernels.view_neighborhoods",
     "mkclust.methods.agreement",
     "mkclust.methods.neighborhoods",
     "mkclust.methods.out_of_sample",
     "mkclust.methods.source",
+    "mkclust.samples.encoding",
     "mkclust.stack.base",
     "mkclust.stack.mapped",
     "mkclust.stack.repair",
@@ -166,11 +169,22 @@ def import_skops() -> ModuleType:
 def _check_loadable(types: Sequence[str]) -> None:
     """Refuse to save what could not be loaded; classes of users can be, where they are trusted."""
     own = _own_types()
+    if nameless := sorted(name for name in types if "<" in name):
+        raise ValueError(
+            f"the model holds {join_words(nameless)}, a function or class that no file can bring "
+            "back; write it in a module, and pass it by its name"
+        )
     if lost := sorted(name for name in types if name.startswith("mkclust.") and name not in own):
         raise ValueError(
             f"the model holds {join_words(lost)}, which reads the samples from elsewhere "
             "and cannot be stored; fit it on arrays in memory, or by landmarks "
             "(approximation=Nystroem(...))"
+        )
+    if others := sorted(set(types) - own):
+        warnings.warn(
+            f"the model holds types that have to be trusted when it is loaded: "
+            f"load_model(path, trusted={others})",
+            stacklevel=3,
         )
 
 
