@@ -320,6 +320,19 @@ def test_kernels_are_asked_for_by_name_of_the_view():
             "or approximation=Nystroem(n_components=200) to",
             "or --approximation nystroem --landmarks 200 to",
         ),
+        ("pass kernels={'a': 'sparse'}, which counts", "add --kernels a=sparse, which counts"),
+        ("down, or view(preprocess=StandardScaler()).", "down."),
+        ("out, pass view(preprocess=PCA(20)), or this", "out, or this"),
+        (
+            "pass smaller widths, such as KernelBank(widths=(1.0,)), or another kernel, such as "
+            "'self-tuning'.",
+            "choose another kernel, such as --kernels self-tuning.",
+        ),
+        (
+            "no ids in common: give the same samples the same ids (reset_index(drop=True) on every "
+            "frame pairs by row)",
+            "no ids in common: name the columns that hold the same ids: --id FILE=COLUMN",
+        ),
         ("x.csv: no such file", "x.csv: no such file"),
     ],
 )
@@ -379,4 +392,16 @@ def test_inspect_says_where_one_column_outweighs_the_others():
     left["income"] = 1e4 * np.arange(N)
     left.to_csv("mrna.csv", index_label="patient")
     result = invoke("inspect", "mrna.csv", "mirna.tsv")
-    assert "one column of 4 carries 100% of the squared distances" in result.stdout
+    assert "1 column that varies much more than the others brought down" in result.stdout
+    result = invoke("inspect", "mrna.csv", "mirna.tsv", "--kernels", "gaussian")
+    assert "warning: column 'income' carries 100% of the squared distance" in result.stdout
+    assert "add --kernels auto, which brings loud columns down." in result.stdout
+
+
+def test_inspect_warns_of_a_kernel_that_tells_no_sample_apart():
+    noise = np.random.default_rng(0).normal(size=(N, 5000))
+    np.savez("two.npz", noise=noise, table=tables()[0])
+    result = invoke("inspect", "two.npz", "--kernels", "gaussian")
+    assert "came out nearly flat" in result.stdout
+    assert "another kernel, such as --kernels cosine" in result.stdout
+    assert "view(" not in result.stdout

@@ -18,6 +18,10 @@ ID = "--id FILE=COLUMN"
 TRANSLATIONS: tuple[tuple[str, str], ...] = (
     (r" \(reset_index\(drop=True\) on every frame pairs by row\)", ""),
     (r"\bpass follow_links=True, or --follow-links", "add --follow-links"),
+    (r"\bkernels=\{'([^']*)': '([^']*)'\}", r"--kernels \1=\2"),
+    (r",( or| pass)? view\(preprocess=\w+\([\w.]*\)\)", ""),
+    (r"\bpass (smaller|larger) widths, such as KernelBank\(widths=[^ ]*\)\), or ", "choose "),
+    (r"\banother kernel, such as '([\w-]+)'", r"another kernel, such as --kernels \1"),
     (r"\bkernels='precomputed'", "--kernels precomputed"),
     (r"\bkernels='(on-the-fly|gaussian|auto)'", r"--kernels \1"),
     (r" \(of your own bank, on_the_fly=True\)", ""),

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,8 @@ from mkclust.cli.options import (
 from mkclust.cli.outputs import strict_json
 from mkclust.cli.printing import Progress, count
 from mkclust.cli.table_request import TableRequest
-from mkclust.kernels import default_bank
+from mkclust.kernels import KernelWarning, default_bank
+from mkclust.samples.encoding import CATEGORIES
 from mkclust.samples.frames import is_frame, is_numeric, read_column
 
 # Kernels are told from so many samples: their kinds need no more.
@@ -214,12 +215,6 @@ def _measure(report: ViewReport, rows: np.ndarray) -> None:
         variances = np.nan_to_num(np.nanvar(rows, axis=0))
     deviations = np.sqrt(variances)
     report.scale = {"median": float(np.median(deviations)), "largest": float(deviations.max())}
-    share = float(variances.max() / variances.sum()) if variances.sum() > 0 else 0.0
-    if share > 0.5 and len(variances) > 1:
-        report.warnings.append(
-            f"one column of {len(variances)} carries {share:.0%} of the squared distances: "
-            "scale the columns, or leave it out by --drop"
-        )
     if constant := int(np.sum(deviations == 0)):
         report.warnings.append(f"{count(constant, 'column')} of one value each")
 
@@ -240,19 +235,31 @@ def _explain(
     tables: TableRequest,
     kernels: Any,
 ) -> None:
-    """Note which kernel each view would have, and why."""
+    """Note which kernel each view would have, why, and what may be wrong with it."""
     samples, _ = joined_views(data_sets, tables)
-    views = samples.views
     n = samples.n_samples
     if n > MOST_SAMPLES:
         rows = np.linspace(0, n - 1, MOST_SAMPLES).astype(int)
-        views = {name: view[rows] for name, view in views.items()}
-    by_name = kernels_by_view(kernels, list(views))
-    bank = default_bank(len(views) > 1, by_name).fit(views)
-    for line in bank.explain().splitlines():
-        for report in reports:
-            if line.startswith((f"{report.name}: ", f"{report.name} (categories): ")):
-                report.kernels.append(line.partition(": ")[2])
+        parts = tuple(view[rows] for view in samples.views.values())
+        samples = replace(samples, parts=parts, ids=None)
+    by_name = kernels_by_view(kernels, samples.names)
+    several = len(samples.names) > 1 or isinstance(by_name, Mapping)
+    with recorded_warnings() as log:
+        bank = default_bank(several, by_name).fit(samples)
+    sentences = [str(entry.message) for entry in log if entry.category is KernelWarning]
+    for entry in log:
+        if entry.category is not KernelWarning:  # about no view in particular
+            warnings.warn(entry.message, stacklevel=2)
+    for report in reports:
+        for name in (report.name, CATEGORIES.format(report.name)):
+            lines = bank.explain().splitlines()
+            report.kernels += _after(f"{name}: ", lines)
+            report.warnings += map(in_options, _after(f"View {name!r}: ", sentences))
+
+
+def _after(title: str, lines: Sequence[str]) -> list[str]:
+    """Return what is said about something in lines that begin with its title."""
+    return [line.removeprefix(title) for line in lines if line.startswith(title)]
 
 
 def _join_sentence(data_sets: Sequence[datasets.Dataset]) -> str:
