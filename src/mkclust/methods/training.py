@@ -11,7 +11,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.by_name import expected_input, rules_of
-from mkclust.kernels.kinds import learn_preparations
+from mkclust.kernels.chosen_rules import learn_preparations
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.neighborhoods import KernelNeighborhoods
