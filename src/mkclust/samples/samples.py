@@ -138,8 +138,8 @@ class Samples:
         return replace(self, names=tuple(names), parts=tuple(parts[name] for name in names))
 
     def as_table(self) -> "Samples":
-        """Return the only view as one table."""
-        (name,) = self.names
+        """Return the only view as one table, whatever its name."""
+        [name] = self.names
         return replace(
             self,
             kind="table",
