@@ -136,6 +136,18 @@ class Samples:
         parts = self.by_name
         return replace(self, names=tuple(names), parts=tuple(parts[name] for name in names))
 
+    def as_table(self) -> "Samples":
+        """Return the only view as one table, whatever its name."""
+        [name] = self.names
+        return replace(
+            self,
+            kind="table",
+            names=(TABLE,),
+            names_given=False,
+            columns={TABLE: self.columns[name]} if name in self.columns else {},
+            encodings={TABLE: self.encodings[name]} if name in self.encodings else {},
+        )
+
     def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
         """Refuse data frames whose columns are not those that somebody was fitted on, in order."""
         for name, columns in self.columns.items():
