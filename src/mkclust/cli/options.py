@@ -204,7 +204,9 @@ Json = Annotated[
 Quiet = Annotated[
     bool,
     typer.Option(
-        "-q", "--quiet", help="Show no progress and no warnings, and no summary of written files."
+        "-q",
+        "--quiet",
+        help="Show no progress and no warnings; commands that write files print nothing.",
     ),
 ]
 Verbose = Annotated[
