@@ -316,6 +316,7 @@ def test_kernels_are_asked_for_by_name_of_the_view():
             "or approximation=Nystroem(n_components=200) to",
             "or --approximation nystroem --landmarks 200 to",
         ),
+        ("keep them (reset_index(drop=True) on every frame pairs by row)", "keep them"),
         ("x.csv: no such file", "x.csv: no such file"),
     ],
 )

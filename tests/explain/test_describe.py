@@ -8,6 +8,7 @@ from scipy import sparse
 
 from conftest import blob_views
 from mkclust import AverageKKM, describe
+from mkclust.samples import read_samples
 
 
 @pytest.fixture(scope="module")
@@ -233,3 +234,12 @@ def test_the_picture_shows_every_cluster_in_the_features_that_stand_out(problem)
 def test_a_number_of_features_that_lists_nothing_is_refused(problem):
     with pytest.raises(ValueError, match="n_features=0: pass a whole number, at least 1"):
         describe(*problem, n_features=0)
+
+
+def test_samples_that_have_been_read_are_described_by_the_names_of_their_columns(problem):
+    pd = pytest.importorskip("pandas")
+    _, views = problem
+    ids = [f"P{number}" for number in range(60)]
+    frames = {name: pd.DataFrame(v, index=ids).add_prefix(name) for name, v in views.items()}
+    model = AverageKKM(3, random_state=0).fit(frames)
+    assert describe(model, read_samples(frames)).names == describe(model, frames).names

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("skops")
 
 import skops.io
+from sklearn.preprocessing import StandardScaler
 
 import mkclust
 from mkclust import KernelBank, load_model, save_model
@@ -54,6 +55,23 @@ INPUTS = {
     "landmarks": (VIEWS, {"approximation": Nystroem(n_components=20)}),
     "random features": (VIEWS, {"approximation": RandomFourier(n_components=30)}),
     "linear features": (VIEWS, {"approximation": Linear()}),
+    "kernels of pairs by name": (
+        VIEWS | {"shares": ALL_KINDS["shares"], "marks": ALL_KINDS["signs"], "far": DISTANCES},
+        {
+            "kernels": {
+                "left": "laplacian",
+                "right": "self-tuning",
+                "shares": "chi2",
+                "marks": "jaccard",
+                "far": "from_distances",
+            },
+            "psd": "clip",
+        },
+    ),
+    "a transformer before a kernel": (
+        VIEWS,
+        {"kernels": {"left": mkclust.view(preprocess=StandardScaler(), kernel="linear")}},
+    ),
     "a generator": (VIEWS, {"random_state": np.random.RandomState(3)}),
 }
 INDUCTIVE = [n for n, method in mkclust.METHODS.items() if issubclass(method, InductiveClusterer)]

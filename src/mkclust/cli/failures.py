@@ -17,6 +17,7 @@ from mkclust.text import printable
 TRANSLATIONS: tuple[tuple[str, str], ...] = (
     (r"\bpass follow_links=True, or --follow-links", "add --follow-links"),
     (r"\bkernels='precomputed'", "--kernels precomputed"),
+    (r" \(reset_index\(drop=True\) on every frame pairs by row\)", ""),
     (r"\bkernels='(on-the-fly|gaussian|auto)'", r"--kernels \1"),
     (r" \(of your own bank, on_the_fly=True\)", ""),
     (r"\bkernels=KernelBank\([^)]*\)", "--kernels on-the-fly"),
@@ -41,7 +42,6 @@ TRANSLATIONS: tuple[tuple[str, str], ...] = (
         r"pass a kernel, such as np\.exp\(.*?; or --no-validate",
         "add --kernels from_distances; or --no-validate",
     ),
-    (r" \(reset_index\(drop=True\) on every frame pairs by row\)", ""),
     (
         r"; impute them or drop their rows from every view",
         "; add --impute median, or drop their rows from every file",

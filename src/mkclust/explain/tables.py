@@ -87,7 +87,12 @@ def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[Table]:
     -------
     list of Table
     """
-    return [_read(name, table, n_samples, ids) for name, table in _by_name(tables).items()]
+    # What has been read already has rows in order, and its names beside it.
+    names = tables.columns if isinstance(tables, Samples) else {}
+    return [
+        _read(name, table, n_samples, ids, columns=names.get(name))
+        for name, table in _by_name(tables).items()
+    ]
 
 
 def match_rows(index: Any, n_rows: int, n_samples: int, ids: Any, who: str) -> np.ndarray:
@@ -189,9 +194,9 @@ class _FrameOfColumns:
         return self._by_name[name]
 
 
-def _read(name: str, table: Any, n_samples: int, ids: Any) -> Table:
+def _read(name: str, table: Any, n_samples: int, ids: Any, columns: Any = None) -> Table:
     """Return one table in the order of the fit."""
-    who, index, columns = f"table {name!r}", None, None
+    who, index = f"table {name!r}", None
     if hasattr(table, "obs_names") and hasattr(table, "X"):
         index, columns, table = table.obs_names, table.var_names, table.X
     elif is_frame(table):

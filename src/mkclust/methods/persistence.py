@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.methods import METHODS, MultipleKernelClusterer
+from mkclust.samples.encoding import CATEGORIES
 from mkclust.text import join_words
 from mkclust.version import versions
 from mkclust.web.files import write_whole
@@ -33,12 +34,15 @@ MODULES_OF_PARTS = (
     "mkclust.kernels.links",
     "mkclust.kernels.maps",
     "mkclust.kernels.neighborhoods",
+    "mkclust.kernels.pairs",
     "mkclust.kernels.preparations",
+    "mkclust.kernels.view",
     "mkclust.kernels.view_neighborhoods",
     "mkclust.methods.agreement",
     "mkclust.methods.neighborhoods",
     "mkclust.methods.out_of_sample",
     "mkclust.methods.source",
+    "mkclust.samples.encoding",
     "mkclust.stack.base",
     "mkclust.stack.mapped",
     "mkclust.stack.repair",
@@ -141,11 +145,16 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
 
 
 def view_names(model: Any) -> tuple[str, ...]:
-    """Return the names of what a fitted model takes: kernels, or views in their order."""
+    """Return the names of what a fitted model takes: kernels, or tables in their order."""
     source = model._source
     if hasattr(source, "bank"):
-        return tuple(source.bank.views_)
-    return tuple(getattr(source, "widths", model.kernel_names_))
+        names = tuple(source.bank.views_)
+    else:
+        names = tuple(getattr(source, "widths", model.kernel_names_))
+    # A table with categories has become two views.
+    tables = getattr(source, "encodings", {})
+    made = {CATEGORIES.format(name): name for name, table in tables.items() if table.levels}
+    return tuple(dict.fromkeys(made.get(name, name) for name in names))
 
 
 def takes_kernels(model: Any) -> bool:
