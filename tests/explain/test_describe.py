@@ -9,6 +9,7 @@ from scipy import sparse
 from conftest import blob_views
 from mkclust import AverageKKM, describe
 from mkclust.explain.aligned_tables import read_tables
+from mkclust.samples import read_samples
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import read_views
 
@@ -255,3 +256,12 @@ def test_what_is_a_category_for_the_fit_is_one_for_the_description(problem):
     assert [category.name for category in table.categories] == ["ward"]
     assert table.skipped == {"text": "holds text, such as 'ward 0'"}
     assert list(read_views({"a": frame.drop(columns="text")}).encodings["a"].levels) == [0]
+
+
+def test_samples_that_have_been_read_are_described_by_the_names_of_their_columns(problem):
+    pd = pytest.importorskip("pandas")
+    _, views = problem
+    ids = [f"P{number}" for number in range(60)]
+    frames = {name: pd.DataFrame(v, index=ids).add_prefix(name) for name, v in views.items()}
+    model = AverageKKM(3, random_state=0).fit(frames)
+    assert describe(model, read_samples(frames)).names == describe(model, frames).names
