@@ -88,7 +88,7 @@ def test_a_method_that_cannot_take_the_options_is_left_out_with_the_reason():
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["-k", 3, "--methods", "lkan"], "'lkam'"),
+        (["-k", 3, "--methods", "lkan"], "did you mean --methods lkam?"),
         (["-k", 3, "--methods", ","], "names no method"),
         (["-k", "auto"], "-k N"),
         (["-k", 90], "90"),
