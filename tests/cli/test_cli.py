@@ -26,7 +26,7 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from mkclust import cli, metrics, plots
-from mkclust.cli import approximation, cluster, inputs, outputs, printing
+from mkclust.cli import approximation, cluster, fitting, inputs, outputs, printing
 from mkclust.cli.failures import CommandError
 from mkclust.datasets.digits import Table
 from mkclust.kernels import Nystroem
@@ -594,7 +594,7 @@ def test_kernels_of_a_stack_on_disk_are_set_aside_by_the_names_they_are_shown_wi
     succeed("cluster", "K.h5", "-k", 3)
     expected = read_run()
     little = partial(inputs.read_inputs, free_bytes=lambda: 3000)
-    monkeypatch.setattr(cluster, "read_inputs", little)
+    monkeypatch.setattr(fitting, "read_inputs", little)
     result = succeed("cluster", "K.h5", "-k", 3)
     name = expected["kernel_names"][2]
     assert read_run()["agreement"]["set_aside"] == expected["agreement"]["set_aside"] == [name]
@@ -825,7 +825,7 @@ def test_files_larger_than_memory_stay_on_disk(data, monkeypatch):
         inputs.read_inputs(["K.h5", "one.h5::first"], precomputed=True, free_bytes=lambda: 3000)
     succeed("cluster", "K.h5", "-k", 3)
     record, little = read_run(), partial(inputs.read_inputs, free_bytes=lambda: 3000)
-    monkeypatch.setattr(cluster, "read_inputs", little)
+    monkeypatch.setattr(fitting, "read_inputs", little)
     succeed("cluster", "K.h5", "-k", 3)
     assert read_run()["kernel_names"] == record["kernel_names"]
 
@@ -951,8 +951,8 @@ def test_a_cluster_that_does_not_answer_is_named_before_anything_is_read(data, m
     def never(*_, **__):
         raise AssertionError("something was read")
 
-    monkeypatch.setattr(cluster, "connect", refuse)
-    monkeypatch.setattr(cluster, "read_inputs", never)
+    monkeypatch.setattr(fitting, "connect", refuse)
+    monkeypatch.setattr(fitting, "read_inputs", never)
     message = fail("cluster", "missing.parquet", "-k", 3, "--cluster", "tcp://nowhere:1")
     assert "tcp://nowhere:1: nobody answers" in message
 
@@ -970,7 +970,7 @@ def test_a_file_that_workers_do_not_have_is_named(data, scheduler, monkeypatch):
             view.path = f"/elsewhere/{os.path.basename(view.path)}"
         return as_dask(views)
 
-    monkeypatch.setattr(cluster, "as_dask", elsewhere)
+    monkeypatch.setattr(fitting, "as_dask", elsewhere)
     files = save_parquet(data)
     message = fail("cluster", *files, "-k", 3, "--cluster", scheduler)
     assert "a worker cannot open a file" in message

@@ -7,37 +7,22 @@ kernels, landmarks stand for kernels of many samples), it prints so and records 
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mkclust import plots
 from mkclust.cli.annotation import compare_variables, read_variables
-from mkclust.cli.approximation import (
-    CHOICES,
-    KernelChoice,
-    LandmarkOptions,
-    check_approximation,
-    choose_kernels,
-)
-from mkclust.cli.choosing import choose_n_clusters
 from mkclust.cli.failures import (
     CommandError,
     expected_failures,
     recorded_warnings,
-    say,
     say_last,
     show_warnings,
     warning_lines,
 )
-from mkclust.cli.inputs import Data, check_readable_in_parts, read_inputs
-from mkclust.cli.method import build_model, check_choice, kernels_by_view, parse_kernels
+from mkclust.cli.fitting import connection, fit_model, new_model, read_data
 from mkclust.cli.options import (
-    AUTO,
     Address,
     Anchor,
     AnnotationFile,
@@ -76,7 +61,6 @@ from mkclust.cli.outputs import (
     FinishedRun,
     after_labels,
     all_scores,
-    check_apart,
     check_model_file,
     check_outputs,
     check_plot,
@@ -86,116 +70,18 @@ from mkclust.cli.outputs import (
     strict_json,
     write_files,
 )
-from mkclust.cli.printing import (
-    MAX_ROWS,
-    Progress,
-    count,
-    fit_summary,
-    phase_lines,
-    score_table,
-)
-from mkclust.cli.table_request import TableRequest
-from mkclust.explain.choosing import NumberOfClusters
+from mkclust.cli.printing import MAX_ROWS, Progress, count, fit_summary, phase_lines, score_table
+from mkclust.cli.request import LABELS, Request
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.description import Description
 from mkclust.explain.page import fit_page
 from mkclust.methods import RECOMMENDED
 from mkclust.methods.persistence import save_model
-from mkclust.samples import Samples, as_dask, connect
-from mkclust.samples.checks import is_dask
+from mkclust.samples import Samples
 from mkclust.text import printable
 
-LABELS = "labels.csv"
 # Features of each cluster and view in the record of a run.
 DESCRIBED = 5
-RECORD = "run.json"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for: the options of the command, by their names."""
-
-    inputs: list[str]
-    n_clusters: Any
-    method: str
-    kernels: list[str] | None
-    id: list[str] | None
-    samples_in: list[str] | None
-    join: str
-    impute: str | None
-    drop: list[str] | None
-    approximation: str
-    landmarks: int | None
-    address: str | None
-    follow_links: bool
-    solver: str | None
-    anchor: Any
-    labels: Path
-    annotate: str | None
-    run: Path | None
-    plot: Path | None
-    report: Path | None
-    save: Path | None
-    seed: int
-    n_init: int | None
-    tol: float | None
-    max_iter: int | None
-    psd: str | None
-    settings: list[str] | None
-    center: bool | None
-    normalize: bool | None
-    validate: bool | None
-    as_json: bool
-    quiet: bool
-    verbose: bool
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the method that have options; None leaves the estimator's default."""
-        return {
-            "n_clusters": None if self.n_clusters == AUTO else self.n_clusters,
-            "random_state": self.seed,
-            "n_init": self.n_init,
-            "solver": self.solver,
-            "anchor": self.anchor,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "psd": self.psd,
-            "center": self.center,
-            "normalize": self.normalize,
-            "validate": self.validate,
-        }
-
-    @property
-    def kernels_asked_for(self) -> str | dict[str, str]:
-        """The kernels of all views by one name, or those of some by their names."""
-        return parse_kernels(self.kernels or [])
-
-    @property
-    def tables(self) -> TableRequest:
-        """The options about tables."""
-        return TableRequest.of(self.id, self.samples_in, self.drop, self.join, self.impute)
-
-    @property
-    def landmark_options(self) -> LandmarkOptions:
-        """The options about landmarks; kernels that are computed on the fly are exact."""
-        exact = self.kernels_asked_for == "on-the-fly" and self.approximation == "auto"
-        choice = "none" if exact else self.approximation
-        return LandmarkOptions(choice, self.landmarks, on_workers=self.address is not None)
-
-    @property
-    def record(self) -> Path:
-        """Where the record of the run goes: beside the labels, unless ``--run`` names a file."""
-        if self.run is not None:
-            return self.run
-        name = RECORD if self.labels.name == LABELS else f"{self.labels.stem}.{RECORD}"
-        return self.labels.parent / name
-
-    @property
-    def outputs(self) -> list[Path]:
-        """All files that are to be written."""
-        paths = (self.labels, self.record, self.plot, self.report, self.save)
-        return [path for path in paths if path is not None]
 
 
 def run(
@@ -274,21 +160,6 @@ def _execute(request: Request) -> None:
         say_last(_summary(request, finished_run, progress.seconds), files=request.outputs)
 
 
-def new_model(request: Request) -> Any:
-    """Return the estimator that was asked for, refusing what no data could make possible."""
-    check_choice("--approximation", request.approximation, CHOICES)
-    model = build_model(request.method, request.parameters, request.settings or [])
-    # Methods of users need not have these: samples are joined and filled before they are fitted.
-    tables = {"join": request.join, "impute": request.impute}
-    model.set_params(**{name: tables[name] for name in tables.keys() & model.get_params().keys()})
-    check_approximation(
-        request.landmark_options, request.method, type(model), kernels=request.kernels_asked_for
-    )
-    if request.address is not None:
-        check_readable_in_parts(request.inputs)
-    return model
-
-
 def _check_outputs(request: Request) -> None:
     """Refuse what cannot be written, before anything is read."""
     check_plot(request.plot)
@@ -303,17 +174,6 @@ def _check_outputs(request: Request) -> None:
     check_outputs(request.outputs, [*request.inputs, *others])
 
 
-@contextmanager
-def connection(address: str | None, progress: Progress) -> Iterator[None]:
-    """Run what is inside on a cluster, or here where there is no address."""
-    if address is None:
-        yield
-        return
-    progress.phase(f"connecting to {address}")
-    with connect(address):
-        yield
-
-
 def command_record(request: Request) -> dict[str, Any]:
     """Return the options of a command, so that it can be run again."""
     options = {field.name: getattr(request, field.name) for field in fields(request)}
@@ -321,80 +181,10 @@ def command_record(request: Request) -> dict[str, Any]:
     return {"name": "cluster", "folder": os.getcwd(), "options": options | paths}
 
 
-def read_data(request: Request, progress: Progress) -> Data:
-    """Read the inputs."""
-    remote = request.address is not None
-    progress.phase("reading")
-    data = read_inputs(
-        request.inputs,
-        precomputed=request.kernels_asked_for == "precomputed",
-        on_disk=remote or None,
-        follow_links=request.follow_links,
-        tables=request.tables,
-        kernels=request.kernels_asked_for,
-    )
-    check_apart(request.outputs, data.linked_files)
-    if data.contributions and not (request.quiet or request.as_json):
-        say("\n".join(data.contributions))
-    return data
-
-
-def set_kernels(request: Request, model: Any, data: Data) -> KernelChoice:
-    """Set a model's kernels as they were asked for, or as the data want them."""
-    kernels = kernels_by_view(request.kernels_asked_for, data.samples.names)
-    if kernels == "gaussian" or isinstance(kernels, Mapping):
-        model.set_params(kernels=kernels)
-    return choose_kernels(
-        model, data, request.landmark_options, on_the_fly=request.kernels_asked_for == "on-the-fly"
-    )
-
-
-def fit_model(
-    request: Request, model: Any, data: Data, progress: Progress
-) -> tuple[KernelChoice, NumberOfClusters | None]:
-    """Fit a model; return what was decided on the kernels, and on the number of clusters if so."""
-    kernel_choice = set_kernels(request, model, data)
-    suggestion = None
-    if request.n_clusters == AUTO:
-        suggestion = choose_n_clusters(model, kernel_choice.samples, progress)
-    progress.phase(f"clustering {data.samples.n_samples} samples, {data.describe()}")
-    if request.address is not None:
-        _fit_on_workers(model, data.samples.by_name)
-    else:
-        model.fit(kernel_choice.samples)
-    if data.samples.whole is not None:
-        _rename_kernels(model, data.names)
-    return kernel_choice, suggestion
-
-
 def _describe(model: Any, samples: Samples) -> Description | None:
     """Describe the clusters by columns that have names, where there are such."""
     names = [name for name in views_of_features(model, samples) if name in samples.columns]
     return describe(model, samples.only(names), n_features=DESCRIBED) if names else None
-
-
-def _rename_kernels(model: Any, names: tuple[str, ...]) -> None:
-    """Give kernels of a stack that stays on disk, and has no names, those of the inputs."""
-    given = dict(zip(model.kernel_names_, names, strict=True))
-    model.kernel_names_ = names
-    if hasattr(model, "agreement_"):
-        model.agreement_ = replace(model.agreement_, names=names)
-    if hasattr(model, "set_aside_"):
-        model.set_aside_ = tuple(given[name] for name in model.set_aside_)
-
-
-def _fit_on_workers(model: Any, views: Mapping[str, Any]) -> None:
-    """Fit a model where the workers are; its labels come here, its embedding stays there."""
-    try:
-        model.fit(as_dask(views))
-    except FileNotFoundError as error:
-        raise CommandError(
-            f"a worker cannot open a file that was read here ({error}); workers need the inputs "
-            "under the same paths, such as on a shared disk"
-        ) from error
-    for name, value in list(vars(model).items()):
-        if is_dask(value) and name != "embedding_":
-            setattr(model, name, np.asarray(value))
 
 
 def _write(

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from mkclust import metrics
-from mkclust.cli import cluster
+from mkclust.cli import fitting
 from mkclust.cli.approximation import KernelChoice
 from mkclust.cli.failures import (
     CommandError,
@@ -26,6 +26,7 @@ from mkclust.cli.method import check_choice
 from mkclust.cli.options import Inputs, NClusters
 from mkclust.cli.outputs import strict_json
 from mkclust.cli.printing import Progress, count, phase_lines, text_table
+from mkclust.cli.request import Request
 from mkclust.explain.fitted import certified_gap
 from mkclust.explain.memory import estimate_memory
 from mkclust.explain.page.budget import DEFAULT_BUDGET
@@ -90,7 +91,7 @@ def run(
     outcomes: list[Outcome] = []
     left_out: dict[str, str] = {}
     with Progress(quiet=quiet) as progress, recorded_warnings() as log, expected_failures():
-        data = cluster.read_data(request, progress)
+        data = fitting.read_data(request, progress)
         progress.phase(f"comparing {count(len(names), 'method')}")
         for done, name in enumerate(names):
             progress.step(done, len(names), name)
@@ -126,16 +127,14 @@ def _method_names(text: str | None) -> list[str]:
     return names
 
 
-def _outcome(
-    request: cluster.Request, data: Data, n_resamples: int, *, may_be_slow: bool
-) -> Outcome | str:
+def _outcome(request: Request, data: Data, n_resamples: int, *, may_be_slow: bool) -> Outcome | str:
     """Return what a method makes of the samples, or why it makes nothing of them."""
     try:
         reason = "" if may_be_slow else _slowness(request, data)
         if reason:
             return reason
-        model, start = cluster.new_model(request), time.perf_counter()
-        kernel_choice, _ = cluster.fit_model(request, model, data, Progress(quiet=True))
+        model, start = fitting.new_model(request), time.perf_counter()
+        kernel_choice, _ = fitting.fit_model(request, model, data, Progress(quiet=True))
         seconds = time.perf_counter() - start
     except (CommandError, ValueError, ArithmeticError, MemoryError) as error:
         return one_line(error) or type(error).__name__
@@ -150,10 +149,10 @@ def _outcome(
     )
 
 
-def _slowness(request: cluster.Request, data: Data) -> str:
+def _slowness(request: Request, data: Data) -> str:
     """Say why a method would take too long, or too much memory; empty where it would not."""
-    model = cluster.new_model(request)
-    choice = cluster.set_kernels(request, model, data)
+    model = fitting.new_model(request)
+    choice = fitting.set_kernels(request, model, data)
     if choice.landmarks is not None:
         return ""
     n, m, method = data.samples.n_samples, len(data.names), METHODS[request.method]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mkclust.cli import cluster
+from mkclust.cli import fitting
 from mkclust.cli.failures import expected_failures, recorded_warnings, say, show_warnings
 from mkclust.cli.like_cluster import request_for, require_number, takes_options_of_cluster
 from mkclust.cli.options import Inputs, NClusters
@@ -29,11 +29,11 @@ def run(
     """Say what each view or kernel brings: structure, agreement, a copy, or noise."""
     request = request_for(inputs=inputs, n_clusters=n_clusters, **options)
     require_number(request, "diagnose")
-    model = cluster.new_model(request)
+    model = fitting.new_model(request)
     quiet = request.quiet
     with Progress(quiet=quiet) as progress, recorded_warnings() as log, expected_failures():
-        data = cluster.read_data(request, progress)
-        kernel_choice, _ = cluster.fit_model(request, model, data, progress)
+        data = fitting.read_data(request, progress)
+        kernel_choice, _ = fitting.fit_model(request, model, data, progress)
         progress.phase("diagnosing")
         diagnosis = diagnose(
             model, kernel_choice.samples, leave_one_out=leave_one_out, progress=progress.step

@@ -7,6 +7,7 @@ from typing import Any
 from mkclust.cli import cluster
 from mkclust.cli.failures import CommandError
 from mkclust.cli.options import AUTO
+from mkclust.cli.request import Request
 
 # Of the options of mkclust cluster, those that only write, and those that only it can follow.
 WRITING = ("labels", "run", "plot", "report", "save", "annotate")
@@ -34,17 +35,17 @@ def takes_options_of_cluster(*without: str) -> Callable[[Command], Command]:
     return extend
 
 
-def request_for(**options: Any) -> cluster.Request:
+def request_for(**options: Any) -> Request:
     """Return a request with some options, and the defaults of ``mkclust cluster`` for others."""
     defaults = {
         name: parameter.default
         for name, parameter in _cluster_parameters().items()
         if parameter.default is not inspect.Parameter.empty
     }
-    return cluster.Request(**(defaults | options))
+    return Request(**(defaults | options))
 
 
-def require_number(request: cluster.Request, command: str) -> None:
+def require_number(request: Request, command: str) -> None:
     """Refuse -k auto where a number is wanted."""
     if request.n_clusters == AUTO:
         raise CommandError(

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from mkclust.cli.cluster import LABELS
 from mkclust.cli.failures import (
     CommandError,
     expected_failures,
@@ -22,6 +21,7 @@ from mkclust.cli.inputs import read_all, unique_names
 from mkclust.cli.options import Drop, FollowLinks, Id, Inputs, Json, LabelsFile, Quiet, SamplesIn
 from mkclust.cli.outputs import check_outputs, strict_json, write_files
 from mkclust.cli.printing import Progress, cluster_sizes
+from mkclust.cli.request import LABELS
 from mkclust.cli.table_request import TableRequest
 from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mkclust.cli import cluster
+from mkclust.cli import fitting
 from mkclust.cli.failures import (
     CommandError,
     expected_failures,
@@ -22,6 +22,7 @@ from mkclust.cli.like_cluster import WRITING, request_for
 from mkclust.cli.options import OUTPUT, Json, Quiet, Verbose
 from mkclust.cli.outputs import check_outputs, labels_csv, labels_hash, strict_json, write_files
 from mkclust.cli.printing import Progress, count, phase_lines
+from mkclust.cli.request import Request
 from mkclust.text import join_words
 from mkclust.version import versions
 
@@ -54,10 +55,10 @@ def run(
     check_outputs(outputs, [str(record_file), *request.inputs])
     _check_inputs(request.inputs, record)
     with Progress(quiet=quiet) as progress, recorded_warnings() as log, expected_failures():
-        model = cluster.new_model(request)
-        with cluster.connection(request.address, progress):
-            data = cluster.read_data(request, progress)
-            cluster.fit_model(request, model, data, progress)
+        model = fitting.new_model(request)
+        with fitting.connection(request.address, progress):
+            data = fitting.read_data(request, progress)
+            fitting.fit_model(request, model, data, progress)
         if labels is not None:
             write_files({labels: lambda path: path.write_bytes(labels_csv(model))})
     same = labels_hash(model.labels_) == record["labels_sha256"]
@@ -99,10 +100,10 @@ def _read_record(path: Path) -> dict[str, Any]:
     return record
 
 
-def _request(record: Mapping[str, Any], path: Path) -> cluster.Request:
+def _request(record: Mapping[str, Any], path: Path) -> Request:
     """Return the recorded request, without its outputs, with the approximation it came to."""
     options = dict(record["command"]["options"])
-    known = {field.name for field in fields(cluster.Request)}
+    known = {field.name for field in fields(Request)}
     if unknown := sorted(options.keys() - known):
         raise CommandError(
             f"{path}: records options that this version does not have, {join_words(unknown)}; run "

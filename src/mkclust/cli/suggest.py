@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mkclust.cli import cluster
+from mkclust.cli import fitting
 from mkclust.cli.choosing import suggest_for
 from mkclust.cli.failures import (
     CommandError,
@@ -47,11 +47,11 @@ def run(
     if first is not None and last is not None and last < first:
         raise CommandError(f"--from {first} --to {last}: there is no number between them")
     request = request_for(inputs=inputs, n_clusters=2, method=method or RECOMMENDED, **options)
-    model = cluster.new_model(request)
+    model = fitting.new_model(request)
     quiet = request.quiet
     with Progress(quiet=quiet) as progress, recorded_warnings() as log, expected_failures():
-        data = cluster.read_data(request, progress)
-        samples = cluster.set_kernels(request, model, data).samples
+        data = fitting.read_data(request, progress)
+        samples = fitting.set_kernels(request, model, data).samples
         k_values = None if first is None else range(first, (last or max(12, first)) + 1)
         suggestion = suggest_for(model, samples, progress, k_values)
         if method is not None:
