@@ -55,6 +55,27 @@ def test_predictions_of_the_training_samples_are_their_labels():
         np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
 
 
+@pytest.mark.parametrize("beside", [[], ["right"]])
+@pytest.mark.parametrize("categories", [False, True])
+def test_new_rows_of_tables_are_filled_and_encoded_as_those_of_the_fit(beside, categories):
+    pd = pytest.importorskip("pandas")
+    for part in ("old", "new"):
+        views = np.load(f"{part}.npz")
+        for name in ("left", *beside):
+            frame = pd.DataFrame(views[name]).add_prefix(name)
+            frame.iloc[3, 0] = np.nan
+            if categories:
+                frame["sign"] = np.where(frame.iloc[:, 1] > 0, "plus", "minus")
+            frame.to_csv(f"{part} {name}.csv", index_label="id")
+    files = {part: [f"{part} {name}.csv" for name in ("left", *beside)] for part in ("old", "new")}
+    options = ("-k", 3, "--impute", "median", "--save", "model.skops")
+    result = succeed("cluster", *files["old"], *options)
+    assert "left" in result.stdout.partition("Clusters by what sets them apart")[2]
+    succeed("predict", "model.skops", *files["old"], "--labels", "again.csv")
+    np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
+    succeed("predict", "model.skops", *files["new"], "--labels", "new.csv")
+
+
 def test_one_table_is_predicted_from_one_table():
     np.save("old.npy", np.load("old.npz")["left"])
     np.save("new.npy", np.load("new.npz")["left"])

@@ -120,7 +120,6 @@ Drop = Annotated[
         help="Column of tables to leave aside; FILE=COLUMN for one file.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print a record in JSON instead.")]
 ApproximationChoice = Annotated[
     str,
     typer.Option(

@@ -22,7 +22,7 @@ from mkclust.cli.inputs import read_all, unique_names
 from mkclust.cli.options import Drop, FollowLinks, Id, Inputs, Json, LabelsFile, Quiet, SamplesIn
 from mkclust.cli.outputs import check_outputs, strict_json, write_files
 from mkclust.cli.printing import Progress, cluster_sizes
-from mkclust.cli.tables import TableRequest
+from mkclust.cli.table_request import TableRequest
 from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model, takes_kernels, view_names

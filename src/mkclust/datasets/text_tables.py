@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.base import DatasetError, check_room
-from mkclust.datasets.tables import (
+from mkclust.datasets.layout import (
     COMPRESSIONS,
     ID_NAMES,
     RawTable,

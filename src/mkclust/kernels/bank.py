@@ -7,16 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.kernels.chosen_rules import ChosenRule, asked_of_views, check_rules, choose_rules
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
-from mkclust.kernels.kinds import (
-    RULES,
-    ChosenRule,
-    Rule,
-    asked_of_views,
-    check_rules,
-    choose_rules,
-    formulas_of,
-)
+from mkclust.kernels.kinds import RULES, Rule, formulas_of
 from mkclust.kernels.learned_view import LearnedView, NeighborhoodPart
 from mkclust.kernels.links import Links
 from mkclust.kernels.neighborhoods import KernelList, NeighborCount, count_neighbors

@@ -6,10 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mkclust.linalg import is_foreign
-from mkclust.samples.checks import as_floats, check_view, is_dask
 from mkclust.samples.forms import depth
 from mkclust.samples.frames import (
     AnnotatedMatrix,
@@ -20,7 +17,8 @@ from mkclust.samples.frames import (
     read_column,
     take_columns,
 )
-from mkclust.text import join_words, list_first
+from mkclust.samples.imputing import filled, medians
+from mkclust.text import count, join_words, list_first
 from mkclust.types import Float
 
 # What the view of the categorical columns of a table is called, after the table.
@@ -103,7 +101,7 @@ class Encoding:
             table = take_columns(table, self.numbers)
         if isinstance(table, AnnotatedMatrix):
             table = table.matrix
-        return table if self.fills is None else _filled(table, self.fills, title)
+        return table if self.fills is None else filled(table, self.fills, title)
 
     def encode_categories(
         self, table: Any, title: str, *, is_new: bool
@@ -150,7 +148,7 @@ class EncodedViews:
         The names of their columns, where they have any.
     encodings : dict of str to Encoding
         What was learned of each table, by the names of the tables.
-    notes : tuple of str
+    notes : list of str
         What each view is made of.
     missing : dict of str to dict of str to int
         How many categories are missing, by view and column.
@@ -159,8 +157,30 @@ class EncodedViews:
     parts: dict[str, Any]
     columns: dict[str, list[str]]
     encodings: dict[str, Encoding]
-    notes: tuple[str, ...]
+    notes: list[str]
     missing: dict[str, dict[str, int]]
+
+    def add(self, name: str, table: Any, columns: list[str] | None) -> None:
+        """Add a view of numbers, and say how large it is, where that is known."""
+        self.parts[name] = table
+        if columns is not None:
+            self.columns[name] = columns
+        if depth(table) != 2:
+            return
+        rows = table.shape[0] if hasattr(table, "shape") else len(table)
+        if isinstance(rows, int):  # of lazy tables, it may not be known
+            self.notes.append(f"{name}: {rows:,} samples, {count(_width(table), 'column')}")
+
+    def add_categories(
+        self, name: str, marks: Float, missing: dict[str, int], encoding: Encoding
+    ) -> None:
+        """Add a view of marks for categories, and say of what they are."""
+        self.parts[name], self.columns[name] = marks, encoding.columns_of_categories()
+        of_columns = f"{count(len(encoding.levels), 'column')} of categories"
+        n_levels = sum(map(len, encoding.levels.values()))
+        self.notes.append(f"{name}: {len(marks):,} samples, {of_columns} with {n_levels} values")
+        if missing:
+            self.missing[name] = missing
 
 
 def encode_views(
@@ -187,24 +207,17 @@ def encode_views(
         encodings = _learn(named, titles, impute)
     else:
         encodings = {name: learned[name] for name in named if name in learned}
-    parts: dict[str, Any] = {}
-    columns: dict[str, list[str]] = {}
-    notes: list[str] = []
-    missing: dict[str, dict[str, int]] = {}
+    views = EncodedViews({}, {}, encodings, [], {})
     for name, table in named.items():
         encoding, title = encodings.get(name), titles[name]
         if encoding is None:
-            parts[name] = table.matrix if isinstance(table, AnnotatedMatrix) else table
-            notes += _note(name, table)
-            if (names := column_names(table)) is not None:
-                columns[name] = names
+            matrix = table.matrix if isinstance(table, AnnotatedMatrix) else table
+            views.add(name, matrix, column_names(table))
             continue
         table = encoding.in_order(table, title)
         if encoding.numbers is None or encoding.numbers:
-            parts[name] = encoding.encode_numbers(table, title)
-            notes += _note(name, parts[name])
-            if (names := encoding.columns_of_numbers()) is not None:
-                columns[name] = names
+            numbers = encoding.encode_numbers(table, title)
+            views.add(name, numbers, encoding.columns_of_numbers())
         if encoding.levels:
             view = CATEGORIES.format(name) if encoding.numbers else name
             if view in named and view != name:
@@ -212,28 +225,9 @@ def encode_views(
                     f"{title} has categories, which make the view {view!r}, and there is a view of "
                     "this name: rename one of them."
                 )
-            parts[view], lacking = encoding.encode_categories(
-                table, title, is_new=learned is not None
-            )
-            columns[view] = encoding.columns_of_categories()
-            n_levels = sum(map(len, encoding.levels.values()))
-            notes.append(
-                f"{view}: {len(parts[view]):,} samples, {_count(len(encoding.levels), 'column')} "
-                f"of categories with {n_levels} values"
-            )
-            if lacking:
-                missing[view] = lacking
-    return EncodedViews(parts, columns, encodings, tuple(notes), missing)
-
-
-def unmasked(table: Any) -> Any:
-    """Return masked arrays with NaN for what is masked, and all else as it is."""
-    if isinstance(table, list | tuple):
-        return [unmasked(row) if isinstance(row, np.ma.MaskedArray) else row for row in table]
-    if not isinstance(table, np.ma.MaskedArray):
-        return table
-    precision = table.dtype if table.dtype.kind == "f" else np.float64
-    return np.ma.filled(table.astype(precision), np.nan)
+            marks, missing = encoding.encode_categories(table, title, is_new=learned is not None)
+            views.add_categories(view, marks, missing, encoding)
+    return views
 
 
 def _learn(
@@ -297,56 +291,8 @@ def _with_fills(encoding: Encoding, table: Any, title: str) -> Encoding:
         fill_levels[place] = max(levels, key=values.count)
     numbers = encoding.encode_numbers(table, title)
     if numbers.shape[1] if hasattr(numbers, "shape") else True:
-        encoding = replace(encoding, fills=_medians(numbers, encoding, title))
+        encoding = replace(encoding, fills=medians(numbers, encoding.columns_of_numbers(), title))
     return replace(encoding, fill_levels=fill_levels)
-
-
-def _medians(table: Any, encoding: Encoding, title: str) -> Float | None:
-    """Return the median of every column, None where entries are not in the memory of the host."""
-    if not _is_in_memory(table):
-        return None
-    if issparse(table):
-        medians = np.zeros(table.shape[1])
-        columns = table.tocsc()
-        for place in np.unique(columns.nonzero()[1][np.isnan(columns.data)]):
-            medians[place] = np.nanmedian(columns[:, [place]].toarray())
-    else:
-        array = as_floats(check_view(table, title), title)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-            medians = np.nanmedian(array, axis=0)
-    if len(empty := np.flatnonzero(np.isnan(medians))):
-        names = encoding.columns_of_numbers()
-        raise ValueError(
-            f"{title} has {_count(len(empty), 'column')} without any value (NaN), of which there "
-            f"is no median: drop {_names(empty[:5], names)}{' and others' * (len(empty) > 5)}."
-        )
-    return medians
-
-
-def _filled(table: Any, fills: Float, title: str) -> Any:
-    """Return a table with numbers in the place of missing ones."""
-    if not _is_in_memory(table):
-        return table
-    if issparse(table):
-        if not np.isnan(table.data).any():
-            return table
-        entries = table.tocoo(copy=True)
-        missing = np.isnan(entries.data)
-        entries.data[missing] = fills[entries.coords[1][missing]]
-        return entries.tocsr()
-    array = as_floats(check_view(table, title), title)
-    missing = np.isnan(array)
-    if not missing.any() or array.shape[1] != len(fills):  # another width is refused elsewhere
-        return array
-    return np.where(missing, fills.astype(array.dtype), array)
-
-
-def _is_in_memory(table: Any) -> bool:
-    """Return whether all entries of a table are in the memory of the host."""
-    on_host = issparse(table) or has_columns(table) or isinstance(table, list | tuple | np.ndarray)
-    elsewhere = isinstance(table, np.memmap) or is_foreign(table) or is_dask(table)
-    return on_host and not elsewhere
 
 
 def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
@@ -355,7 +301,7 @@ def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
     if len(unknown):
         values = list_first(map(repr, sorted(set(unknown.tolist()), key=str)), 5)
         warnings.warn(
-            f"{title}, column {column.name!r}: {_count(len(unknown), 'new sample')} with values "
+            f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with values "
             f"that the fit has not seen ({values}); they count as equal to no other.",
             UserWarning,
             stacklevel=2,
@@ -364,31 +310,10 @@ def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
 
 def _listed(columns: Sequence[Column]) -> str:
     """Name columns that cannot be used, with what they hold."""
-    words = {"text": "text", "date": "dates", "other": "values of several types"}
-    some = [f"{column.name!r} ({words[column.kind]})" for column in columns]
+    some = [f"{column.name!r} ({column.content})" for column in columns]
     return f"the column{'s' * (len(some) > 1)} {join_words(some, 10)}"
-
-
-def _note(name: str, table: Any) -> list[str]:
-    """Say how large a view is, where that is known."""
-    if depth(table) != 2:
-        return []
-    rows = table.shape[0] if hasattr(table, "shape") else len(table)
-    if not isinstance(rows, int):  # of lazy tables, it may not be
-        return []
-    return [f"{name}: {rows:,} samples, {_count(_width(table), 'column')}"]
 
 
 def _width(table: Any) -> int:
     """Return the number of columns of a table."""
     return table.shape[1] if hasattr(table, "shape") else len(table[0])
-
-
-def _count(number: int, what: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def _names(places: np.ndarray, names: list[str] | None) -> str:
-    """Name some columns."""
-    return ", ".join(repr(names[place]) if names else f"column {place}" for place in places)

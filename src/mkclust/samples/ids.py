@@ -291,10 +291,11 @@ def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") ->
             f"samples that all have, or select them yourself by frame.loc[common] ({BY_ROW})"
         )
     types = f" (they are of the types {first.dtype} and {index.dtype})"
+    examples = " and ".join(repr(ids[:1].tolist()[0]) for ids in (first, index) if len(ids))
     raise ValueError(
         f"{_start(title)} and {who} have no ids in common, {len(first)} and {len(index)} of their "
-        f"own{types if str(index.dtype) != str(first.dtype) else ''}: give the same samples the "
-        f"same ids ({BY_ROW})"
+        f"own{types if str(index.dtype) != str(first.dtype) else ''}, such as {examples}: give the "
+        f"same samples the same ids ({BY_ROW})"
     )
 
 

@@ -19,10 +19,11 @@ from mkclust.samples.checks import (
     is_dask,
 )
 from mkclust.samples.dask import DaskBlocks
-from mkclust.samples.encoding import Encoding, encode_views, unmasked
+from mkclust.samples.encoding import Encoding, encode_views
 from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
 from mkclust.samples.frames import opened, take_rows
 from mkclust.samples.ids import aligned, aligned_to_training, order_of
+from mkclust.samples.imputing import unmasked
 from mkclust.samples.local import LocalBlocks
 from mkclust.samples.options import AS_THEY_ARE, TableOptions
 from mkclust.samples.row_source import RowSource
