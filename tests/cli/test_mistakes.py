@@ -333,7 +333,6 @@ def test_kernels_are_asked_for_by_name_of_the_view():
             "frame pairs by row)",
             "no ids in common: name the columns that hold the same ids: --id FILE=COLUMN",
         ),
-        ("keep them (reset_index(drop=True) on every frame pairs by row)", "keep them"),
         ("x.csv: no such file", "x.csv: no such file"),
     ],
 )

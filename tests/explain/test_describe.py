@@ -239,6 +239,15 @@ def test_a_number_of_features_that_lists_nothing_is_refused(problem):
         describe(*problem, n_features=0)
 
 
+def test_samples_that_have_been_read_are_described_by_the_names_of_their_columns(problem):
+    pd = pytest.importorskip("pandas")
+    _, views = problem
+    ids = [f"P{number}" for number in range(60)]
+    frames = {name: pd.DataFrame(v, index=ids).add_prefix(name) for name, v in views.items()}
+    model = AverageKKM(3, random_state=0).fit(frames)
+    assert describe(model, read_samples(frames)).names == describe(model, frames).names
+
+
 def test_columns_of_samples_that_were_filled_have_their_names(problem):
     pd = pytest.importorskip("pandas")
     model, views = problem
@@ -256,12 +265,3 @@ def test_what_is_a_category_for_the_fit_is_one_for_the_description(problem):
     assert [category.name for category in table.categories] == ["ward"]
     assert table.skipped == {"text": "holds text, such as 'ward 0'"}
     assert list(read_views({"a": frame.drop(columns="text")}).encodings["a"].levels) == [0]
-
-
-def test_samples_that_have_been_read_are_described_by_the_names_of_their_columns(problem):
-    pd = pytest.importorskip("pandas")
-    _, views = problem
-    ids = [f"P{number}" for number in range(60)]
-    frames = {name: pd.DataFrame(v, index=ids).add_prefix(name) for name, v in views.items()}
-    model = AverageKKM(3, random_state=0).fit(frames)
-    assert describe(model, read_samples(frames)).names == describe(model, frames).names

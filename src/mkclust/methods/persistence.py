@@ -147,14 +147,14 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
 def view_names(model: Any) -> tuple[str, ...]:
     """Return the names of what a fitted model takes: kernels, or tables in their order."""
     source = model._source
-    if hasattr(source, "bank"):
-        names = tuple(source.bank.views_)
-    else:
-        names = tuple(getattr(source, "widths", model.kernel_names_))
-    # A table with categories has become two views.
-    tables = getattr(source, "encodings", {})
-    made = {CATEGORIES.format(name): name for name, table in tables.items() if table.levels}
-    return tuple(dict.fromkeys(made.get(name, name) for name in names))
+    views = source.bank.views_ if hasattr(source, "bank") else getattr(source, "widths", None)
+    if views is None:
+        return tuple(model.kernel_names_)
+    # Tables of numbers and categories have become two views.
+    of_categories = {
+        CATEGORIES.format(name) for name, each in source.encodings.items() if each.numbers
+    }
+    return tuple(name for name in views if name not in of_categories)
 
 
 def takes_kernels(model: Any) -> bool:
