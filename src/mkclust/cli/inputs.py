@@ -5,7 +5,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,8 @@ def read_inputs(
     _check_same_kind(inputs, data_sets)
     samples, names = joined_views(data_sets, tables)
     if samples.kind != "kernels" and not any(map(_is_on_disk, samples.parts)):
-        samples.views  # noqa: B018 - cells that are missing are refused before anything is computed
+        # Missing cells are refused before anything is computed; a copy holds no arrays longer.
+        replace(samples).views  # noqa: B018
     if (
         kernels in ("auto", "gaussian")
         and samples.kind == "views"
