@@ -69,6 +69,7 @@ def test_a_category_of_one_value_is_left_out():
         samples.columns["clinic (categories)"]
         == read_views({"clinic": clinic()}).columns["clinic (categories)"]
     )
+    assert "clinic: left out 'site', of one value only" in samples.notes
     with pytest.raises(ValueError, match="View 'site' has only columns of one value"):
         read_views({"site": frame[["site"]]})
 
@@ -99,10 +100,28 @@ def test_columns_that_new_rows_lack_or_add_are_named():
     encodings = read_views({"clinic": clinic()}).encodings
     with pytest.raises(ValueError, match="View 'clinic' lacks the column 'dose'"):
         read_views({"clinic": clinic().drop(columns="dose")}, encodings=encodings)
-    with pytest.raises(ValueError, match="adds the column 'weight'"):
-        read_views({"clinic": clinic().assign(weight=1.0)}, encodings=encodings)
+    with pytest.warns(UserWarning, match="'clinic' has the column 'weight', which the fit did not"):
+        samples = read_views({"clinic": clinic().assign(weight=1.0)}, encodings=encodings)
+    np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
+    numbers = clinic()[["age", "dose"]].to_numpy()
+    bank = KernelBank(rules="kind").fit({"a": numbers})
+    with pytest.raises(ValueError, match="'a' has 3 columns, but 2 when"):
+        bank.transform({"a": np.hstack([numbers, numbers[:, :1]])})
     with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
+
+
+@pytest.mark.parametrize("labels", [[7, 3, 5], [0, 1, 2], [("x", 1), ("x", 2), ("y", 1)]])
+def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
+    table = np.random.default_rng(0).normal(size=(N, 3))
+    frame = pandas.DataFrame(table)
+    if labels != [0, 1, 2]:
+        frame.columns = pandas.Index(labels)
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+    expected = bank.fit_transform({"a": frame})
+    np.testing.assert_array_equal(bank.transform({"a": frame.iloc[:, [2, 0, 1]]}), expected)
+    np.testing.assert_array_equal(bank.transform({"a": table}), expected)
+    np.testing.assert_array_equal(bank.transform({"a": pandas.DataFrame(table)}), expected)
 
 
 def test_missing_cells_of_all_views_are_named_in_one_error():
@@ -139,8 +158,13 @@ def test_masked_entries_are_missing(dtype):
     filled = read_views([table, np.ones((4, 2))], options=MEDIAN).views["view 0"]
     assert filled[1, 2] == np.median([2, 8, 11])
     assert str(filled.dtype) == ("float32" if dtype == "float32" else "float64")
-    with pytest.raises(ValueError, match="'view 0' has 1 masked entries, .*impute='median'"):
-        read_views([table, np.ones((4, 2))])
+    other = np.ones((4, 2))
+    other[0, 0] = np.nan
+    message = "'view 0' has .* 1 NaN .*column 2: 1.*'view 1' has .* 1 NaN .*impute='median'"
+    with pytest.raises(ValueError, match=message):
+        _ = read_views([table, other]).views
+    complete = np.ma.masked_array(table.data, mask=False)
+    np.testing.assert_array_equal(read_views([complete]).views["view 0"], table.data)
 
 
 def test_a_sparse_matrix_is_filled_where_its_entries_are_missing():
@@ -159,6 +183,21 @@ def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
         _ = read_views({"clinic": frame}, options=MEDIAN).views
     with pytest.raises(ValueError, match="1 column without any value.*drop 'dose'"):
         read_views({"clinic": frame.assign(dose=np.nan)}, options=MEDIAN)
+
+
+def test_impute_is_for_tables_in_memory(tmp_path):
+    table = np.random.default_rng(0).normal(size=(N, 3))
+    table[1, 2] = np.nan
+    np.save(tmp_path / "view.npy", table)
+    for on_disk in (
+        np.load(tmp_path / "view.npy", mmap_mode="r"),
+        pytest.importorskip("torch").from_numpy(table),
+    ):
+        with pytest.raises(
+            ValueError, match="fill View 'a' beforehand, for impute is for"
+        ) as error:
+            _ = read_views({"a": on_disk}, options=MEDIAN).views
+        assert "pass impute" not in str(error.value)
 
 
 def test_a_bank_remembers_the_columns_of_its_tables():

@@ -31,8 +31,9 @@ from mkclust.kernels.preparations import (
     rows_looked_at,
 )
 from mkclust.kernels.view import is_view
-from mkclust.linalg import select, to_host
+from mkclust.linalg import is_sparse, select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
+from mkclust.text import did_you_mean
 from mkclust.types import Array, Float
 
 # A view is sparse where fewer of its entries than this share are not zero.
@@ -445,10 +446,10 @@ def choose_rules(
     """
     asked_for = asked_of_views(rules, views)
     if unknown := [view for view in asked_for if view not in views]:
-        names = ", ".join(map(repr, views))
+        names, near = ", ".join(map(repr, views)), did_you_mean(unknown[0], views)
         raise ValueError(
-            f"There is a rule for the view {unknown[0]!r}, and the views are {names}: name one of "
-            "these, or leave it out."
+            f"There is a rule for the view {unknown[0]!r}{near}, and the views are {names}: name "
+            "one of these, or leave it out."
         )
     n_columns = None if of_rows else n_samples
     return {
@@ -516,10 +517,16 @@ def _check_asked(name: str, rule: Rule, look: Look) -> None:
         advice += ", or approximation=None"
     elif rule.of_pairs and n_columns != look.n_samples:
         problem = f"has one column a sample: found {n_columns} columns, {look.n_samples} samples"
+    elif rule.kind == "from_distances" and is_sparse(look.view):
+        problem = "takes all distances: found a sparse matrix, where some may be left out"
+        advice = "pass its .toarray() if zeros are distances, or choose the kind 'graph' for links"
     elif rule.kind == "from_distances":
         problem, advice = _problem_of_distances(look)
     elif rule.is_nonnegative and not look.is_nonnegative:
         problem = f"{'takes' if rule.by_name else 'has'} no negative entries: found some"
+    elif rule.preparation is Marks and is_sparse(look.view) and not are_marks(look.raw_rows):
+        problem = "has a column of zeros and ones for each category of a sparse view: found others"
+        advice = "pass its .toarray() if columns are categories"
     elif rule.preparation is Marks and (column := _column_of_numbers(look)) is not None:
         levels = len(np.unique(look.raw_rows[:, column]))
         problem = (

@@ -1,24 +1,25 @@
 """From columns of any kind to numbers: what is learned of a table is applied to new rows again."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from mkclust.linalg import is_foreign
-from mkclust.samples.checks import as_floats, check_view, is_dask
+from mkclust.samples.checks import as_floats, check_view, is_in_memory
 from mkclust.samples.forms import depth
 from mkclust.samples.frames import (
     AnnotatedMatrix,
     Column,
+    column_labels,
     column_names,
     has_columns,
     is_numeric,
     read_column,
     take_columns,
+    text_names,
 )
 from mkclust.text import join_words, list_first
 from mkclust.types import Float
@@ -44,7 +45,7 @@ class Encoding:
     ----------
     n_columns : int
         How many columns the table has.
-    names : tuple of str or None, default=None
+    names : tuple of hashable or None, default=None
         Their names; None where they have none that tell them apart.
     numbers : tuple of int or None, default=None
         The numbers of the columns that are numbers; None where all are.
@@ -57,7 +58,7 @@ class Encoding:
     """
 
     n_columns: int
-    names: tuple[str, ...] | None = None
+    names: tuple[Hashable, ...] | None = None
     numbers: tuple[int, ...] | None = None
     levels: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     fills: Float | None = None
@@ -73,7 +74,7 @@ class Encoding:
         title : str
             How messages call it.
         """
-        names = column_names(table)
+        names = column_labels(table)
         if self.levels and not has_columns(table):
             raise TypeError(
                 f"{title} is a {type(table).__name__}, and was a data frame with categories in the "
@@ -81,21 +82,28 @@ class Encoding:
             )
         if names is None or self.names is None or tuple(names) == self.names:
             return table
-        given, fitted = set(names), set(self.names)
-        lacking = [name for name in self.names if name not in given]
-        further = [name for name in names if name not in fitted]
-        if lacking or further:
-            some = [
-                f"{what} the column{'s' * (len(them) > 1)} {join_words(map(repr, them))}"
-                for what, them in (("lacks", lacking), ("adds", further))
-                if them
-            ]
-            raise ValueError(
-                f"{title} {' and '.join(some)}, compared with the fit; pass the same columns, in "
-                "any order."
-            )
         places = {name: place for place, name in enumerate(names)}
+        lacking = [name for name in self.names if name not in places]
+        if lacking and _are_counted(self.names, names):
+            return table  # as many as there are, in their order, as those of arrays
+        if lacking:
+            raise ValueError(
+                f"{title} lacks the column{'s' * (len(lacking) > 1)} "
+                f"{join_words(map(repr, lacking))} of the fit; pass the same columns, in any order."
+            )
+        fitted = set(self.names)
+        self._warn_of_further([name for name in names if name not in fitted], title)
         return take_columns(table, [places[name] for name in self.names])
+
+    def _warn_of_further(self, names: Sequence[Hashable], title: str) -> None:
+        """Warn of columns that the fit did not have."""
+        if names:
+            warnings.warn(
+                f"{title} has the column{'s' * (len(names) > 1)} {join_words(map(repr, names))}, "
+                "which the fit did not have: left out.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def encode_numbers(self, table: Any, title: str) -> Any:
         """Return the numeric columns of a table, filled where that was asked for."""
@@ -128,14 +136,21 @@ class Encoding:
 
     def columns_of_numbers(self) -> list[str] | None:
         """Return the names of the numeric columns, None where they have none."""
-        if self.names is None or self.numbers is None:
-            return None if self.names is None else list(self.names)
-        return [self.names[place] for place in self.numbers]
+        names = text_names(self.names)
+        if names is None or self.numbers is None:
+            return names
+        return [names[place] for place in self.numbers]
 
     def columns_of_categories(self) -> list[str]:
         """Return the names of the marks: a column and one of its values."""
         names = self.names or tuple(f"column {place}" for place in range(self.n_columns))
         return [f"{names[p]}={level}" for p, levels in self.levels.items() for level in levels]
+
+    def columns_of_one_value(self) -> list[Hashable]:
+        """Return the names of the columns of categories that have one value only."""
+        used = {*range(self.n_columns)} if self.numbers is None else {*self.numbers, *self.levels}
+        names = self.names or tuple(f"column {place}" for place in range(self.n_columns))
+        return [names[place] for place in range(self.n_columns) if place not in used]
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +215,8 @@ def encode_views(
                 columns[name] = names
             continue
         table = encoding.in_order(table, title)
+        if alike := encoding.columns_of_one_value():
+            notes.append(f"{name}: left out {join_words(map(repr, alike))}, of one value only")
         if encoding.numbers is None or encoding.numbers:
             parts[name] = encoding.encode_numbers(table, title)
             notes += _note(name, parts[name])
@@ -228,10 +245,12 @@ def encode_views(
 
 def unmasked(table: Any) -> Any:
     """Return masked arrays with NaN for what is masked, and all else as it is."""
-    if isinstance(table, list | tuple):
-        return [unmasked(row) if isinstance(row, np.ma.MaskedArray) else row for row in table]
+    if isinstance(table, list | tuple) and any(isinstance(x, np.ma.MaskedArray) for x in table):
+        return [unmasked(row) for row in table]
     if not isinstance(table, np.ma.MaskedArray):
         return table
+    if not np.ma.is_masked(table):
+        return np.asarray(table)
     precision = table.dtype if table.dtype.kind == "f" else np.float64
     return np.ma.filled(table.astype(precision), np.nan)
 
@@ -264,7 +283,7 @@ def _learn(
 
 def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:
     """Learn which columns of a table are numbers and categories, and return those that are none."""
-    names = column_names(table)
+    names = column_labels(table)
     encoding = Encoding(_width(table))
     if names is not None and len(set(names)) == len(names):
         encoding = replace(encoding, names=tuple(names))
@@ -284,7 +303,9 @@ def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:
     if len(columns) == len(numbers):
         return encoding, unusable
     if not (numbers or several or unusable):
-        raise ValueError(f"{title} has only columns of one value, {list_first(names or [])}.")
+        raise ValueError(
+            f"{title} has only columns of one value, {list_first(map(str, names or []))}."
+        )
     return replace(encoding, numbers=numbers, levels=several), unusable
 
 
@@ -303,7 +324,7 @@ def _with_fills(encoding: Encoding, table: Any, title: str) -> Encoding:
 
 def _medians(table: Any, encoding: Encoding, title: str) -> Float | None:
     """Return the median of every column, None where entries are not in the memory of the host."""
-    if not _is_in_memory(table):
+    if not is_in_memory(table):
         return None
     if issparse(table):
         medians = np.zeros(table.shape[1])
@@ -326,7 +347,7 @@ def _medians(table: Any, encoding: Encoding, title: str) -> Float | None:
 
 def _filled(table: Any, fills: Float, title: str) -> Any:
     """Return a table with numbers in the place of missing ones."""
-    if not _is_in_memory(table):
+    if not is_in_memory(table):
         return table
     if issparse(table):
         if not np.isnan(table.data).any():
@@ -342,13 +363,6 @@ def _filled(table: Any, fills: Float, title: str) -> Any:
     return np.where(missing, fills.astype(array.dtype), array)
 
 
-def _is_in_memory(table: Any) -> bool:
-    """Return whether all entries of a table are in the memory of the host."""
-    on_host = issparse(table) or has_columns(table) or isinstance(table, list | tuple | np.ndarray)
-    elsewhere = isinstance(table, np.memmap) or is_foreign(table) or is_dask(table)
-    return on_host and not elsewhere
-
-
 def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
     """Warn of categories that the fit has not seen."""
     unknown = column.values[(codes < 0) & ~column.missing]
@@ -360,6 +374,11 @@ def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
             UserWarning,
             stacklevel=2,
         )
+
+
+def _are_counted(fitted: Sequence[Hashable], new: Sequence[Hashable]) -> bool:
+    """Return whether some columns have no names but the numbers 0, 1, ... that frames give them."""
+    return any(list(names) == list(range(len(names))) for names in (fitted, new))
 
 
 def _listed(columns: Sequence[Column]) -> str:

@@ -155,12 +155,22 @@ def _matrix_of(thing: Any) -> Any:
     return AnnotatedMatrix(matrix, thing.obs_names, thing.var_names)
 
 
+def column_labels(table: Any) -> list[Any] | None:
+    """Return what the columns of a table are called, numbers or text; None of arrays."""
+    is_named = has_columns(table) or isinstance(table, AnnotatedMatrix)
+    return list(table.columns) if is_named else None
+
+
 def column_names(table: Any) -> list[str] | None:
     """Return the names of the columns of a table, None where not all have one that is text."""
-    if not (has_columns(table) or isinstance(table, AnnotatedMatrix)):
+    return text_names(column_labels(table))
+
+
+def text_names(names: Sequence[Any] | None) -> list[str] | None:
+    """Return names that are all text, and None for others."""
+    if names is None or not all(isinstance(name, str) for name in names):
         return None
-    names = list(table.columns)
-    return names if all(isinstance(name, str) for name in names) else None
+    return list(names)
 
 
 def take_rows(table: Any, rows: np.ndarray) -> Any:
