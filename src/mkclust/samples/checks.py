@@ -1,5 +1,6 @@
 """What is wrong with a view, a table of samples by features: its form first, then its entries."""
 
+import mmap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -172,7 +173,11 @@ def check_entries(
 def _advice_on_missing(views: Mapping[str, Any], titles: Mapping[str, str]) -> str:
     """Say how views with missing entries are filled: those in the memory of the host, or others."""
     fill = "pass impute='median' to fill what is missing with the median of its column, or "
-    elsewhere = [titles[name] for name, view in views.items() if not is_in_memory(view)]
+    elsewhere = [
+        titles[name]
+        for name, view in views.items()
+        if not is_in_memory(view) or memory_map(view) is not None
+    ]
     advice = fill * (len(elsewhere) < len(views))
     if elsewhere:
         advice += (
@@ -187,6 +192,15 @@ def is_in_memory(table: Any) -> bool:
     on_host = issparse(table) or has_columns(table) or isinstance(table, list | tuple | np.ndarray)
     elsewhere = isinstance(table, np.memmap) or is_foreign(table) or is_dask(table)
     return on_host and not elsewhere
+
+
+def memory_map(view: Any) -> np.memmap | None:
+    """Return the memory map that a view is, or is a part of."""
+    while isinstance(view, np.ndarray):
+        if isinstance(view, np.memmap) and isinstance(view.base, mmap.mmap):
+            return view
+        view = view.base
+    return None
 
 
 def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:
