@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse
 
-from mkclust.samples.frames import column_names, is_numeric, opened, read_column, take_rows
+from mkclust.samples.frames import are_numbers, column_names, opened, read_column, take_rows
 from mkclust.samples.samples import read_samples, read_views
 
 pandas = pytest.importorskip("pandas")
@@ -34,8 +34,8 @@ def test_a_column_knows_what_it_holds(library):
     assert [column.name for column in columns] == list(COLUMNS)
     assert columns[1].levels == [False, True]
     assert columns[2].levels == ["a", "b", "c"]
-    assert not is_numeric(frame)
-    assert is_numeric(frame[["number"]])
+    assert not all(are_numbers(frame))
+    assert all(are_numbers(frame[["number"]]))
     assert column_names(frame) == list(COLUMNS)
 
 
@@ -74,13 +74,21 @@ def test_columns_of_text_and_dates_are_refused_all_at_once_with_the_remedy():
         assert remedy in message
 
 
-def test_a_wide_frame_of_numbers_is_not_read_column_by_column(monkeypatch):
-    monkeypatch.setattr("mkclust.samples.encoding.read_column", None)  # would raise if called
-    frame = pandas.DataFrame(np.ones((5, 20_000), dtype="float32")).add_prefix("g")
-    samples = read_views({"a": frame, "b": frame})
-    assert samples.parts[0].shape == (5, 20_000)
+def test_only_columns_that_are_no_numbers_are_read_one_by_one(monkeypatch):
+    places = []
+
+    def read(frame, place):
+        places.append(place)
+        return read_column(frame, place)
+
+    monkeypatch.setattr("mkclust.samples.encoding.read_column", read)
+    frame = pandas.DataFrame(np.ones((6, 20_000), dtype="float32")).add_prefix("g")
+    samples = read_views({"a": frame, "b": frame.assign(sex=list("fm") * 3)})
+    assert set(places) == {20_000}
+    assert samples.parts[0].shape == (6, 20_000)
     assert samples.views["a"].dtype == np.float32
     assert samples.columns["b"][-1] == "g19999"
+    assert samples.columns["b (categories)"] == ["sex=f", "sex=m"]
 
 
 def test_a_query_of_polars_that_has_not_been_run_is_refused():

@@ -98,7 +98,10 @@ def check_view(view: Any, title: str) -> Any:
             f"{title} has {depth(view)} dimensions, but a view has 2, samples by features; "
             "turn a single feature into a column with reshape(-1, 1)."
         )
-    if isinstance(view, np.ndarray) or hasattr(view, "columns") or not hasattr(view, "shape"):
+    is_empty = 0 in getattr(view, "shape", ())
+    if not is_empty and (
+        isinstance(view, np.ndarray) or hasattr(view, "columns") or not hasattr(view, "shape")
+    ):
         view = _as_numbers(view, title)
     if 0 in view.shape:
         raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
@@ -261,9 +264,11 @@ def as_floats(rows: Any, title: str) -> Array:
 def _as_numbers(view: Any, title: str) -> np.ndarray:
     """Return a list, a data frame or an array as an array of numbers, objects converted."""
     try:
-        return check_array(
+        array = check_array(
             view, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
         )
+        # Decimals of polars are left as they are.
+        return array.astype(np.float64) if array.dtype == object else array
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{title} is not a table of real numbers. {error}") from error

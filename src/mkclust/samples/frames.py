@@ -195,11 +195,20 @@ def take_columns(table: Any, columns: Sequence[int]) -> Any:
     return table[:, columns]
 
 
-def is_numeric(frame: Any) -> bool:
-    """Return whether all columns of a data frame are numbers, told from their types alone."""
-    if is_polars(frame):
-        return all(_polars_kind(dtype) == "number" for dtype in set(frame.dtypes))
-    return all(_pandas_kind(dtype) == "number" for dtype in frame.dtypes.unique())
+def are_numbers(frame: Any) -> list[bool]:
+    """Return of every column of a data frame whether it holds numbers, told from its type alone."""
+    kind_of = _polars_kind if is_polars(frame) else _pandas_kind
+    dtypes = list(frame.dtypes)
+    is_number = {dtype: kind_of(dtype) == "number" for dtype in set(dtypes)}
+    return [is_number[dtype] for dtype in dtypes]
+
+
+def sparse_matrix(frame: Any) -> Any:
+    """Return a frame of pandas whose columns all are sparse as a CSR matrix, others as they are."""
+    fills = [getattr(dtype, "fill_value", None) for dtype in set(frame.dtypes)]
+    if not fills or None in fills:
+        return frame
+    return frame.sparse.to_coo().tocsr() if set(fills) == {0} else frame.sparse.to_dense()
 
 
 def read_column(frame: Any, place: int) -> Column:
@@ -218,8 +227,6 @@ def read_column(frame: Any, place: int) -> Column:
     else:
         series, name = frame.iloc[:, place], frame.columns[place]
         kind, missing = _pandas_kind(series.dtype), series.isna().to_numpy()
-    if kind == "number":
-        return Column(name, kind, np.empty(0), missing)
     values = np.empty(len(missing), dtype=object)
     values[:] = series.to_list()
     if kind == "other":

@@ -294,11 +294,12 @@ def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") ->
             f"only in {title}, {len(index) - common} only in {who}: pass join='inner' to keep the "
             f"samples that all have, or select them yourself by frame.loc[common] ({BY_ROW})"
         )
-    types = f" (they are of the types {first.dtype} and {index.dtype})"
+    differ = str(index.dtype) != str(first.dtype)
+    types = f" (they are of the types {first.dtype} and {index.dtype})" * differ
+    as_text = ", such as by frame.index = frame.index.astype(str)" * differ
     raise ValueError(
         f"{_start(title)} and {who} have no ids in common, {len(first)} and {len(index)} of their "
-        f"own{types if str(index.dtype) != str(first.dtype) else ''}: give the same samples the "
-        f"same ids ({BY_ROW})"
+        f"own{types}: give the same samples the same ids{as_text} ({BY_ROW})"
     )
 
 

@@ -273,7 +273,8 @@ def read_views(
         if X.kind == "kernels":
             raise ValueError("X holds kernels where views belong: pass views, samples x features")
         return _in_order(X, ids)
-    X, notes = opened(X), ()
+    X = opened(X)
+    notes: tuple[str, ...] = ()
     if options.views is None or hasattr(X, "shape"):  # views takes nothing else apart
         X, ids, notes = _joined(X, ids, options, is_new=encodings is not None and ids is None)
     if options.views is not None:
