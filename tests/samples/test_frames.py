@@ -81,9 +81,12 @@ def test_only_columns_that_are_no_numbers_are_read_one_by_one(monkeypatch):
         places.append(place)
         return read_column(frame, place)
 
-    monkeypatch.setattr("mkclust.samples.encoding.read_column", read)
+    monkeypatch.setattr("mkclust.samples.frames.read_column", read)
     frame = pandas.DataFrame(np.ones((6, 20_000), dtype="float32")).add_prefix("g")
     samples = read_views({"a": frame, "b": frame.assign(sex=list("fm") * 3)})
+    marked = np.arange(12).reshape(6, 2) % 3 == 0
+    marks = read_views({"a": pandas.DataFrame(marked).add_prefix("m")})
+    np.testing.assert_array_equal(marks.parts[0][:, 1::2], marked)
     assert set(places) == {20_000}
     assert samples.parts[0].shape == (6, 20_000)
     assert samples.views["a"].dtype == np.float32

@@ -20,6 +20,7 @@ from mkclust.samples.frames import (
     has_columns,
     is_frame,
     read_column,
+    read_columns,
     sparse_matrix,
     take_columns,
     text_names,
@@ -137,8 +138,8 @@ class Encoding:
     ) -> tuple[Float, dict[str, int]]:
         """Return marks for the categories of every row, and how many are missing by column."""
         blocks, missing = [], {}
-        for place, levels in self.levels.items():
-            column = read_column(table, place)
+        columns = read_columns(table, list(self.levels))
+        for (place, levels), column in zip(self.levels.items(), columns, strict=True):
             values, lacking = column.values, column.missing
             if place in self.fill_levels:
                 values = np.where(
@@ -314,7 +315,7 @@ def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:
         return encoding, []
     # Numbers are told by the types of columns alone: there may be many.
     others = [place for place, is_one in enumerate(are_numbers(table)) if not is_one]
-    columns = {place: read_column(table, place) for place in others}
+    columns = dict(zip(others, read_columns(table, others), strict=True))
     unusable = [column for column in columns.values() if column.kind in _REMEDIES]
     kinds = {place: column.kind for place, column in columns.items()}
     numbers = tuple(p for p in range(encoding.n_columns) if kinds.get(p, "number") == "number")
@@ -337,8 +338,8 @@ def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:
 def _with_fills(encoding: Encoding, table: Any, title: str) -> Encoding:
     """Return the same with what missing cells are replaced by."""
     fill_levels = {}
-    for place, levels in encoding.levels.items():
-        column = read_column(table, place)
+    columns = read_columns(table, list(encoding.levels))
+    for (place, levels), column in zip(encoding.levels.items(), columns, strict=True):
         values = column.values[~column.missing].tolist()
         fill_levels[place] = max(levels, key=values.count)
     numbers = encoding.encode_numbers(table, title)

@@ -3,7 +3,7 @@
 No library of data frames is imported: what there is of one says what it is.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -209,6 +209,19 @@ def sparse_matrix(frame: Any) -> Any:
     if not fills or None in fills:
         return frame
     return frame.sparse.to_coo().tocsr() if set(fills) == {0} else frame.sparse.to_dense()
+
+
+def read_columns(frame: Any, places: Sequence[int]) -> Iterator[Column]:
+    """Read some columns of a data frame one by one, but plain truth values of pandas at once."""
+    dtypes = list(frame.dtypes)
+    plain = [place for place in places if is_frame(frame) and dtypes[place] == np.dtype(bool)]
+    marks = dict(zip(plain, frame.iloc[:, plain].to_numpy().T, strict=True)) if plain else {}
+    for place in places:
+        if place in marks:
+            missing = np.zeros(len(frame), dtype=bool)
+            yield Column(frame.columns[place], "boolean", marks[place], missing)
+        else:
+            yield read_column(frame, place)
 
 
 def read_column(frame: Any, place: int) -> Column:
