@@ -76,7 +76,9 @@ def list_first(items: Iterable[object], most: int = 10) -> str:
 
 def did_you_mean(word: object, words: Iterable[object]) -> str:
     """Suggest the words that are near to one that is not there, in parentheses; "" for none."""
-    near = get_close_matches(str(word), list(map(str, words)), 3, cutoff=0.5)
+    by_spelling = {str(each).casefold(): str(each) for each in words}
+    close = get_close_matches(str(word).casefold(), by_spelling, 3, cutoff=0.5)
+    near = [by_spelling[each] for each in close]
     return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
 
 

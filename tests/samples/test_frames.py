@@ -130,6 +130,15 @@ def test_a_sparse_matrix_of_annotated_data_stays_sparse_when_its_rows_are_aligne
     np.testing.assert_array_equal(samples.parts[1].toarray(), X.toarray()[::-1])
 
 
+def test_variables_of_one_name_are_told_apart_by_their_places():
+    X = np.arange(8.0).reshape(4, 2)
+    twice = annotated(X, list("wxyz"), ["gene", "gene"])
+    fitted = read_views({"a": twice})
+    np.testing.assert_array_equal(fitted.views["a"], X)
+    again = read_views({"a": twice}, encodings=fitted.encodings)
+    np.testing.assert_array_equal(again.views["a"], X)
+
+
 def test_annotated_data_without_a_matrix_are_refused():
     anndata = pytest.importorskip("anndata")
     empty = anndata.AnnData(obs=pandas.DataFrame(index=["a", "b"]))

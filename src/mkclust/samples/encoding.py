@@ -86,7 +86,8 @@ class Encoding:
             )
         if names is None or self.names is None or tuple(names) == self.names:
             return table
-        _refuse_doubles(names, title)
+        if has_columns(table):
+            _refuse_doubles(names, title)
         places = {name: place for place, name in enumerate(names)}
         lacking = [name for name in self.names if name not in places]
         if lacking and _are_counted(self.names, names):
@@ -308,8 +309,10 @@ def _learn(
 def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:
     """Learn which columns of a table are numbers and categories, and return those that are none."""
     encoding = Encoding(_width(table))
-    if (names := column_labels(table)) is not None:
+    names = column_labels(table)
+    if has_columns(table):  # genes of AnnData often have one name
         _refuse_doubles(names, title)
+    if names is not None and len(set(names)) == len(names) and all(map(_is_plain, names)):
         encoding = replace(encoding, names=tuple(names))
     if not has_columns(table):
         return encoding, []
@@ -407,6 +410,15 @@ def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
             UserWarning,
             stacklevel=2,
         )
+
+
+def _is_plain(name: Hashable) -> bool:
+    """Return whether a name is text or a number, or made of these: what can be stored anywhere."""
+    return (
+        all(map(_is_plain, name))
+        if isinstance(name, tuple)
+        else isinstance(name, str | float | int)
+    )
 
 
 def _refuse_doubles(names: Sequence[Hashable], title: str) -> None:
