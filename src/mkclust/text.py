@@ -57,6 +57,11 @@ def join_words(items: Iterable[object], most: int = 6) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+def count(number: int, what: str) -> str:
+    """Return a number of things in words: "1 column", "2,000 columns"."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def show_lines(lines: Iterable[object]) -> None:
     """Print lines, characters that steer a terminal shown rather than sent.
 

@@ -69,6 +69,15 @@ def test_methods_that_would_take_long_are_left_out_by_name_and_run_where_named(m
     assert list(record["methods"]) == ["lkam"]
 
 
+def test_the_kernels_that_are_asked_for_tell_how_long_a_method_takes(monkeypatch):
+    monkeypatch.setattr(compare, "MOST_ENTRIES", 45**2)
+    np.save("one.npy", three_clusters()[0]["left"])
+    args = ("compare", "one.npy", "-k", 3, "--resamples", 0, "--json")
+    record = json.loads(succeed(*args, "--kernels", "cosine").stdout)
+    assert "mkkm" in record["methods"]
+    assert "no method gave clusters" in fail(*args)
+
+
 def test_a_method_that_cannot_take_the_options_is_left_out_with_the_reason():
     args = ("compare", "d.npz", "-k", 3, "--resamples", 0, "--approximation", "nystroem")
     args = (*args, "--landmarks", 20, "--methods", "lkam,avg-kkm")

@@ -146,7 +146,7 @@ def test_a_column_of_numbers_with_a_word_in_it_is_named_with_the_word():
     left.iloc[7, 1] = "n.d."
     left.to_csv("mrna.csv", index_label="patient")
     message = fail("mrna.csv", "mirna.tsv")
-    assert "b (numbers, but for 1 cells such as 'n.d.'); add --drop b" in message
+    assert "b (numbers, but for 1 cell such as 'n.d.'); add --drop b" in message
 
 
 def test_dates_are_named_with_the_option_that_drops_them():
@@ -160,14 +160,17 @@ def test_files_with_no_common_id_show_an_id_of_each():
     right = tables()[1].rename(index=lambda name: name.replace("p", "TCGA-"))
     right.to_csv("mirna.tsv", sep="\t", index_label="patient")
     message = fail("mrna.csv", "mirna.tsv")
-    assert "mrna.csv and mirna.tsv have no ids in common (such as 'p00' and 'TCGA-00')" in message
-    assert "--id mirna.tsv=COLUMN" in message
+    assert "View 'mrna' and view 'mirna' have no ids in common, 60 and 60 of their own" in message
+    assert "such as 'p00' and 'TCGA-00'" in message
+    assert message.endswith("--id FILE=COLUMN")
 
 
 def test_files_with_some_common_ids_are_joined_where_asked():
     tables()[1].iloc[5:].to_csv("mirna.tsv", sep="\t", index_label="patient")
     message = fail("mrna.csv", "mirna.tsv")
-    assert "have 55 ids in common, and 5 are only in the first, 0 only in the second" in message
+    assert "have 55 ids in common" in message
+    assert "5 are only in view 'mrna', 0 only in view 'mirna'" in message
+    assert "frame" not in message
     assert typed(message) == ["--join", "inner"]
     result = cluster("mrna.csv", "mirna.tsv", *typed(message))
     assert "Joined by id: 55 samples are in all files, of up to 60." in result.stdout
@@ -238,7 +241,8 @@ def test_missing_cells_of_all_files_are_named_in_one_line():
     left.to_csv("mrna.csv", index_label="patient")
     right.to_csv("mirna.tsv", sep="\t", index_label="patient")
     message = fail("mrna.csv", "mirna.tsv")
-    assert "mrna.csv 2 of 180 cells: a (2); mirna.tsv 2 of 240 cells: e (1), f (1)" in message
+    assert re.search(r"View 'mrna' has .*: 2 NaN .* in 1 of its 3 columns \('a': 2\)", message)
+    assert re.search(r"View 'mirna' has .* in 2 of its 4 columns \('e': 1 and 'f': 1\)", message)
     assert typed(message) == ["--impute", "median"]
     assert "--impute mean: unknown" in fail("mrna.csv", "mirna.tsv", "--impute", "mean")
 
@@ -316,6 +320,19 @@ def test_kernels_are_asked_for_by_name_of_the_view():
             "or approximation=Nystroem(n_components=200) to",
             "or --approximation nystroem --landmarks 200 to",
         ),
+        ("pass kernels={'a': 'sparse'}, which counts", "add --kernels a=sparse, which counts"),
+        ("down, or view(preprocess=StandardScaler()).", "down."),
+        ("out, pass view(preprocess=PCA(20)), or this", "out, or this"),
+        (
+            "pass smaller widths, such as KernelBank(widths=(1.0,)), or another kernel, such as "
+            "'self-tuning'.",
+            "choose another kernel, such as --kernels self-tuning.",
+        ),
+        (
+            "no ids in common: give the same samples the same ids (reset_index(drop=True) on every "
+            "frame pairs by row)",
+            "no ids in common: name the columns that hold the same ids: --id FILE=COLUMN",
+        ),
         ("x.csv: no such file", "x.csv: no such file"),
     ],
 )
@@ -358,7 +375,7 @@ def test_inspect_shows_what_was_understood_and_clusters_nothing(folder):
 
 def test_inspect_names_all_problems_at_once():
     left, right = tables()
-    left.iloc[2, 2] = np.nan
+    left.iloc[20, 2] = np.nan
     left["notes"] = [f"seen on day {i}" for i in range(N)]
     left.to_csv("mrna.csv", index_label="patient")
     right.iloc[5:].to_csv("mirna.tsv", sep="\t", index_label="patient")
@@ -375,4 +392,16 @@ def test_inspect_says_where_one_column_outweighs_the_others():
     left["income"] = 1e4 * np.arange(N)
     left.to_csv("mrna.csv", index_label="patient")
     result = invoke("inspect", "mrna.csv", "mirna.tsv")
-    assert "one column of 4 carries 100% of the squared distances" in result.stdout
+    assert "1 column that varies much more than the others brought down" in result.stdout
+    result = invoke("inspect", "mrna.csv", "mirna.tsv", "--kernels", "gaussian")
+    assert "warning: column 'income' carries 100% of the squared distance" in result.stdout
+    assert "add --kernels auto, which brings loud columns down." in result.stdout
+
+
+def test_inspect_warns_of_a_kernel_that_tells_no_sample_apart():
+    noise = np.random.default_rng(0).normal(size=(N, 5000))
+    np.savez("two.npz", noise=noise, table=tables()[0])
+    result = invoke("inspect", "two.npz", "--kernels", "gaussian")
+    assert "came out nearly flat" in result.stdout
+    assert "another kernel, such as --kernels cosine" in result.stdout
+    assert "view(" not in result.stdout

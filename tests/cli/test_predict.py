@@ -55,6 +55,27 @@ def test_predictions_of_the_training_samples_are_their_labels():
         np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
 
 
+@pytest.mark.parametrize("beside", [[], ["right"]])
+@pytest.mark.parametrize("categories", [False, True])
+def test_new_rows_of_tables_are_filled_and_encoded_as_those_of_the_fit(beside, categories):
+    pd = pytest.importorskip("pandas")
+    for part in ("old", "new"):
+        views = np.load(f"{part}.npz")
+        for name in ("left", *beside):
+            frame = pd.DataFrame(views[name]).add_prefix(name)
+            frame.iloc[3, 0] = np.nan
+            if categories:
+                frame["sign"] = np.where(frame.iloc[:, 1] > 0, "plus", "minus")
+            frame.to_csv(f"{part} {name}.csv", index_label="id")
+    files = {part: [f"{part} {name}.csv" for name in ("left", *beside)] for part in ("old", "new")}
+    options = ("-k", 3, "--impute", "median", "--save", "model.skops")
+    result = succeed("cluster", *files["old"], *options)
+    assert "left" in result.stdout.partition("Clusters by what sets them apart")[2]
+    succeed("predict", "model.skops", *files["old"], "--labels", "again.csv")
+    np.testing.assert_array_equal(clusters("again.csv"), clusters("labels.csv"))
+    succeed("predict", "model.skops", *files["new"], "--labels", "new.csv")
+
+
 def test_one_table_is_predicted_from_one_table():
     np.save("old.npy", np.load("old.npz")["left"])
     np.save("new.npy", np.load("new.npz")["left"])
@@ -152,3 +173,39 @@ def test_predict_prints_json_or_nothing():
     assert json.loads(result.stdout)["n_samples"] == 15
     assert succeed("predict", "model.skops", "new.npz", "--labels", "q.csv", "-q").output == ""
     assert Path("q.csv").read_bytes() == Path("new.csv").read_bytes()
+
+
+def patients():
+    """Return two tables of the same samples: numbers, and numbers with categories and a gap."""
+    pd = pytest.importorskip("pandas")
+    views, y = three_clusters(60)
+    ids = [f"P{number:02}" for number in range(60)]
+    blood = pd.DataFrame(views["left"], index=ids).add_prefix("marker")
+    visit = pd.DataFrame(views["right"], index=ids).add_prefix("item")
+    visit["smoker"] = np.where(y == 0, "yes", "no")
+    visit.iloc[3, 0] = np.nan
+    return blood, visit.sample(frac=1, random_state=0)
+
+
+def test_tables_with_categories_and_gaps_are_saved_and_new_rows_predicted_by_id():
+    blood, visit = patients()
+    blood.to_csv("blood.csv", index_label="id")
+    visit.to_csv("visit.csv", index_label="id")
+    files = ("blood.csv", "visit.csv")
+    result = succeed("cluster", *files, "-k", 3, "--impute", "median", "--save", "model.skops")
+    assert "marker" in result.stdout
+    assert "column 0" not in result.stdout
+    succeed("predict", "model.skops", *reversed(files), "--labels", "again.csv")
+    again = {row[0]: row[1] for row in read("again.csv")[1]}
+    assert again == {row[0]: row[1] for row in read("labels.csv")[1]}
+
+
+def test_a_model_of_an_inner_join_predicts_the_new_samples_that_all_tables_have():
+    blood, visit = patients()
+    blood.to_csv("blood.csv", index_label="id")
+    visit.dropna().to_csv("visit.csv", index_label="id")
+    files = ("blood.csv", "visit.csv")
+    succeed("cluster", *files, "-k", 3, "--join", "inner", "--save", "model.skops")
+    blood.head(6).to_csv("blood.csv", index_label="id")
+    succeed("predict", "model.skops", *files, "--labels", "new.csv")
+    assert [row[0] for row in read("new.csv")[1]] == ["P00", "P01", "P02", "P04", "P05"]

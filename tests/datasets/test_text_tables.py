@@ -374,3 +374,18 @@ def test_anndata_that_leads_to_another_file_is_refused_unless_asked_for(tmp_path
         file["X"] = h5py.ExternalLink(str(tmp_path / "b.h5ad"), "/X")
     assert "X leads to another file" in complaint(tmp_path / "a.h5ad")
     assert view(tmp_path / "a.h5ad", follow_links=True).shape == (3, 2)
+
+
+def test_a_first_line_of_an_id_and_numbers_is_no_header(tmp_path):
+    (tmp_path / "bare.csv").write_text("p1,0.5,1.5\np2,2.5,3.5\np3,4.5,5.5\n")
+    (tmp_path / "genes.csv").write_text("gene,7157,1956\np1,0.5,1.5\np2,2.5,3.5\n")
+    (tmp_path / "waves.csv").write_text("id,400.5,401.5\np1,0.5,1.5\np2,2.5,3.5\n")
+    frames = {
+        name: next(iter(load(tmp_path / f"{name}.csv").views.values()))
+        for name in ("bare", "genes", "waves")
+    }
+    assert frames["bare"].index.tolist() == ["p1", "p2", "p3"]
+    assert frames["bare"].to_numpy()[0].tolist() == [0.5, 1.5]
+    for name in ("genes", "waves"):
+        assert frames[name].index.tolist() == ["p1", "p2"]
+    assert frames["waves"].columns.tolist() == ["400.5", "401.5"]

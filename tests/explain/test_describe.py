@@ -8,6 +8,10 @@ from scipy import sparse
 
 from conftest import blob_views
 from mkclust import AverageKKM, describe
+from mkclust.explain.aligned_tables import read_tables
+from mkclust.samples import read_samples
+from mkclust.samples.options import TableOptions
+from mkclust.samples.samples import read_views
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +141,8 @@ def test_categories_and_truth_values_are_compared_by_shares(problem):
     assert {row.view for row in description.table} == {"clinic"}
     assert not any("one" in row.feature for row in description.table)
     (note,) = description.notes
-    assert "'letter' holds texts, 60 different ones" in note
-    assert "'day' holds dates or times" in note
+    assert "'letter' holds text, such as 'text 0'" in note
+    assert "'day' holds dates" in note
     frame["age"] = np.arange(60.0)
     views = {row.view for row in describe(model, {"clinic": frame}).table}
     assert views == {"clinic", "clinic (categories)"}
@@ -233,3 +237,31 @@ def test_the_picture_shows_every_cluster_in_the_features_that_stand_out(problem)
 def test_a_number_of_features_that_lists_nothing_is_refused(problem):
     with pytest.raises(ValueError, match="n_features=0: pass a whole number, at least 1"):
         describe(*problem, n_features=0)
+
+
+def test_samples_that_have_been_read_are_described_by_the_names_of_their_columns(problem):
+    pd = pytest.importorskip("pandas")
+    _, views = problem
+    ids = [f"P{number}" for number in range(60)]
+    frames = {name: pd.DataFrame(v, index=ids).add_prefix(name) for name, v in views.items()}
+    model = AverageKKM(3, random_state=0).fit(frames)
+    assert describe(model, read_samples(frames)).names == describe(model, frames).names
+
+
+def test_columns_of_samples_that_were_filled_have_their_names(problem):
+    pd = pytest.importorskip("pandas")
+    model, views = problem
+    frames = {name: pd.DataFrame(view).add_prefix(f"{name} ") for name, view in views.items()}
+    samples = read_views(frames, options=TableOptions(impute="median"))
+    features = {row.feature for row in describe(model, samples).table}
+    assert features <= {column for frame in frames.values() for column in frame.columns}
+
+
+def test_what_is_a_category_for_the_fit_is_one_for_the_description(problem):
+    pd = pytest.importorskip("pandas")
+    texts = [f"ward {i % 30}" for i in range(60)]  # more than a category of text has
+    frame = pd.DataFrame({"ward": pd.Categorical(texts), "text": texts, "x": np.arange(60.0)})
+    (table,) = read_tables({"a": frame}, 60)
+    assert [category.name for category in table.categories] == ["ward"]
+    assert table.skipped == {"text": "holds text, such as 'ward 0'"}
+    assert list(read_views({"a": frame.drop(columns="text")}).encodings["a"].levels) == [0]

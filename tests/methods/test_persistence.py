@@ -11,11 +11,14 @@ import pytest
 pytest.importorskip("skops")
 
 import skops.io
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
-from sklearn.preprocessing import StandardScaler
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mkclust
-from mkclust import KernelBank, load_model, save_model
+from mkclust import KernelBank, load_model, save_model, view
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.kernels.kinds import RULES
 from mkclust.methods.inductive import InductiveClusterer
@@ -37,6 +40,8 @@ ALL_KINDS = VIEWS | {
     "distances": DISTANCES,
     "links": LINKS,
 }
+SPARSE = {"words": csr_array(ALL_KINDS["words"]), "left": VIEWS["left"]}
+THREE = {"a": X, "b": X[:, 3:], "c": np.abs(X)}
 KERNELS = np.exp(-np.array([np.square(v[:, None] - v).sum(axis=2) / 20 for v in VIEWS.values()]))
 INDEFINITE = KERNELS - 0.3 * np.eye(48)
 INPUTS = {
@@ -57,6 +62,34 @@ INPUTS = {
     "landmarks": (VIEWS, {"approximation": Nystroem(n_components=20)}),
     "random features": (VIEWS, {"approximation": RandomFourier(n_components=30)}),
     "linear features": (VIEWS, {"approximation": Linear()}),
+    "sparse views": (SPARSE, {}),
+    "landmarks of sparse views": (SPARSE, {"approximation": Nystroem(n_components=20)}),
+    "kernels by name": (
+        THREE,
+        {
+            "kernels": {
+                "a": view(preprocess=StandardScaler(), kernel="laplacian"),
+                "b": "self-tuning",
+                "c": "chi2",
+            }
+        },
+    ),
+    "further kernels by name": (
+        {"a": DISTANCES, "b": (X > 0).astype(float), "c": np.round(np.abs(X)) % 3, "d": np.abs(X)},
+        {"kernels": {"a": "from_distances", "b": "jaccard", "c": "overlap", "d": "hellinger"}},
+    ),
+    "a pipeline before kernels": (
+        THREE,
+        {"kernels": {"a": view(make_pipeline(StandardScaler(), PCA(2))), "b": "polynomial"}},
+    ),
+    "landmarks of kernels by name": (
+        THREE,
+        {
+            "kernels": {"a": view(StandardScaler(), "gaussian"), "b": "cosine", "c": "hellinger"},
+            "approximation": Nystroem(n_components=20),
+        },
+    ),
+    "views of a wide table": (X, {"views": {"left": slice(0, 3), "right": [3, 4, 5]}}),
     "a generator": (VIEWS, {"random_state": np.random.RandomState(3)}),
 }
 INDUCTIVE = [n for n, method in mkclust.METHODS.items() if issubclass(method, InductiveClusterer)]
@@ -142,6 +175,50 @@ def test_ids_of_samples_survive_a_file(tmp_path):
     assert list(other.sample_ids_) == ids
     shuffled = {name: frame.sample(frac=1, random_state=0) for name, frame in frames.items()}
     np.testing.assert_array_equal(other.predict(shuffled), model.predict(shuffled))
+
+
+def mixed_frames(pandas):
+    """Return frames with numbers, categories, truth values and missing cells."""
+    ids = [f"patient {i}" for i in range(48)]
+    left = pandas.DataFrame(X[:, :3].copy(), index=ids, columns=["a", "b", "c"])
+    left["sex"], left["treated"] = np.array(["f", "m", "x"])[Y], Y == 0
+    left["year"] = pandas.Categorical(2000 + Y)
+    left.iloc[3, 0], left.iloc[5, 3] = np.nan, None
+    right = pandas.DataFrame(X[:, 3:], index=ids, columns=["d", "e", "f"])
+    return {"left": left, "right": right}
+
+
+def test_a_model_of_mixed_frames_with_filled_cells_survives_a_file(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frames = mixed_frames(pandas)
+    model = mkclust.AgreementKKM(3, impute="median", random_state=0).fit(frames)
+    other = round_trip(model, tmp_path)
+    shuffled = {name: frame.sample(frac=0.5, random_state=0) for name, frame in frames.items()}
+    np.testing.assert_array_equal(other.predict(shuffled), model.predict(shuffled))
+    np.testing.assert_array_equal(other.transform(shuffled), model.transform(shuffled))
+    assert other.view_names_in_ == model.view_names_in_
+
+
+def test_a_model_of_a_wide_frame_survives_a_file(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    wide = pandas.DataFrame(X, columns=["l_a", "l_b", "l_c", "r_a", "r_b", "r_c"])
+    views = {"left": "l_", "right": ["r_a", "r_b", "r_c"]}
+    model = mkclust.AgreementKKM(3, views=views, random_state=0).fit(wide)
+    other = round_trip(model, tmp_path)
+    np.testing.assert_array_equal(other.predict(wide[::2]), model.predict(wide[::2]))
+
+
+def test_a_transformer_of_a_function_without_a_name_is_not_saved(tmp_path):
+    kernels = {"left": view(FunctionTransformer(lambda rows: rows**3))}
+    model = mkclust.AgreementKKM(3, kernels=kernels, random_state=0).fit(VIEWS)
+    with pytest.raises(ValueError, match=r"<lambda>.*no file can bring back"):
+        save_model(model, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+
+
+def test_types_that_have_to_be_trusted_are_named_when_a_model_is_saved(tmp_path):
+    with pytest.warns(UserWarning, match=r"trusted=\['.*OwnMethod'\]"):
+        save_model(OwnMethod(3, random_state=0).fit(VIEWS), tmp_path / "own.skops")
 
 
 class Trap:
@@ -243,8 +320,6 @@ def test_a_file_of_something_else_is_no_model(tmp_path):
 
 
 def test_indices_out_of_range_in_a_file_are_refused(tmp_path):
-    from scipy.sparse import csr_array
-
     matrix = csr_array(np.eye(3))
     matrix.indices[:] = 10**6
     with pytest.raises(ValueError, match="indices"):

@@ -1,7 +1,7 @@
 """Exact kernels, or landmarks that stand for them: what was asked for, and what the data allow."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mkclust.cli.failures import CommandError, one_line
@@ -11,7 +11,6 @@ from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.linalg.memory_terms import kernel_bytes
 from mkclust.methods import METHODS
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.samples.forms import TABLE
 from mkclust.samples.samples import Samples
 
 CHOICES = ("auto", "nystroem", "none")
@@ -109,7 +108,7 @@ def choose_kernels(
             return _choose_landmarks(model, samples, options.landmarks, reason)
     is_table, sentence = len(samples.names) == 1 and not by_name, ""
     if is_table:
-        samples = replace(samples, kind="table", names=(TABLE,), names_given=False)
+        samples = samples.as_table()
     if data.bank is not None and not plain and not by_name:
         bank = KernelBank(**data.bank, on_the_fly=on_the_fly)
         model.set_params(kernels=bank)

@@ -94,7 +94,7 @@ from mkclust.cli.printing import (
     phase_lines,
     score_table,
 )
-from mkclust.cli.tables import TableRequest
+from mkclust.cli.table_request import TableRequest
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.description import Description

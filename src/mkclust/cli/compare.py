@@ -30,9 +30,9 @@ from mkclust.explain.fitted import certified_gap
 from mkclust.explain.memory import estimate_memory
 from mkclust.explain.page.budget import DEFAULT_BUDGET
 from mkclust.explain.stability import resample
-from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
 from mkclust.methods import METHODS
+from mkclust.methods.training import make_bank
 from mkclust.text import join_words, printable
 
 # Entries of kernels, by the slowness of a method, beyond which a fit takes minutes.
@@ -152,13 +152,14 @@ def _outcome(
 
 def _slowness(request: cluster.Request, data: Data) -> str:
     """Say why a method would take too long, or too much memory; empty where it would not."""
-    if cluster.set_kernels(request, cluster.new_model(request), data).landmarks is not None:
+    model = cluster.new_model(request)
+    choice = cluster.set_kernels(request, model, data)
+    if choice.landmarks is not None:
         return ""
-    n, method = data.samples.n_samples, METHODS[request.method]
-    m = len(data.names)
+    n, m, method = data.samples.n_samples, len(data.names), METHODS[request.method]
     if data.samples.kind != "kernels":
-        bank = KernelBank(**data.bank) if data.bank is not None else default_bank(m > 1)
-        m = bank.announce(data.samples)[0]
+        bank = make_bank(model, several_views=choice.samples.kind == "views")
+        m = bank.announce(choice.samples)[0]
     needed = estimate_memory(n, m, n_clusters=request.n_clusters, method=request.method)
     n_bytes, free = needed.n_bytes["dense"], available_bytes()
     if free is not None and n_bytes > free:

@@ -13,9 +13,15 @@ from typer.core import TyperGroup
 
 from mkclust.text import printable
 
+ID = "--id FILE=COLUMN"
 # What messages of the library advise in Python, and how that is said to a command.
 TRANSLATIONS: tuple[tuple[str, str], ...] = (
+    (r" \(reset_index\(drop=True\) on every frame pairs by row\)", ""),
     (r"\bpass follow_links=True, or --follow-links", "add --follow-links"),
+    (r"\bkernels=\{'([^']*)': '([^']*)'\}", r"--kernels \1=\2"),
+    (r",( or| pass)? view\(preprocess=\w+\([\w.]*\)\)", ""),
+    (r"\bpass (smaller|larger) widths, such as KernelBank\(widths=[^ ]*\)\), or ", "choose "),
+    (r"\banother kernel, such as '([\w-]+)'", r"another kernel, such as --kernels \1"),
     (r"\bkernels='precomputed'", "--kernels precomputed"),
     (r"\bkernels='(on-the-fly|gaussian|auto)'", r"--kernels \1"),
     (r" \(of your own bank, on_the_fly=True\)", ""),
@@ -41,11 +47,18 @@ TRANSLATIONS: tuple[tuple[str, str], ...] = (
         r"pass a kernel, such as np\.exp\(.*?; or --no-validate",
         "add --kernels from_distances; or --no-validate",
     ),
-    (r" \(reset_index\(drop=True\) on every frame pairs by row\)", ""),
+    (r", or select them yourself by frame\.loc\[common\]", ""),
+    (r"\bgive the same samples the same ids", f"name the columns that hold the same ids: {ID}"),
+    (r", as frame\[~frame\.index\.duplicated\(\)\] does", f", or name another column: {ID}"),
+    (
+        r"\bBring all frames to the order that it has, .* a data frame with ids",
+        "Store it with ids, as .csv with a first column of ids, or a sparse matrix as .h5ad",
+    ),
     (
         r"; impute them or drop their rows from every view",
         "; add --impute median, or drop their rows from every file",
     ),
+    (r"\bdrop these rows from every view", "drop these rows from every file"),
     (r"\bpass (-)", r"add \1"),
 )
 

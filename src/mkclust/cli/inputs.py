@@ -13,15 +13,10 @@ import numpy as np
 
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
+from mkclust.cli.joining import columns_in_order, contributions, row_ids
+from mkclust.cli.near_misses import problems
 from mkclust.cli.printing import count
-from mkclust.cli.tables import (
-    TableRequest,
-    check_drops,
-    columns_in_order,
-    contributions,
-    problems,
-    row_ids,
-)
+from mkclust.cli.table_request import TableRequest, check_drops
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import looks_like_kernel
@@ -79,10 +74,12 @@ def read_inputs(
         tables=tables,
         free_bytes=free_bytes,
     )
-    for problem in problems(inputs, data_sets, tables, kernels):
+    for problem in problems(inputs, data_sets, kernels):
         raise CommandError(problem)
     _check_same_kind(inputs, data_sets)
     samples, names = joined_views(data_sets, tables)
+    if samples.kind != "kernels" and not any(map(_is_on_disk, samples.parts)):
+        samples.views  # noqa: B018 - cells that are missing are refused before anything is computed
     if (
         kernels in ("auto", "gaussian")
         and samples.kind == "views"
@@ -201,9 +198,14 @@ def _notes(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list
     ]
 
 
+def _is_on_disk(view: Any) -> bool:
+    """Return whether the rows of a view are read when they are needed."""
+    return isinstance(view, TableOnDisk | np.memmap) or is_hdf5(view)
+
+
 def _looks_like_kernel(view: Any) -> bool:
     """Return whether a view is a symmetric matrix; of one on disk a corner tells."""
-    if not isinstance(view, TableOnDisk | np.memmap):
+    if not _is_on_disk(view):
         return looks_like_kernel(view)
     return view.shape[0] == view.shape[1] and looks_like_kernel(view[:CORNER, :CORNER])
 

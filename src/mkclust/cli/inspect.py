@@ -1,8 +1,9 @@
 """The command ``mkclust inspect``: what files hold and what would be made of it, not clustered."""
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,38 @@ from scipy.sparse import issparse
 from mkclust import datasets
 from mkclust.cli.failures import expected_failures, in_options, one_line, recorded_warnings, say
 from mkclust.cli.inputs import DEFAULT_TABLES, joined_views, read_all
+from mkclust.cli.joining import common_ids, row_ids
 from mkclust.cli.method import kernels_by_view, parse_kernels
+from mkclust.cli.near_misses import problems, unusable_columns
 from mkclust.cli.options import (
-    AsJson,
     Drop,
     FollowLinks,
     Id,
     Impute,
     Inputs,
     Join,
+    Json,
     Kernels,
     SamplesIn,
 )
 from mkclust.cli.outputs import strict_json
 from mkclust.cli.printing import Progress, count
-from mkclust.cli.tables import TableRequest, common_ids, is_category, problems, row_ids
-from mkclust.datasets.tables import is_text
-from mkclust.kernels import default_bank
-from mkclust.samples.ids import is_frame
+from mkclust.cli.table_request import TableRequest
+from mkclust.kernels import KernelWarning, default_bank
+from mkclust.samples.encoding import CATEGORIES
+from mkclust.samples.frames import is_frame, is_numeric, read_column
 
 # Kernels are told from so many samples: their kinds need no more.
 MOST_SAMPLES = 2000
+# What columns hold, by their kinds.
+WORDS = {
+    "number": "numbers",
+    "boolean": "truth values",
+    "category": "categories",
+    "text": "text",
+    "date": "dates",
+    "other": "values of several types",
+}
 
 
 @dataclass
@@ -79,7 +91,7 @@ def run(
     impute: Impute = None,
     drop: Drop = None,
     follow_links: FollowLinks = False,
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Show what files hold, how they would be joined and which kernels they would have."""
     asked_for = parse_kernels(kernels or [])
@@ -122,7 +134,7 @@ def inspect(
     dict
         With the keys views, join, problems and warnings.
     """
-    found = problems(inputs, data_sets, tables, kernels)
+    found = problems(inputs, data_sets, kernels)
     if any(data.precomputed for data in data_sets):
         lines = [f"{text}: {data!r}" for text, data in zip(inputs, data_sets, strict=True)]
         return {"views": [], "join": "", "kernels": lines, "problems": found, "warnings": []}
@@ -131,6 +143,7 @@ def inspect(
         for text, data in zip(inputs, data_sets, strict=True)
         for name, view in (data.views or {}).items()
     ]
+    found += _refusals(data_sets, tables)
     if not found:
         try:
             _explain(reports, data_sets, tables, kernels)
@@ -143,6 +156,29 @@ def inspect(
         "problems": found,
         "warnings": [],
     }
+
+
+def _refusals(data_sets: Sequence[datasets.Dataset], tables: TableRequest) -> list[str]:
+    """Return why tables are refused; as if each remedy were followed, to see what comes after."""
+    sentences = []
+    usable = [_without_unusable_columns(data) for data in data_sets]
+    joined = replace(tables, join="inner")
+    for request in (tables, joined, replace(joined, impute="median")):
+        try:
+            joined_views(usable, request)[0].views  # noqa: B018 - computed to be checked
+            break
+        except (ValueError, TypeError) as error:
+            sentences.append(in_options(one_line(error)))
+    return list(dict.fromkeys(sentences))
+
+
+def _without_unusable_columns(data: datasets.Dataset) -> datasets.Dataset:
+    """Return a data set without columns of text and dates, which have been named."""
+    views = {
+        name: view.drop(columns=list(unusable_columns(view))) if is_frame(view) else view
+        for name, view in (data.views or {}).items()
+    }
+    return replace(data, views=views)
 
 
 def _look(text: str, name: str, view: Any) -> ViewReport:
@@ -179,12 +215,6 @@ def _measure(report: ViewReport, rows: np.ndarray) -> None:
         variances = np.nan_to_num(np.nanvar(rows, axis=0))
     deviations = np.sqrt(variances)
     report.scale = {"median": float(np.median(deviations)), "largest": float(deviations.max())}
-    share = float(variances.max() / variances.sum()) if variances.sum() > 0 else 0.0
-    if share > 0.5 and len(variances) > 1:
-        report.warnings.append(
-            f"one column of {len(variances)} carries {share:.0%} of the squared distances: "
-            "scale the columns, or leave it out by --drop"
-        )
     if constant := int(np.sum(deviations == 0)):
         report.warnings.append(f"{count(constant, 'column')} of one value each")
 
@@ -193,21 +223,10 @@ def _column_kinds(view: Any) -> dict[str, int]:
     """Return how many columns of a view hold what."""
     if not is_frame(view):
         return {"numbers": int(view.shape[1])}
-    kinds: dict[str, int] = {}
-    for place, dtype in enumerate(view.dtypes):
-        letter = getattr(dtype, "kind", "O")
-        if letter in "iuf":
-            kind = "numbers"
-        elif letter in "mM":
-            kind = "dates"
-        elif letter == "b":
-            kind = "truth values"
-        elif is_text(column := view.iloc[:, place]):
-            kind = "categories" if is_category(column) else "text"
-        else:
-            kind = "numbers"
-        kinds[kind] = kinds.get(kind, 0) + 1
-    return kinds
+    if is_numeric(view):
+        return {"numbers": int(view.shape[1])}
+    columns = (read_column(view, place) for place in range(view.shape[1]))
+    return dict(Counter(WORDS[column.kind] for column in columns))
 
 
 def _explain(
@@ -216,19 +235,31 @@ def _explain(
     tables: TableRequest,
     kernels: Any,
 ) -> None:
-    """Note which kernel each view would have, and why."""
+    """Note which kernel each view would have, why, and what may be wrong with it."""
     samples, _ = joined_views(data_sets, tables)
-    views = samples.views
     n = samples.n_samples
     if n > MOST_SAMPLES:
         rows = np.linspace(0, n - 1, MOST_SAMPLES).astype(int)
-        views = {name: view[rows] for name, view in views.items()}
-    by_name = kernels_by_view(kernels, list(views))
-    bank = default_bank(len(views) > 1, by_name).fit(views)
-    for line in bank.explain().splitlines():
-        for report in reports:
-            if line.startswith((f"{report.name}: ", f"{report.name} (categories): ")):
-                report.kernels.append(line.partition(": ")[2])
+        parts = tuple(view[rows] for view in samples.views.values())
+        samples = replace(samples, parts=parts, ids=None)
+    by_name = kernels_by_view(kernels, samples.names)
+    several = len(samples.names) > 1 or isinstance(by_name, Mapping)
+    with recorded_warnings() as log:
+        bank = default_bank(several, by_name).fit(samples)
+    sentences = [str(entry.message) for entry in log if entry.category is KernelWarning]
+    for entry in log:
+        if entry.category is not KernelWarning:  # about no view in particular
+            warnings.warn(entry.message, stacklevel=2)
+    for report in reports:
+        for name in (report.name, CATEGORIES.format(report.name)):
+            lines = bank.explain().splitlines()
+            report.kernels += _after(f"{name}: ", lines)
+            report.warnings += map(in_options, _after(f"View {name!r}: ", sentences))
+
+
+def _after(title: str, lines: Sequence[str]) -> list[str]:
+    """Return what is said about something in lines that begin with its title."""
+    return [line.removeprefix(title) for line in lines if line.startswith(title)]
 
 
 def _join_sentence(data_sets: Sequence[datasets.Dataset]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mkclust.bench.entries import import_class
 from mkclust.cli.failures import CommandError
-from mkclust.kernels.kinds import RULES
+from mkclust.kernels.kinds import ALIASES, RULES
 from mkclust.methods import METHODS, MultipleKernelClusterer
 
 # Parameters that are not set by name but by options of their own.
@@ -48,8 +48,8 @@ def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
     """Refuse a value that is not among the choices, suggesting the nearest."""
     if value not in choices:
         near = difflib.get_close_matches(value, choices, n=1)
-        advice = f"did you mean {near[0]!r}?" if near else "choose another"
-        raise CommandError(f"{option} {value!r}: unknown; {advice} (one of: {', '.join(choices)})")
+        advice = f"did you mean {option} {near[0]}?" if near else "choose another"
+        raise CommandError(f"{option} {value}: unknown; {advice} (one of: {', '.join(choices)})")
 
 
 def parse_settings(settings: Sequence[str], options: Collection[str]) -> dict[str, Any]:
@@ -77,21 +77,8 @@ def parse_value(text: str) -> Any:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-# What --kernels may be beside the names of kernels.
+# What --kernels may be beside the kinds of views and the names of kernels.
 KERNEL_CHOICES = ("auto", "gaussian", "on-the-fly", "precomputed")
-KERNEL_NAMES = (
-    "self-tuning",
-    "linear",
-    "cosine",
-    "polynomial",
-    "laplacian",
-    "chi2",
-    "hellinger",
-    "jaccard",
-    "overlap",
-    "categorical",
-    "from_distances",
-)
 
 
 def parse_kernels(values: Sequence[str]) -> str | dict[str, str]:
@@ -115,7 +102,7 @@ def parse_kernels(values: Sequence[str]) -> str | dict[str, str]:
         raise CommandError(
             f"--kernels {single[0]} is for all views; leave it out, or write VIEW=KERNEL each time"
         )
-    check_choice("--kernels", single[0], [*dict.fromkeys((*KERNEL_CHOICES, *KERNEL_NAMES, *RULES))])
+    check_choice("--kernels", single[0], [*dict.fromkeys((*KERNEL_CHOICES, *RULES, *ALIASES))])
     return single[0]
 
 

@@ -26,8 +26,8 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="Files (.csv, .tsv, .txt, also .gz; .xlsx, .parquet, .feather, .npz, .npy, .mat, .h5, "
-        ".h5ad, .h5mu; FILE::VARIABLE for a part of one) whose views or kernels are joined in this "
-        "order, tables by the ids of their rows; or the name of a data set: "
+        ".h5ad, .h5mu; FILE::VARIABLE for a part of one) that hold views or kernels of the same "
+        "samples, tables joined by the ids of their rows; or the name of a data set: "
         f"{', '.join(datasets.AVAILABLE)}.",
     ),
 ]
@@ -120,7 +120,6 @@ Drop = Annotated[
         help="Column of tables to leave aside; FILE=COLUMN for one file.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print a record in JSON instead.")]
 ApproximationChoice = Annotated[
     str,
     typer.Option(
@@ -133,7 +132,9 @@ ApproximationChoice = Annotated[
 ]
 Landmarks = Annotated[
     int | None,
-    typer.Option(min=1, help=f"Landmarks a view, of an approximation; {LANDMARKS} by default."),
+    typer.Option(
+        min=1, help=f"Landmarks for each view, where they are used; {LANDMARKS} by default."
+    ),
 ]
 Address = Annotated[
     str | None,
@@ -202,7 +203,9 @@ Json = Annotated[
 Quiet = Annotated[
     bool,
     typer.Option(
-        "-q", "--quiet", help="Show no progress, no warnings, and no tables beside files."
+        "-q",
+        "--quiet",
+        help="Show no progress and no warnings; commands that write files print nothing.",
     ),
 ]
 Verbose = Annotated[
@@ -217,7 +220,9 @@ Folder = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the k-means step.")]
 NInit = Annotated[int | None, typer.Option(min=1, help="Restarts of the k-means step.")]
 Tol = Annotated[float | None, typer.Option(help="Tolerance of the solver.")]
-MaxIter = Annotated[int | None, typer.Option(min=1, help="Most iterations of the solver.")]
+MaxIter = Annotated[
+    int | None, typer.Option(min=1, help="Largest number of iterations of the solver.")
+]
 Psd = Annotated[
     str | None,
     typer.Option(metavar="error|clip|shift", help="What to do with an indefinite kernel."),

@@ -22,7 +22,7 @@ from mkclust.cli.inputs import read_all, unique_names
 from mkclust.cli.options import Drop, FollowLinks, Id, Inputs, Json, LabelsFile, Quiet, SamplesIn
 from mkclust.cli.outputs import check_outputs, strict_json, write_files
 from mkclust.cli.printing import Progress, cluster_sizes
-from mkclust.cli.tables import TableRequest
+from mkclust.cli.table_request import TableRequest
 from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model, takes_kernels, view_names
@@ -65,10 +65,12 @@ def run(
         progress.phase("predicting")
         with _sound(model_file):
             X, notes = _pair(model, parts, model_file)
-            rows = to_host(model.transform(X))
+            samples = model._source.read_new(model, X)
+            rows = to_host(model.transform(samples))
             clusters = assign(rows, model._centers)
             margins = _margins(rows, clusters, model._centers)
-        content = _table(_ids(X, len(clusters)), clusters, margins)
+        ids = range(len(clusters)) if samples.ids is None else samples.ids
+        content = _table([str(name) for name in ids], clusters, margins)
         write_files({labels: lambda path: path.write_bytes(content)})
     if not quiet:
         show_warnings(log)
@@ -126,12 +128,6 @@ def _pair(model: Any, parts: dict[str, Any], path: Path) -> tuple[Any, list[str]
     pairs = [f"{new} as {name}" for new, name in zip(given, names, strict=True) if new != name]
     note = f"The {what}s have other names than in the fit and are taken in order: "
     return dict(zip(names, parts.values(), strict=True)), [note + f"{join_words(pairs)}."]
-
-
-def _ids(X: Any, n_samples: int) -> list[str]:
-    """Return the ids of the samples, or their numbers."""
-    first = next(iter(X.values())) if isinstance(X, dict) else X
-    return [str(name) for name in getattr(first, "index", range(n_samples))]
 
 
 def _margins(rows: Float, clusters: np.ndarray, centers: Float) -> Float:

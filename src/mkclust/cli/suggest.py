@@ -23,7 +23,7 @@ from mkclust.methods import RECOMMENDED
 First = Annotated[int | None, typer.Option("--from", min=2, help="Smallest number to try.")]
 Last = Annotated[
     int | None,
-    typer.Option("--to", min=2, help="Largest number to try; 12, and less of few samples."),
+    typer.Option("--to", min=2, help="Largest number to try; 12, or fewer for few samples."),
 ]
 OwnMethod = Annotated[
     str | None,

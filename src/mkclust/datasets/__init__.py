@@ -9,8 +9,8 @@ from typing import Any
 from mkclust.datasets.base import Dataset, DatasetError
 from mkclust.datasets.catalog import CATALOG, SPELLINGS, spelling
 from mkclust.datasets.entry import VARIABLE, Entry, Way, data_folder
+from mkclust.datasets.layout import TableLayout, near
 from mkclust.datasets.readers import SUFFIXES, is_readable, read_dataset, suffix_advice
-from mkclust.datasets.tables import TableLayout, near
 
 __all__ = ["AVAILABLE", "CATALOG", "Dataset", "DatasetError", "Entry", "Way", "load"]
 

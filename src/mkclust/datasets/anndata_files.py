@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.base import LABELS, Dataset, DatasetError
-from mkclust.datasets.tables import stem_of
+from mkclust.datasets.layout import stem_of
 
 
 def read_anndata(path: Path, selection: frozenset[str], follow_links: bool = False) -> Dataset:

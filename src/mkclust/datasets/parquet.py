@@ -10,9 +10,9 @@ import numpy as np
 
 from mkclust.datasets.base import LABELS, Content, DatasetError
 from mkclust.datasets.hdf5 import LARGE_BYTES
+from mkclust.datasets.layout import ID_NAMES, RawTable, spelling
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.datasets.spreadsheets import as_raw_table
-from mkclust.datasets.tables import ID_NAMES, RawTable, spelling
 
 # Of a row group at most so much is decoded at a time.
 PIECE_BYTES = 64 << 20

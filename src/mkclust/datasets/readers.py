@@ -8,9 +8,9 @@ from mkclust.datasets.anndata_files import read_anndata
 from mkclust.datasets.base import Dataset, DatasetError
 from mkclust.datasets.files import READERS, read_file
 from mkclust.datasets.interpret import as_dataset
+from mkclust.datasets.layout import COMPRESSIONS, TableLayout, stem_of, suffix_of, table_dataset
 from mkclust.datasets.parquet import needs_frame, read_parquet_table
 from mkclust.datasets.spreadsheets import read_arrow, read_sheets
-from mkclust.datasets.tables import COMPRESSIONS, TableLayout, stem_of, suffix_of, table_dataset
 from mkclust.datasets.text_tables import read_text_table
 
 TEXT = (".csv", ".tsv", ".txt", ".tab")

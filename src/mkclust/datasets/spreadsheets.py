@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from mkclust.datasets.base import DatasetError, check_room
-from mkclust.datasets.tables import RawTable, import_pandas, stem_of, unique_names
+from mkclust.datasets.layout import RawTable, import_pandas, stem_of, unique_names
 
 
 def read_sheets(path: Path, selection: frozenset[str]) -> tuple[dict[str, RawTable], list[str]]:

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.base import DatasetError, check_room
-from mkclust.datasets.tables import COMPRESSIONS, RawTable, as_numbers, suffix_of, unique_names
+from mkclust.datasets.layout import (
+    COMPRESSIONS,
+    ID_NAMES,
+    RawTable,
+    as_numbers,
+    spelling,
+    suffix_of,
+    unique_names,
+)
 
 # So many lines tell how a file is written, and so many characters are read of them at most.
 LINES_LOOKED_AT, HEAD_BYTES = 100, 64 << 20
@@ -169,9 +177,12 @@ def _dialect(path: Path, head: bytes) -> Dialect:
     decimal = "."
     if delimiter != "," and any(_COMMA_NUMBER.fullmatch(c) for row in body for c in row):
         decimal = ","
-    has_header = not all(_is_number(cell, decimal) for cell in header)
+    has_header, has_ids = not _is_row(header, decimal), not _is_number(header[0], decimal)
     if not has_header:
-        body, header = rows, [f"column {i + 1}" for i in range(len(header))]
+        # What has no name, and comes first, are ids.
+        first = [""] if has_ids else []
+        names = [f"column {i + 1}" for i in range(len(header) - len(first))]
+        body, header = rows, [*first, *names]
     numeric = [
         all(c in MISSING or _is_number(c, decimal) for c in column)
         for column in zip(*body[: max(CELLS_LOOKED_AT // len(header), 5)], strict=True)
@@ -182,6 +193,20 @@ def _dialect(path: Path, head: bytes) -> Dialect:
     return Dialect(
         encoding, delimiter, decimal, names, has_header, numeric, row_bytes, n_blank, '"' in text
     )
+
+
+def _is_row(cells: list[str], decimal: str) -> bool:
+    """Return whether the first line is one of samples: numbers, after what may be an id.
+
+    Columns may be called by whole numbers, and after the name of an id column by any.
+    """
+    first, *others = cells
+    if not all(_is_number(cell, decimal) for cell in others):
+        return False
+    if _is_number(first, decimal):
+        return True
+    named = first.strip() == "" or spelling(first) in ID_NAMES
+    return not named and any(not cell.strip().lstrip("+-").isdigit() for cell in others)
 
 
 def _split(text: str, suffix: str) -> tuple[str, list[list[str]]]:

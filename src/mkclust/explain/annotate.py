@@ -10,9 +10,9 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.stats import false_discovery_control, rankdata
 
+from mkclust.explain.aligned_tables import AlignedTable, read_tables
 from mkclust.explain.annotation import Annotation, VariableTest
 from mkclust.explain.fitted import check_fitted
-from mkclust.explain.tables import Table, read_tables
 from mkclust.linalg import to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.text import join_words
@@ -135,7 +135,7 @@ def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
 
 
 def _variables(
-    tables: Sequence[Table], n_samples: int, time: Any, event: Any
+    tables: Sequence[AlignedTable], n_samples: int, time: Any, event: Any
 ) -> Iterator[_Variable]:
     """Yield the variables of all tables, survival first; names have their table's where needed."""
     single: dict[str, _Variable] = {}
@@ -151,7 +151,7 @@ def _variables(
     yield from single.values()
 
 
-def _columns(table: Table) -> Iterator[tuple[str, str, Float]]:
+def _columns(table: AlignedTable) -> Iterator[tuple[str, str, Float]]:
     """Yield the columns of a table with the tests that suit them."""
     for place, name in enumerate(table.columns):
         column = table.numbers[:, [place]]

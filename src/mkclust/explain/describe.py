@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
+from mkclust.explain.aligned_tables import AlignedTable, read_tables
 from mkclust.explain.description import Description, FeatureEffect
 from mkclust.explain.fitted import check_fitted, is_approximated
-from mkclust.explain.tables import Table, read_tables
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges
 from mkclust.samples import Samples
@@ -72,7 +72,7 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
 
 
 def describe_tables(
-    labels: np.ndarray, tables: Sequence[Table], n_features: int, n_clusters: int
+    labels: np.ndarray, tables: Sequence[AlignedTable], n_features: int, n_clusters: int
 ) -> Description:
     """Return the features that set clusters apart, of tables that have been read.
 
@@ -80,7 +80,7 @@ def describe_tables(
     ----------
     labels : ndarray of int of shape (n_samples,)
         Clusters.
-    tables : sequence of Table
+    tables : sequence of AlignedTable
         Tables of these samples.
     n_features : int
         How many features to list for each cluster and view.
@@ -182,7 +182,7 @@ class _Group:
         return chosen
 
 
-def _group_of_numbers(table: Table, marks: csr_array) -> _Group:
+def _group_of_numbers(table: AlignedTable, marks: csr_array) -> _Group:
     """Return the columns of a table that hold numbers."""
     read = _sparse_block if issparse(table.numbers) else _dense_block
     numbers = csc_array(table.numbers) if issparse(table.numbers) else table.numbers
@@ -193,7 +193,7 @@ def _group_of_numbers(table: Table, marks: csr_array) -> _Group:
     return _Group(table.name, table.columns, is_share, np.zeros(len(is_share), bool), contrast)
 
 
-def _group_of_categories(table: Table, marks: csr_array) -> _Group:
+def _group_of_categories(table: AlignedTable, marks: csr_array) -> _Group:
     """Return the levels of the categories of a table, as shares of the samples."""
     features: list[str] = []
     is_paired: list[bool] = []
@@ -292,7 +292,7 @@ def _marks(labels: np.ndarray, n_clusters: int) -> csr_array:
     return csr_array(entries, shape=(n_clusters, len(labels)))
 
 
-def _note(table: Table) -> str:
+def _note(table: AlignedTable) -> str:
     """Say which columns of a table are left out, and why."""
     reasons = [f"{column!r} {reason}" for column, reason in table.skipped.items()]
     return f"Left out of {table.name!r}: {join_words(reasons)}."

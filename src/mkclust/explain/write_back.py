@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.explain.aligned_tables import match_rows
 from mkclust.explain.fitted import check_fitted
 from mkclust.explain.sample_scores import sample_scores
-from mkclust.explain.tables import match_rows
 from mkclust.linalg import to_host
 
 

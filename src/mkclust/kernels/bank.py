@@ -7,16 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.kernels.chosen_rules import ChosenRule, asked_of_views, check_rules, choose_rules
 from mkclust.kernels.formulas import Formula, Tile, read_formulas
-from mkclust.kernels.kinds import (
-    RULES,
-    ChosenRule,
-    Rule,
-    asked_of_views,
-    check_rules,
-    choose_rules,
-    formulas_of,
-)
+from mkclust.kernels.kinds import RULES, Rule, formulas_of
 from mkclust.kernels.learned_view import LearnedView, NeighborhoodPart
 from mkclust.kernels.links import Links
 from mkclust.kernels.neighborhoods import KernelList, NeighborCount, count_neighbors
@@ -118,8 +111,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
     Notes
     -----
     The median is taken over all pairs of rows up to 5,000 rows, and over the pairs of 5,000 rows
-    drawn with a fixed seed beyond that. Where more than half of the pairs are identical rows,
-    the mean of the distances that are not zero stands in for it.
+    drawn with a fixed seed beyond that; of more than 4,000 columns, fewer rows are drawn. Where
+    more than half of the pairs are identical rows, the mean of the distances that are not zero
+    stands in for it.
 
     Kernels are float32 if every training view is, and float64 otherwise. Distances and inner
     products are computed in float64 in both cases.

@@ -7,7 +7,8 @@ from typing import Any
 from sklearn.base import clone
 
 from mkclust.kernels.bank import KernelBank
-from mkclust.kernels.kinds import asked_of_views, check_rules, choose_rules, is_rule
+from mkclust.kernels.chosen_rules import asked_of_views, check_rules, choose_rules
+from mkclust.kernels.kinds import is_rule
 from mkclust.kernels.view import is_view
 from mkclust.samples.samples import Expected, read_views
 

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from mkclust.kernels.chosen_rules import ChosenRule
 from mkclust.kernels.formulas import Formula
-from mkclust.kernels.kinds import ChosenRule, formulas_of
+from mkclust.kernels.kinds import formulas_of
 from mkclust.kernels.pairs import PairFormula
 from mkclust.kernels.preparations import Preparation
 from mkclust.linalg import is_foreign

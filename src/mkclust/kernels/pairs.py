@@ -60,6 +60,11 @@ class PairPoints:
         return self.rows
 
     @property
+    def n_features(self) -> int:
+        """Number of entries of a row; kernels of pairs take some at a time."""
+        return 1
+
+    @property
     def is_sparse(self) -> bool:
         """Whether the rows are sparse."""
         return is_sparse(self.rows)

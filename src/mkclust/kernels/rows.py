@@ -184,8 +184,9 @@ class CrossRows:
     def _tile_shape(self, n_rows: int) -> tuple[int, int]:
         """Return how many of so many rows, and how many columns, are computed at a time."""
         of_sparse_rows = any(view.training.is_sparse for view in self._views)
+        n_features = max(view.training.n_features for view in self._views)
         height, n_entries = self._tile_limits or default_tile_limits(
-            self.shape[2], self.like, precision_of(self), of_sparse_rows
+            self.shape[2], self.like, precision_of(self), of_sparse_rows, n_features
         )
         height = max(1, min(height, n_rows))
         return height, max(height, n_entries // height)
@@ -350,7 +351,8 @@ def _view_kernels(
     # Without units, squares could be too large or too small for single precision.
     median = bank.medians_.get(name, 1.0)
     width, length = power_of_two(median), power_of_two(np.sqrt(scale))
-    if is_sparse(view):
+    training_rows = bank._prepared(name, bank.views_[name])
+    if is_sparse(training_rows):
         width = length  # both are had from one product
     median, work_precision = median / width, precision if is_foreign(view) else "float64"
 
@@ -367,7 +369,7 @@ def _view_kernels(
         lengths = astype(safe_norms(rows) / float(np.sqrt(scale)), work_precision)
         return Points(columns, is_far, astype(rows, work_precision), lengths)
 
-    training = prepare(bank._prepared(name, bank.views_[name]))
+    training = prepare(training_rows)
     same = view is bank.views_[name]
     samples = training if same else prepare(bank._prepared(name, view))
     return ViewKernels(formulas, samples, training, median, scale / length**2, length, precision)

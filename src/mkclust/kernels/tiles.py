@@ -25,6 +25,8 @@ from mkclust.types import Array
 
 # Rows and entries of a tile on the host, at most: few enough to stay in a core's own cache.
 TILE_ROWS, TILE_ENTRIES = 64, 2**15
+# The same of long rows, whose products take longer than all that is done to their results.
+LONG_ROW, LONG_TILE_ROWS, LONG_TILE_ENTRIES = 1024, 256, 2**18
 # The same of sparse rows, of which each product has to be worth looking at all columns of a view.
 SPARSE_TILE_ROWS, SPARSE_TILE_ENTRIES = 256, 2**20
 # What one tile of one kernel takes on a device; about four are at work at a time.
@@ -36,13 +38,18 @@ UNNOTICED = 1e-5
 
 
 def default_tile_limits(
-    n_columns: int, like: Array, precision: str, of_sparse_rows: bool = False
+    n_columns: int,
+    like: Array,
+    precision: str,
+    of_sparse_rows: bool = False,
+    n_features: int = 1,
 ) -> tuple[int, int]:
     """Return the number of rows and of entries that a tile has at most."""
     if of_sparse_rows:
         return SPARSE_TILE_ROWS, SPARSE_TILE_ENTRIES
     if not is_foreign(like):
-        return TILE_ROWS, TILE_ENTRIES
+        is_long = n_features >= LONG_ROW
+        return (LONG_TILE_ROWS, LONG_TILE_ENTRIES) if is_long else (TILE_ROWS, TILE_ENTRIES)
     n_entries = TILE_BYTES // np.dtype(precision).itemsize
     return max(1, n_entries // max(1, n_columns)), n_entries
 
@@ -84,6 +91,11 @@ class Points:
     def is_sparse(self) -> bool:
         """Whether the rows are sparse."""
         return self.rows is not None and is_sparse(self.rows)
+
+    @property
+    def n_features(self) -> int:
+        """Number of entries of a row."""
+        return int(self.columns.shape[0] - 2 if self.rows is None else self.rows.shape[1])
 
     @classmethod
     def of_sparse(cls, rows: Any, lengths: Array, unit: float) -> "Points":

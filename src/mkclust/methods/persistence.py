@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.methods import METHODS, MultipleKernelClusterer
+from mkclust.samples.encoding import CATEGORIES
 from mkclust.text import join_words
 from mkclust.version import versions
 from mkclust.web.files import write_whole
@@ -144,11 +145,16 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
 
 
 def view_names(model: Any) -> tuple[str, ...]:
-    """Return the names of what a fitted model takes: kernels, or views in their order."""
+    """Return the names of what a fitted model takes: kernels, or tables in their order."""
     source = model._source
-    if hasattr(source, "bank"):
-        return tuple(source.bank.views_)
-    return tuple(getattr(source, "widths", model.kernel_names_))
+    views = source.bank.views_ if hasattr(source, "bank") else getattr(source, "widths", None)
+    if views is None:
+        return tuple(model.kernel_names_)
+    # Tables of numbers and categories have become two views.
+    of_categories = {
+        CATEGORIES.format(name) for name, each in source.encodings.items() if each.numbers
+    }
+    return tuple(name for name in views if name not in of_categories)
 
 
 def takes_kernels(model: Any) -> bool:
@@ -169,11 +175,22 @@ def import_skops() -> ModuleType:
 def _check_loadable(types: Sequence[str]) -> None:
     """Refuse to save what could not be loaded; classes of users can be, where they are trusted."""
     own = _own_types()
+    if nameless := sorted(name for name in types if "<" in name):
+        raise ValueError(
+            f"the model holds {join_words(nameless)}, a function or class that no file can bring "
+            "back; write it in a module, and pass it by its name"
+        )
     if lost := sorted(name for name in types if name.startswith("mkclust.") and name not in own):
         raise ValueError(
             f"the model holds {join_words(lost)}, which reads the samples from elsewhere "
             "and cannot be stored; fit it on arrays in memory, or by landmarks "
             "(approximation=Nystroem(...))"
+        )
+    if others := sorted(set(types) - own):
+        warnings.warn(
+            f"the model holds types that have to be trusted when it is loaded: "
+            f"load_model(path, trusted={others})",
+            stacklevel=3,
         )
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.by_name import expected_input, rules_of
-from mkclust.kernels.kinds import learn_preparations
+from mkclust.kernels.chosen_rules import learn_preparations
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.neighborhoods import KernelNeighborhoods
@@ -68,7 +68,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
     if samples.kind == "table":
         feature_names = _feature_names(samples)
         samples = _check_training_table(model, samples)
-    bank = _make_bank(model, several_views=samples.kind == "views")
+    bank = make_bank(model, several_views=samples.kind == "views")
     require_room_for_views(model, bank, samples)
     kernels: Any = bank.fit_transform(samples)
     if bank.on_the_fly and model.NEEDS_ENTRIES and not bank.only_neighborhoods:
@@ -83,7 +83,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
     return source, kernels
 
 
-def _make_bank(model: Any, several_views: bool) -> KernelBank:
+def make_bank(model: Any, several_views: bool) -> KernelBank:
     """Return the bank that a model asks for, not yet fitted."""
     neighbors = model.kernel_neighbors
     if not isinstance(model.kernels, KernelBank):

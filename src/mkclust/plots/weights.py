@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LARGE_WEIGHT = "A large weight means little agreement with the consensus; it is not importance."
+# Letters in a line of the sentence below the bars.
+NOTE_WIDTH = 70
 MIXING_WEIGHT = "A weight says how the kernels are mixed; it is not importance."
 SHARE_OF_VOICE = (
     "A weight is a share of voice: large where a view agrees with the others, zero where it was "
@@ -80,8 +83,8 @@ def draw_weights(
         label.set(color=color, fontweight="bold")
     ax.spines[:].set_visible(False)
     set_titles(ax, "Weights and alignments of the kernels")
-    # Broken at its semicolon, the sentence fits below half a page.
-    ax.set_xlabel(note.replace("; ", ";\n", 1), fontsize=9, color=INK, labelpad=6)
+    # Broken into lines, the sentence fits below half a page.
+    ax.set_xlabel("\n".join(wrap(note, NOTE_WIDTH)), fontsize=9, color=INK, labelpad=6)
 
 
 def how_to_read(model: Any) -> str:

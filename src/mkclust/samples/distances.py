@@ -12,12 +12,16 @@ from mkclust.linalg import (
     select,
     to_host,
 )
-from mkclust.linalg.sparse_rows import entrywise, row_products, sums_of_rows
+from mkclust.linalg.sparse_rows import entrywise, row_products, row_width, sums_of_rows
 from mkclust.types import Array, Float
 
 # The median distance of longer views is that of some rows; so many, if nobody says otherwise.
 MEDIAN_ROWS = 5_000
 BLOCK_ROWS = 256
+# Of long rows fewer are looked at: so many products of entries make a median distance, at most.
+MEDIAN_PRODUCTS = 5e10
+# The origin of views of more entries is the median of some of their rows, so many.
+MIDDLE_ENTRIES, MIDDLE_ROWS = 10_000_000, 1_000
 # Entries of a view that are brought to float64 at a time on a device.
 BLOCK_ENTRIES = 2**24
 # Squared distances come from inner products; below this share of the squared norms their
@@ -71,24 +75,32 @@ def squared_distances(A: Array, B: Array) -> Array:
 def drawn_rows(view: Array, drawn: int | None = None) -> Array:
     """Return the rows that the median distance is that of.
 
-    Of more than 5,000 rows these are 5,000, or as many as are to be drawn, with a fixed seed.
+    Of more than 5,000 rows these are 5,000, or as many as are to be drawn, with a fixed seed; of
+    rows of more than 4,000 entries fewer.
     """
-    if view.shape[0] <= MEDIAN_ROWS:
+    most = min(MEDIAN_ROWS, int(np.sqrt(2 * MEDIAN_PRODUCTS / row_width(view))))
+    if view.shape[0] <= most:
         return view
-    rng = np.random.default_rng(0)
-    chosen = rng.choice(view.shape[0], drawn or MEDIAN_ROWS, replace=False)
+    return _some_rows(view, min(drawn or most, most))
+
+
+def _some_rows(view: Array, count: int) -> Array:
+    """Return so many rows, drawn with a fixed seed, in their order."""
+    chosen = np.random.default_rng(0).choice(view.shape[0], count, replace=False)
     return select(view, np.sort(chosen))
 
 
 def middle(view: Array) -> Array:
-    """Return the median of every column, (n_features,); on a device that of drawn rows.
+    """Return the median of every column, (n_features,); of large views that of some rows.
 
     From anywhere but zero, sparse rows would no longer be sparse: their middle is zero.
     """
     if is_sparse(view):
         return np.zeros(view.shape[1])
     if not is_foreign(view):
-        return np.median(view, axis=0)
+        n, d = view.shape
+        few = n > MIDDLE_ROWS and n * d > MIDDLE_ENTRIES
+        return np.median(_some_rows(view, MIDDLE_ROWS) if few else view, axis=0)
     rows = namespace(view).sort(astype(drawn_rows(view), "float64"), axis=0)
     n = rows.shape[0]
     return (rows[(n - 1) // 2, :] + rows[n // 2, :]) / 2
@@ -97,8 +109,7 @@ def middle(view: Array) -> Array:
 def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
     """Return the median distance between two rows of float64, or a stand-in where it is zero.
 
-    Of more than 5,000 rows it is that of 5,000, or of as many as are to be drawn, with a fixed
-    seed.
+    Of more than 5,000 rows, or fewer long ones, it is that of `drawn_rows`.
     """
     rows = drawn_rows(rows, drawn)
     # Where there is no memory but the host's, SciPy is the faster one.

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from mkclust.samples.checks import as_floats, check_view, is_in_memory
 from mkclust.samples.forms import depth
 from mkclust.samples.frames import (
     AnnotatedMatrix,
@@ -25,7 +23,8 @@ from mkclust.samples.frames import (
     take_columns,
     text_names,
 )
-from mkclust.text import join_words, list_first
+from mkclust.samples.imputing import filled, medians
+from mkclust.text import count, join_words, list_first
 from mkclust.types import Float
 
 # What the view of the categorical columns of a table is called, after the table.
@@ -132,7 +131,7 @@ class Encoding:
         table = sparse_matrix(table) if is_frame(table) else table
         if isinstance(table, AnnotatedMatrix):
             table = table.matrix
-        return table if self.fills is None else _filled(table, self.fills, title)
+        return table if self.fills is None else filled(table, self.fills, title)
 
     def encode_categories(
         self, table: Any, title: str, *, is_new: bool
@@ -186,7 +185,7 @@ class EncodedViews:
         The names of their columns, where they have any.
     encodings : dict of str to Encoding
         What was learned of each table, by the names of the tables.
-    notes : tuple of str
+    notes : list of str
         What each view is made of.
     missing : dict of str to dict of str to int
         How many categories are missing, by view and column.
@@ -195,8 +194,30 @@ class EncodedViews:
     parts: dict[str, Any]
     columns: dict[str, list[str]]
     encodings: dict[str, Encoding]
-    notes: tuple[str, ...]
+    notes: list[str]
     missing: dict[str, dict[str, int]]
+
+    def add(self, name: str, table: Any, columns: list[str] | None) -> None:
+        """Add a view of numbers, and say how large it is, where that is known."""
+        self.parts[name] = table
+        if columns is not None:
+            self.columns[name] = columns
+        if depth(table) != 2:
+            return
+        rows = table.shape[0] if hasattr(table, "shape") else len(table)
+        if isinstance(rows, int):  # of lazy tables, it may not be known
+            self.notes.append(f"{name}: {rows:,} samples, {count(_width(table), 'column')}")
+
+    def add_categories(
+        self, name: str, marks: Float, missing: dict[str, int], encoding: Encoding
+    ) -> None:
+        """Add a view of marks for categories, and say of what they are."""
+        self.parts[name], self.columns[name] = marks, encoding.columns_of_categories()
+        of_columns = f"{count(len(encoding.levels), 'column')} of categories"
+        n_levels = sum(map(len, encoding.levels.values()))
+        self.notes.append(f"{name}: {len(marks):,} samples, {of_columns} with {n_levels} values")
+        if missing:
+            self.missing[name] = missing
 
 
 def encode_views(
@@ -223,30 +244,23 @@ def encode_views(
         encodings = _learn(named, titles, impute)
     else:
         encodings = {name: learned[name] for name in named if name in learned}
-    parts: dict[str, Any] = {}
-    columns: dict[str, list[str]] = {}
-    notes: list[str] = []
-    missing: dict[str, dict[str, int]] = {}
+    views = EncodedViews({}, {}, encodings, [], {})
     for name, table in named.items():
         encoding, title = encodings.get(name), titles[name]
         if encoding is None:
-            parts[name] = table.matrix if isinstance(table, AnnotatedMatrix) else table
-            notes += _note(name, table)
-            if (names := column_names(table)) is not None:
-                columns[name] = names
+            matrix = table.matrix if isinstance(table, AnnotatedMatrix) else table
+            views.add(name, matrix, column_names(table))
             continue
         table = encoding.in_order(table, title)
         if alike := encoding.columns_of_one_value():
-            notes.append(
+            views.notes.append(
                 f"{name}: left out {join_words(map(repr, alike))}, with fewer than two values"
             )
         if encoding.numbers is None or encoding.numbers:
             if learned is not None:
                 encoding.check_numbers(table, title)
-            parts[name] = encoding.encode_numbers(table, title)
-            notes += _note(name, parts[name])
-            if (names := encoding.columns_of_numbers()) is not None:
-                columns[name] = names
+            numbers = encoding.encode_numbers(table, title)
+            views.add(name, numbers, encoding.columns_of_numbers())
         if encoding.levels:
             view = CATEGORIES.format(name) if encoding.numbers else name
             if view in named and view != name:
@@ -254,30 +268,9 @@ def encode_views(
                     f"{title} has categories, which make the view {view!r}, and there is a view of "
                     "this name: rename one of them."
                 )
-            parts[view], lacking = encoding.encode_categories(
-                table, title, is_new=learned is not None
-            )
-            columns[view] = encoding.columns_of_categories()
-            n_levels = sum(map(len, encoding.levels.values()))
-            notes.append(
-                f"{view}: {len(parts[view]):,} samples, {_count(len(encoding.levels), 'column')} "
-                f"of categories with {n_levels} values"
-            )
-            if lacking:
-                missing[view] = lacking
-    return EncodedViews(parts, columns, encodings, tuple(notes), missing)
-
-
-def unmasked(table: Any) -> Any:
-    """Return masked arrays with NaN for what is masked, and all else as it is."""
-    if isinstance(table, list | tuple) and any(isinstance(x, np.ma.MaskedArray) for x in table):
-        return [unmasked(row) for row in table]
-    if not isinstance(table, np.ma.MaskedArray):
-        return table
-    if not np.ma.is_masked(table):
-        return np.asarray(table)
-    precision = table.dtype if table.dtype.kind == "f" else np.float64
-    return np.ma.filled(table.astype(precision), np.nan)
+            marks, missing = encoding.encode_categories(table, title, is_new=learned is not None)
+            views.add_categories(view, marks, missing, encoding)
+    return views
 
 
 def _learn(
@@ -310,7 +303,7 @@ def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:
     """Learn which columns of a table are numbers and categories, and return those that are none."""
     encoding = Encoding(_width(table))
     names = column_labels(table)
-    if has_columns(table):  # genes of AnnData often have one name
+    if names is not None and has_columns(table):  # genes of AnnData often have one name
         _refuse_doubles(names, title)
     if names is not None and len(set(names)) == len(names) and all(map(_is_plain, names)):
         encoding = replace(encoding, names=tuple(names))
@@ -347,56 +340,8 @@ def _with_fills(encoding: Encoding, table: Any, title: str) -> Encoding:
         fill_levels[place] = max(levels, key=values.count)
     numbers = encoding.encode_numbers(table, title)
     if numbers.shape[1] if hasattr(numbers, "shape") else True:
-        encoding = replace(encoding, fills=_medians(numbers, encoding, title))
+        encoding = replace(encoding, fills=medians(numbers, encoding.columns_of_numbers(), title))
     return replace(encoding, fill_levels=fill_levels)
-
-
-def _medians(table: Any, encoding: Encoding, title: str) -> Float | None:
-    """Return the median of every column, None where entries are not in the memory of the host."""
-    if not is_in_memory(table):
-        return None
-    if issparse(table):
-        medians = np.zeros(table.shape[1])
-        columns = table.tocsc()
-        for place in np.unique(columns.nonzero()[1][np.isnan(columns.data)]):
-            medians[place] = np.nanmedian(columns[:, [place]].toarray())
-    else:
-        medians = _dense_medians(as_floats(check_view(table, title), title))
-    if len(empty := np.flatnonzero(np.isnan(medians))):
-        names = encoding.columns_of_numbers()
-        raise ValueError(
-            f"{title} has {_count(len(empty), 'column')} without any value (NaN), of which there "
-            f"is no median: drop {_names(empty[:5], names)}{' and others' * (len(empty) > 5)}."
-        )
-    return medians
-
-
-def _dense_medians(array: Float) -> Float:
-    """Return the median of what is there in every column, NaN where nothing is."""
-    medians = np.median(array, axis=0)  # many times as fast as beside missing entries
-    incomplete = np.flatnonzero(np.isnan(medians))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
-        medians[incomplete] = np.nanmedian(array[:, incomplete], axis=0)
-    return medians
-
-
-def _filled(table: Any, fills: Float, title: str) -> Any:
-    """Return a table with numbers in the place of missing ones."""
-    if not is_in_memory(table):
-        return table
-    if issparse(table):
-        if not np.isnan(table.data).any():
-            return table
-        entries = table.tocoo(copy=True)
-        missing = np.isnan(entries.data)
-        entries.data[missing] = fills[entries.coords[1][missing]]
-        return entries.tocsr()
-    array = as_floats(check_view(table, title), title)
-    missing = np.isnan(array)
-    if not missing.any() or array.shape[1] != len(fills):  # another width is refused elsewhere
-        return array
-    return np.where(missing, fills.astype(array.dtype), array)
 
 
 def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
@@ -405,7 +350,7 @@ def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
     if len(unknown):
         values = list_first(map(repr, sorted(set(unknown.tolist()), key=str)), 5)
         warnings.warn(
-            f"{title}, column {column.name!r}: {_count(len(unknown), 'new sample')} with values "
+            f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with values "
             f"that the fit has not seen ({values}); they count as equal to no other.",
             UserWarning,
             stacklevel=2,
@@ -425,7 +370,7 @@ def _refuse_doubles(names: Sequence[Hashable], title: str) -> None:
     """Refuse columns of one name, which could be meant twice or be two."""
     if len(set(names)) == len(names):
         return
-    doubles = [name for name, count in Counter(names).items() if count > 1]
+    doubles = [name for name, number in Counter(names).items() if number > 1]
     raise ValueError(
         f"{title} has several columns of the name {join_words(map(repr, doubles))}: rename them, "
         "or keep the first by frame.loc[:, ~frame.columns.duplicated()]."
@@ -439,36 +384,10 @@ def _are_counted(fitted: Sequence[Hashable], new: Sequence[Hashable]) -> bool:
 
 def _listed(columns: Sequence[Column]) -> str:
     """Name columns that cannot be used, with what they hold."""
-    words = {
-        "text": "text",
-        "date": "dates",
-        "category": "categories",
-        "other": "values that are no real numbers",
-    }
-    some = [f"{column.name!r} ({words[column.kind]})" for column in columns]
+    some = [f"{column.name!r} ({column.content})" for column in columns]
     return f"the column{'s' * (len(some) > 1)} {join_words(some, 10)}"
-
-
-def _note(name: str, table: Any) -> list[str]:
-    """Say how large a view is, where that is known."""
-    if depth(table) != 2:
-        return []
-    rows = table.shape[0] if hasattr(table, "shape") else len(table)
-    if not isinstance(rows, int):  # of lazy tables, it may not be
-        return []
-    return [f"{name}: {rows:,} samples, {_count(_width(table), 'column')}"]
 
 
 def _width(table: Any) -> int:
     """Return the number of columns of a table."""
     return table.shape[1] if hasattr(table, "shape") else len(table[0])
-
-
-def _count(number: int, what: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def _names(places: np.ndarray, names: list[str] | None) -> str:
-    """Name some columns."""
-    return ", ".join(repr(names[place]) if names else f"column {place}" for place in places)

@@ -13,6 +13,8 @@ from scipy.sparse import issparse
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 # A column of text holds categories where it has at most so many values, each twice on average.
 MOST_LEVELS, FEWEST_REPEATS = 20, 2
+# So many characters of a text show what a column holds.
+LONGEST_EXAMPLE = 20
 # What the types of columns of polars are called, and what they hold.
 _POLARS_KINDS: dict[str, ColumnKind] = {
     "Boolean": "boolean",
@@ -92,6 +94,23 @@ class Column:
             return sorted(values)
         except TypeError:  # values of several types have no order
             return sorted(values, key=str)
+
+    @property
+    def content(self) -> str:
+        """What it holds that no kernel takes, in words; empty for numbers and categories."""
+        if self.kind != "text":
+            words = {"date": "dates", "category": "categories", "other": "values of several types"}
+            return words.get(self.kind, "")
+        values = self.values[~self.missing].tolist()
+        odd = [value for value in values if not _is_number(value)]
+        if len(odd) < len(values) / 2:
+            cells = f"{len(odd)} cell{'s' * (len(odd) > 1)}"
+            return (
+                f"numbers, but for {cells} such as {_shortened(odd[0])}"
+                if odd
+                else "numbers as text"
+            )
+        return f"text, such as {_shortened(values[0])}"
 
 
 def is_frame(thing: Any) -> bool:
@@ -195,6 +214,11 @@ def take_columns(table: Any, columns: Sequence[int]) -> Any:
     return table[:, columns]
 
 
+def is_numeric(frame: Any) -> bool:
+    """Return whether all columns of a data frame are numbers, told from their types alone."""
+    return all(are_numbers(frame))
+
+
 def are_numbers(frame: Any) -> list[bool]:
     """Return of every column of a data frame whether it holds numbers, told from its type alone."""
     kind_of = _polars_kind if is_polars(frame) else _pandas_kind
@@ -213,8 +237,8 @@ def sparse_matrix(frame: Any) -> Any:
 
 def read_columns(frame: Any, places: Sequence[int]) -> Iterator[Column]:
     """Read some columns of a data frame one by one, but plain truth values of pandas at once."""
-    dtypes = list(frame.dtypes)
-    plain = [place for place in places if is_frame(frame) and dtypes[place] == np.dtype(bool)]
+    dtypes = list(frame.dtypes) if is_frame(frame) else []
+    plain = [place for place in places if dtypes and dtypes[place] == np.dtype(bool)]
     marks = dict(zip(plain, frame.iloc[:, plain].to_numpy().T, strict=True)) if plain else {}
     for place in places:
         if place in marks:
@@ -235,13 +259,29 @@ def read_column(frame: Any, place: int) -> Column:
         The number of the column.
     """
     if is_polars(frame):
-        series = frame.to_series(place)
-        kind, name, missing = _polars_kind(series.dtype), series.name, series.is_null().to_numpy()
+        return column_of(frame.columns[place], frame.to_series(place))
+    return column_of(frame.columns[place], frame.iloc[:, place])
+
+
+def column_of(name: Hashable, entries: Any) -> Column:
+    """Return a series of pandas or polars, or a 1-D array, with what it holds.
+
+    Parameters
+    ----------
+    name : hashable
+        The name of the column.
+    entries : pandas.Series, polars.Series or ndarray of shape (n_samples,)
+        Its entries.
+    """
+    if isinstance(entries, np.ndarray):
+        kind = _LETTERS.get(entries.dtype.kind, "other")
+        missing = np.array([value is None or value != value for value in entries.tolist()], bool)
+    elif hasattr(entries, "is_null"):  # of polars
+        kind, missing = _polars_kind(entries.dtype), entries.is_null().to_numpy()
     else:
-        series, name = frame.iloc[:, place], frame.columns[place]
-        kind, missing = _pandas_kind(series.dtype), series.isna().to_numpy()
+        kind, missing = _pandas_kind(entries.dtype), entries.isna().to_numpy()
     values = np.empty(len(missing), dtype=object)
-    values[:] = series.to_list()
+    values[:] = entries.tolist() if isinstance(entries, np.ndarray) else entries.to_list()
     if kind == "other":
         kind = _kind_of_objects(values[~missing])
     if kind == "text" and _is_repeated(values[~missing]):
@@ -287,3 +327,17 @@ def _is_repeated(values: np.ndarray) -> bool:
     """Return whether text has so few different values that these are categories."""
     n_levels = len(set(values.tolist()))
     return 0 < n_levels <= MOST_LEVELS and FEWEST_REPEATS * n_levels <= len(values)
+
+
+def _is_number(text: Any) -> bool:
+    """Return whether a text spells a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _shortened(text: Any) -> str:
+    """Return the beginning of a text, in quotes."""
+    return repr(str(text)[:LONGEST_EXAMPLE])

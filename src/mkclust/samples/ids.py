@@ -297,9 +297,10 @@ def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") ->
     differ = str(index.dtype) != str(first.dtype)
     types = f" (they are of the types {first.dtype} and {index.dtype})" * differ
     as_text = ", such as by frame.index = frame.index.astype(str)" * differ
+    examples = " and ".join(repr(ids[:1].tolist()[0]) for ids in (first, index) if len(ids))
     raise ValueError(
         f"{_start(title)} and {who} have no ids in common, {len(first)} and {len(index)} of their "
-        f"own{types}: give the same samples the same ids{as_text} ({BY_ROW})"
+        f"own{types}, such as {examples}: give the same samples the same ids{as_text} ({BY_ROW})"
     )
 
 

@@ -19,10 +19,11 @@ from mkclust.samples.checks import (
     is_dask,
 )
 from mkclust.samples.dask import DaskBlocks
-from mkclust.samples.encoding import Encoding, encode_views, unmasked
+from mkclust.samples.encoding import Encoding, encode_views
 from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
 from mkclust.samples.frames import opened, take_rows
 from mkclust.samples.ids import aligned, aligned_to_training, is_kernel, order_of
+from mkclust.samples.imputing import unmasked
 from mkclust.samples.local import LocalBlocks
 from mkclust.samples.options import AS_THEY_ARE, TableOptions
 from mkclust.samples.row_source import RowSource
@@ -135,6 +136,18 @@ class Samples:
             return self
         parts = self.by_name
         return replace(self, names=tuple(names), parts=tuple(parts[name] for name in names))
+
+    def as_table(self) -> "Samples":
+        """Return the only view as one table, whatever its name."""
+        [name] = self.names
+        return replace(
+            self,
+            kind="table",
+            names=(TABLE,),
+            names_given=False,
+            columns={TABLE: self.columns[name]} if name in self.columns else {},
+            encodings={TABLE: self.encodings[name]} if name in self.encodings else {},
+        )
 
     def check_columns(self, fitted: Mapping[str, list[str]], who: str) -> None:
         """Refuse data frames whose columns are not those that somebody was fitted on, in order."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.explain.aligned_tables import read_tables, stored_entries
 from mkclust.explain.describe import describe_tables, views_of_features
 from mkclust.explain.description import Description
 from mkclust.explain.fitted import check_fitted
@@ -20,7 +21,6 @@ from mkclust.explain.page.kernels import KernelFindings, examine_kernels
 from mkclust.explain.sample_scores import silhouettes
 from mkclust.explain.stability import Stability, part_size, resample
 from mkclust.explain.steps import StepCallback
-from mkclust.explain.tables import read_tables, stored_entries
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.training import in_order_of_fit

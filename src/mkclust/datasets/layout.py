@@ -213,7 +213,7 @@ def _name_column(frame: Any, layout: TableLayout) -> str | None:
     if layout.id is not None and layout.id in frame.columns:
         return layout.id
     first = frame.columns[0]
-    if first == "" or spelling(first) in ID_NAMES or is_text(frame[first]):
+    if first == "" or spelling(first) in ID_NAMES or _is_text(frame[first]):
         return first
     return None
 
@@ -234,7 +234,7 @@ def _id_column(path: Path, frame: Any, layout: TableLayout) -> str | None:
     if first == "" or spelling(first) in ID_NAMES:
         return first
     values = frame[first]
-    is_id = is_text(values) and first not in LABELS and values.notna().all() and values.is_unique
+    is_id = _is_text(values) and first not in LABELS and values.notna().all() and values.is_unique
     return first if is_id and len(values) > 1 else None
 
 
@@ -244,7 +244,7 @@ def _check_ids(path: Path, ids: np.ndarray, column: Any, frame: Any, *, asked: b
     others = [
         name
         for name in frame.columns[:50]
-        if (is_text(frame[name]) or frame[name].dtype.kind in "iu")
+        if (_is_text(frame[name]) or frame[name].dtype.kind in "iu")
         and frame[name].notna().all()
         and frame[name].is_unique
     ]
@@ -292,7 +292,7 @@ def as_numbers(values: Any, decimal: str = ".") -> Any:
         return values
 
 
-def is_text(values: Any) -> bool:
+def _is_text(values: Any) -> bool:
     """Return whether a column holds text rather than numbers, truth values or dates."""
     return values.dtype.kind == "O" or str(values.dtype) in ("category", "string", "str")
 

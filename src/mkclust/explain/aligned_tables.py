@@ -4,7 +4,7 @@ Tables are those that a model was fitted on, or others of the same samples: what
 by them, may hold further samples, and may lack some; what has none is matched by row.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +14,8 @@ from scipy.sparse import csr_array, issparse
 from mkclust.linalg import is_foreign, to_host
 from mkclust.samples import Samples
 from mkclust.samples.forms import named_parts
-from mkclust.samples.ids import is_frame
-
-# A column of texts with more different ones is no category; one that says it is, always is.
-MOST_LEVELS = 50
+from mkclust.samples.frames import Column, column_of, is_frame
+from mkclust.types import Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,7 @@ class Category:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class AlignedTable:
     """What is known of the samples from one table.
 
     Attributes
@@ -57,20 +55,20 @@ class Table:
     categories: tuple[Category, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def take(self, rows: np.ndarray) -> "Table":
+    def take(self, rows: np.ndarray) -> "AlignedTable":
         """Return some rows of the table, which become samples 0, 1, ... of their own."""
         categories = tuple(replace(each, codes=each.codes[rows]) for each in self.categories)
         numbers = self.numbers[rows]
         return replace(self, samples=np.arange(len(rows)), numbers=numbers, categories=categories)
 
 
-def stored_entries(table: Table) -> int:
+def stored_entries(table: AlignedTable) -> int:
     """Return how many entries a table holds, of a sparse one those that are stored."""
     numbers = table.numbers.nnz if issparse(table.numbers) else table.numbers.size
     return int(numbers) + len(table.categories) * len(table.samples)
 
 
-def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[Table]:
+def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[AlignedTable]:
     """Return tables of the samples of a fit in its order.
 
     Parameters
@@ -85,9 +83,13 @@ def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[Table]:
 
     Returns
     -------
-    list of Table
+    list of AlignedTable
     """
-    return [_read(name, table, n_samples, ids) for name, table in _by_name(tables).items()]
+    columns = tables.columns if isinstance(tables, Samples) else {}
+    return [
+        _read(name, table, n_samples, ids, columns.get(name))
+        for name, table in _by_name(tables).items()
+    ]
 
 
 def match_rows(index: Any, n_rows: int, n_samples: int, ids: Any, who: str) -> np.ndarray:
@@ -189,9 +191,11 @@ class _FrameOfColumns:
         return self._by_name[name]
 
 
-def _read(name: str, table: Any, n_samples: int, ids: Any) -> Table:
+def _read(
+    name: str, table: Any, n_samples: int, ids: Any, columns: Sequence[str] | None = None
+) -> AlignedTable:
     """Return one table in the order of the fit."""
-    who, index, columns = f"table {name!r}", None, None
+    who, index = f"table {name!r}", None
     if hasattr(table, "obs_names") and hasattr(table, "X"):
         index, columns, table = table.obs_names, table.var_names, table.X
     elif is_frame(table):
@@ -209,7 +213,7 @@ def _read(name: str, table: Any, n_samples: int, ids: Any) -> Table:
     if columns is None:  # a table on disk has names, an array has none
         numbered = [f"column {place}" for place in range(table.shape[1])]
         columns = getattr(table, "columns", numbered)
-    return Table(name, samples, tuple(map(str, columns)), _numbers(table, rows, who))
+    return AlignedTable(name, samples, tuple(map(str, columns)), _numbers(table, rows, who))
 
 
 def _numbers(table: Any, rows: np.ndarray, who: str) -> Any:
@@ -231,24 +235,24 @@ def _numbers(table: Any, rows: np.ndarray, who: str) -> Any:
     return table if np.array_equal(rows, np.arange(len(table))) else table[rows]
 
 
-def _read_frame(name: str, frame: Any, samples: np.ndarray, rows: np.ndarray) -> Table:
+def _read_frame(name: str, frame: Any, samples: np.ndarray, rows: np.ndarray) -> AlignedTable:
     """Return the columns of a data frame, told apart by what they hold."""
     columns: list[str] = []
     numbers: list[np.ndarray] = []
     categories: list[Category] = []
     skipped: dict[str, str] = {}
-    for label, column in _columns(frame):
-        content = _content(str(label), column)
-        if isinstance(content, Category):
-            codes = content.codes[rows]
-            categories.append(Category(str(label), codes, content.levels, content.is_truth))
-        elif isinstance(content, str):
-            skipped[str(label)] = content
-        else:
+    for label, entries in _columns(frame):
+        column = column_of(str(label), entries)
+        if column.kind == "number":
             columns.append(str(label))
-            numbers.append(content[rows])
+            numbers.append(_as_floats(entries)[rows])
+        elif column.content:
+            skipped[str(label)] = f"holds {column.content}"
+        else:
+            category = _category(column)
+            categories.append(replace(category, codes=category.codes[rows]))
     matrix = np.column_stack(numbers) if numbers else np.empty((len(rows), 0))
-    return Table(name, samples, tuple(columns), matrix, tuple(categories), skipped)
+    return AlignedTable(name, samples, tuple(columns), matrix, tuple(categories), skipped)
 
 
 def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
@@ -257,57 +261,22 @@ def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
         yield label, frame.iloc[:, place] if is_frame(frame) else frame[label]
 
 
-def _content(name: str, column: Any) -> Any:
-    """Return a column as floats or as categories, or else as words on what it holds."""
-    dtype = str(column.dtype)
-    if dtype == "category":  # of pandas
-        levels = tuple(map(str, column.cat.categories))
-        return Category(name, np.asarray(column.cat.codes, dtype=int), levels)
-    if any(word in dtype.lower() for word in ("date", "time", "duration", "period")):
-        return "holds dates or times"
-    if dtype.lower() in ("boolean", "bool"):
-        values = np.asarray(column, dtype=object)
-        codes = np.array([-1 if _is_missing(value) else int(value) for value in values])
-        return Category(name, codes, ("False", "True"), is_truth=True)
-    floats = _as_floats(column)
-    if floats is not None:
-        return floats
-    return _texts(name, np.asarray(column, dtype=object), dtype in ("Categorical", "Enum"))
+def _as_floats(entries: Any) -> Float:
+    """Return a column of numbers as floats, missing ones as NaN."""
+    if isinstance(entries, np.ndarray):
+        return np.array([np.nan if each is None else each for each in entries.tolist()], float)
+    if hasattr(entries, "is_null"):  # of polars
+        return entries.cast(float).to_numpy()
+    return entries.to_numpy(dtype=float, na_value=np.nan)
 
 
-def _as_floats(column: Any) -> np.ndarray | None:
-    """Return a column of numbers as floats, missing ones as NaN; None where it holds others."""
-    if getattr(column.dtype, "kind", None) in ("S", "U"):
-        return None
-    try:
-        if hasattr(column, "to_numpy") and hasattr(column, "index"):  # of pandas
-            if str(column.dtype) in ("object", "string", "str"):
-                known = [value for value in column if not _is_missing(value)]
-                if any(isinstance(value, str | bool) for value in known):
-                    return None
-            return column.to_numpy(dtype=float, na_value=np.nan)
-        values = np.asarray(column)
-        if values.dtype == object:
-            if any(isinstance(value, str | bool) for value in values):
-                return None
-            values = np.array([np.nan if _is_missing(value) else value for value in values])
-        return values.astype(float)
-    except (TypeError, ValueError):
-        return None
-
-
-def _texts(name: str, values: np.ndarray, is_category: bool) -> Category | str:
-    """Return texts as categories, or say that there are too many different ones."""
-    texts = [None if _is_missing(value) else str(value) for value in values.tolist()]
-    levels = sorted({text for text in texts if text is not None})
-    known = sum(text is not None for text in texts)
-    if not is_category and len(levels) > min(MOST_LEVELS, max(known / 2, 2)):
-        return f"holds texts, {len(levels)} different ones"
-    place = {level: number for number, level in enumerate(levels)}
-    codes = np.array([-1 if text is None else place[text] for text in texts], dtype=int)
-    return Category(name, codes, tuple(levels), is_truth=set(levels) <= {"False", "True"})
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether a cell is empty: None, NaN, or the missing value of pandas."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+def _category(column: Column) -> Category:
+    """Return a column of categories or truth values by the numbers of its levels."""
+    place = {level: number for number, level in enumerate(column.levels)}
+    codes = [
+        -1 if is_missing else place[value]
+        for value, is_missing in zip(column.values.tolist(), column.missing, strict=True)
+    ]
+    names = tuple(map(str, column.levels))
+    is_truth = column.kind == "boolean" or set(names) <= {"False", "True"}
+    return Category(str(column.name), np.array(codes, dtype=int), names, is_truth)

@@ -1,0 +1,160 @@
+"""Files that are nearly what a command takes: transposed, of pairs of samples, with text in them.
+
+What is wrong with tables that are meant as such, the library says itself (`failures.in_options`).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mkclust import datasets
+from mkclust.cli.joining import row_ids
+from mkclust.samples.frames import is_frame, is_numeric, read_column
+from mkclust.samples.ids import is_kernel
+
+MAX_NAMED = 3
+# Every view, after the input and under the name that it has.
+Views: TypeAlias = list[tuple[str, str, Any]]
+
+
+def problems(
+    inputs: Sequence[str],
+    data_sets: Sequence[datasets.Dataset],
+    kernels: Any = "auto",
+) -> list[str]:
+    """Return what files were taken for and are not, each with the next thing to type.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        What was asked for.
+    data_sets : sequence of Dataset
+        What was read.
+    kernels : str or dict
+        The kernels that were asked for.
+
+    Returns
+    -------
+    list of str
+        One line each; empty where nothing is wrong.
+    """
+    if any(data.precomputed for data in data_sets):
+        return []
+    views: Views = [
+        (text, name, view)
+        for text, data in zip(inputs, data_sets, strict=True)
+        for name, view in (data.views or {}).items()
+    ]
+    if transposed := _turned_by_ids(views) or _turned_by_size(views):
+        return transposed
+    # Whoever names another kernel knows what the table is.
+    square = _square(views) if kernels in ("auto", "gaussian") else []
+    return [*square, *_text_columns(views)]
+
+
+def _turned_by_ids(views: Views) -> list[str]:
+    """Name tables whose header holds the ids of the rows of another one."""
+    found = []
+    for text, _, view in views:
+        if not is_frame(view) or is_kernel(view):
+            continue
+        for other, _, reference in views:
+            ids = row_ids(reference)
+            if other == text or ids is None or not is_frame(reference):
+                continue
+            matching = int(view.columns.isin(ids).sum())
+            if matching > len(ids) / 2 and not _is_reference(view, reference):
+                found.append(
+                    f"{text}: its header holds {matching} of the {len(ids)} ids of the rows of "
+                    f"{other}, so that its samples are in columns; add "
+                    f"--samples-in {_file(text)}=columns"
+                )
+                break
+    return found
+
+
+def _is_reference(view: Any, reference: Any) -> bool:
+    """Return whether a table whose header holds ids of another is not the one that is turned."""
+    own = row_ids(view)
+    if own is None:
+        return False
+    # Where each holds the ids of the other, samples are taken for fewer than features.
+    mirrored = bool(reference.columns.isin(own).any()) and len(view) > len(reference)
+    return mirrored or bool(own.isin(row_ids(reference)).any())
+
+
+def _turned_by_size(views: Views) -> list[str]:
+    """Name tables without ids that have as many columns as the others have rows."""
+    if len(views) < 2 or any(row_ids(view) is not None for *_, view in views):
+        return []
+    heights = [view.shape[0] for *_, view in views]
+    n = max(set(heights), key=heights.count)
+    return [
+        f"{text}: has {view.shape[0]} rows and {n} columns, and other files {n} rows, so "
+        f"that its samples are in columns; add --samples-in {_file(text)}=columns"
+        for text, _, view in views
+        if view.shape[0] != n and view.shape[1] == n and is_frame(view)
+    ]
+
+
+def _square(views: Views) -> list[str]:
+    """Name tables that hold distances or similarities of samples."""
+    found = []
+    for text, name, view in views:
+        if not is_frame(view) or not is_kernel(view):
+            continue
+        values = view.loc[:, view.index].to_numpy()
+        if values.dtype.kind not in "iuf" or not np.allclose(values, values.T, equal_nan=True):
+            continue
+        n = len(values)
+        if not np.diag(values).any() and values.min() >= 0:
+            whose = f"{_quoted(name)}=" if len(views) > 1 else ""
+            found.append(
+                f"{text}: holds the distances of {n} samples (symmetric, with a zero diagonal), no "
+                f"table of features; add --kernels {whose}from_distances"
+            )
+        elif len(views) == 1:
+            found.append(
+                f"{text}: holds the similarities of {n} samples (square, symmetric, its header "
+                "are its ids), no table of features; add --kernels precomputed"
+            )
+        else:
+            found.append(
+                f"{text}: holds a kernel, the similarities of {n} samples, and other files hold "
+                "tables; cluster the kernels alone: "
+                f"mkclust cluster {text} --kernels precomputed -k N"
+            )
+    return found
+
+
+def _text_columns(views: Views) -> list[str]:
+    """Name columns of text or dates, which no kernel takes."""
+    found = []
+    for text, _, view in views:
+        if not is_frame(view):
+            continue
+        if prose := unusable_columns(view):
+            words = ", ".join(f"{name} ({why})" for name, why in list(prose.items())[:MAX_NAMED])
+            drops = " ".join(f"--drop {_quoted(name)}" for name in prose)
+            found.append(f"{text}: holds columns that are no numbers: {words}; add {drops}")
+    return found
+
+
+def unusable_columns(view: Any) -> dict[str, str]:
+    """Return the columns of a frame that no kernel takes, with what they hold."""
+    if is_numeric(view):
+        return {}
+    columns = (read_column(view, place) for place in range(view.shape[1]))
+    return {str(column.name): column.content for column in columns if column.content}
+
+
+def _quoted(name: str) -> str:
+    """Return a name as it is typed."""
+    return name if name.replace("_", "").replace("-", "").isalnum() else repr(name)
+
+
+def _file(text: str) -> str:
+    """Return the name of the file of an input, as options take it."""
+    return Path(text.rpartition("::")[0] or text).name
