@@ -121,7 +121,8 @@ class Encoding:
             column = read_column(table, place)
             if column.kind not in ("number", "boolean"):
                 raise ValueError(
-                    f"{title} has {_listed([column])}, which held numbers in the fit: pass numbers."
+                    f"{title} has the column {column.name!r} ({column.content or 'categories'}), "
+                    "which held numbers in the fit: pass numbers."
                 )
 
     def encode_numbers(self, table: Any, title: str) -> Any:

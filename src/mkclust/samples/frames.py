@@ -99,8 +99,7 @@ class Column:
     def content(self) -> str:
         """What it holds that no kernel takes, in words; empty for numbers and categories."""
         if self.kind != "text":
-            words = {"date": "dates", "category": "categories", "other": "values of several types"}
-            return words.get(self.kind, "")
+            return {"date": "dates", "other": "values of several types"}.get(self.kind, "")
         values = self.values[~self.missing].tolist()
         odd = [value for value in values if not _is_number(value)]
         if len(odd) < len(values) / 2:
