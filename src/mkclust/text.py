@@ -3,6 +3,7 @@
 import sys
 import unicodedata
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 # Joiners belong to the spelling of words and of emoji; they can neither hide nor reorder anything.
 _JOINERS = "\u200c\u200d"
@@ -76,6 +77,14 @@ def list_first(items: Iterable[object], most: int = 10) -> str:
     """List the first of many things, with dots for the rest."""
     names = [str(item) for item in items]
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def did_you_mean(word: object, words: Iterable[object]) -> str:
+    """Suggest the words that are near to one that is not there, in parentheses; "" for none."""
+    by_spelling = {str(each).casefold(): str(each) for each in words}
+    close = get_close_matches(str(word).casefold(), by_spelling, 3, cutoff=0.5)
+    near = [by_spelling[each] for each in close]
+    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
 
 
 def csv_cell(text: object) -> str:

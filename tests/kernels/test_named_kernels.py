@@ -6,8 +6,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csc_array, csr_array, csr_matrix, issparse
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics.pairwise import (
     chi2_kernel,
     cosine_similarity,
@@ -24,6 +27,7 @@ from mkclust import (
     agreement,
     diagnose,
     suggest_n_clusters,
+    view,
 )
 from mkclust.explain.stability import resample
 from mkclust.kernels import KernelBank, Linear, Nystroem
@@ -333,16 +337,131 @@ def test_distances_taken_for_kernels_are_told_how_to_become_some():
         AverageKKM(3, kernels="precomputed").fit({"a": distances() ** 2})
 
 
-def test_frames_of_distances_are_aligned_or_refused():
-    X, order = numbers(), np.random.default_rng(0).permutation(N)
+@pytest.mark.parametrize("ids", [[f"sample {i}" for i in range(N)], [7 * i for i in range(N)]])
+@pytest.mark.parametrize("rule", ["from_distances", "distances", "graph"])
+@given(seeds=st.lists(st.integers(0, 99), min_size=3, max_size=3), is_first=st.booleans())
+@settings(max_examples=5, deadline=None)
+def test_the_columns_of_a_frame_of_pairs_follow_the_order_of_samples(ids, rule, seeds, is_first):
+    entries = distances()
+    if rule == "graph":  # links of the nearest
+        entries = np.where(entries < np.quantile(entries, 0.3), 1.0, 0.0)
+    table, D = pd.DataFrame(numbers(), ids), pd.DataFrame(entries, ids, ids)
+    orders = [np.random.default_rng(seed).permutation(N) for seed in seeds]
+    model = AverageKKM(3, kernels={"far": rule}, random_state=0).fit({"table": table, "far": D})
+    mixed = {"table": table.iloc[orders[0]], "far": D.iloc[orders[1], orders[2]]}
+    if is_first:
+        mixed = dict(reversed(mixed.items()))
+    other = clone(model).fit(mixed)
+    # Labels do not depend on the order of samples but for their numbers.
+    where = pd.Index(other.sample_ids_).get_indexer(ids)
+    same = model.labels_[:, None] == model.labels_
+    np.testing.assert_array_equal(other.labels_[where][:, None] == other.labels_[where], same)
+    new = {"table": table.iloc[:7], "far": D.iloc[orders[1]].loc[ids[:7]].iloc[:, orders[2]]}
+    np.testing.assert_array_equal(model.predict(new), model.labels_[:7])
+    np.testing.assert_array_equal(model.predict(mixed), model.labels_[orders[1 if is_first else 0]])
+
+
+def test_a_join_drops_the_columns_of_a_frame_of_pairs():
     ids = [f"sample {i}" for i in range(N)]
-    table, D = pd.DataFrame(X, ids), pd.DataFrame(distances(), ids, ids)
-    options = {"kernels": {"far": "from_distances"}, "random_state": 0}
-    expected = AverageKKM(3, **options).fit({"table": table, "far": D}).labels_
-    shuffled = {"table": table, "far": D.iloc[order]}
-    np.testing.assert_array_equal(AverageKKM(3, **options).fit(shuffled).labels_, expected)
-    with pytest.raises(ValueError, match=r"bring its columns into the order of its rows"):
-        AverageKKM(3, **options).fit({"far": D.iloc[order], "table": table})
+    table, D = pd.DataFrame(numbers(), ids), pd.DataFrame(distances(), ids, ids)
+    model = AverageKKM(3, kernels={"far": "from_distances"}, join="inner", random_state=0)
+    joined = {"table": table.iloc[5:], "far": D}
+    labels = model.fit(joined).labels_
+    plain = {"table": table.iloc[5:], "far": D.iloc[5:, 5:]}
+    np.testing.assert_array_equal(clone(model).fit(plain).labels_, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert diagnose(model, joined, leave_one_out=False).summary()
+    with pytest.warns(UserWarning, match="'far' has the columns 'sample 0', .* left out"):
+        np.testing.assert_array_equal(
+            model.predict({"table": table.iloc[5:9], "far": D.iloc[5:9]}), labels[:4]
+        )
+
+
+# Sparse views ----------------------------------------------------------------------------------
+
+
+def marks():
+    return np.hstack([np.eye(4)[column] for column in codes().astype(int).T])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "from_distances"])
+@pytest.mark.parametrize("container", [csr_array, csc_array, csr_matrix])
+def test_kernels_by_name_of_a_sparse_view_are_those_of_its_entries(name, container):
+    view = marks() if name == "overlap" else numbers()
+    bank, held = bank_of(name), kernel(name, view)
+    np.testing.assert_allclose(bank.fit_transform({"a": container(view)})[0], held, atol=1e-12)
+    assert issparse(bank.views_["a"])
+    for new in (container(view[3:8]), view[3:8]):
+        np.testing.assert_allclose(bank.transform({"a": new})[0], held[3:8], atol=1e-12)
+    rows = bank_of(name, on_the_fly=True).fit_transform({"a": container(view)})
+    np.testing.assert_allclose(rows.rows(3, 8)[0], held[3:8], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "from_distances"])
+def test_a_model_of_a_sparse_view_predicts_by_every_kernel_by_name(name):
+    view = marks() if name == "overlap" else numbers()
+    model = AverageKKM(3, kernels={"a": name}, psd="clip", random_state=0)
+    model.fit({"a": csr_array(view)})
+    np.testing.assert_array_equal(clone(model).fit({"a": view}).labels_, model.labels_)
+    for few in (csr_array(view[:9]), view[:9]):
+        np.testing.assert_array_equal(model.predict({"a": few}), model.labels_[:9])
+
+
+@pytest.mark.parametrize(
+    ("name", "view", "message"),
+    [
+        ("overlap", codes(), r"View 'a' .*zeros and ones for each category.*toarray\(\)"),
+        ("from_distances", distances(), r"View 'a' .*takes all distances.*toarray\(\)"),
+    ],
+)
+def test_kernels_that_take_no_sparse_view_say_what_to_pass(name, view, message):
+    with pytest.raises(ValueError, match=message):
+        bank_of(name).fit({"a": csr_array(view)})
+
+
+def test_transformers_of_sparse_views_get_sparse_rows():
+    view_of_words = csr_array(np.random.default_rng(0).poisson(0.1, (N, 60)) * 1.0)
+    weighted = view(preprocess=TfidfTransformer(), kernel="cosine")
+    model = AverageKKM(3, kernels={"a": weighted}, random_state=0).fit({"a": view_of_words})
+    assert issparse(model.bank_._prepared("a", view_of_words[:4]))
+    short = view(preprocess=TruncatedSVD(5, random_state=0))
+    reduced = AverageKKM(3, kernels={"a": short}, random_state=0).fit({"a": view_of_words})
+    assert reduced.bank_._prepared("a", view_of_words[:4]).shape == (4, 5)
+    for each in (model, reduced):
+        assert issparse(each.bank_.views_["a"])
+        few = {"a": view_of_words[:9]}
+        np.testing.assert_array_equal(each.predict(few), each.labels_[:9])
+        np.testing.assert_array_equal(each.predict({"a": few["a"].toarray()}), each.labels_[:9])
+
+
+# Views of frames --------------------------------------------------------------------------------
+
+
+def clinic():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {"age": rng.normal(size=N), "bmi": rng.normal(size=N), "sex": list("fm") * (N // 2)}
+    )
+
+
+def test_kernels_are_asked_for_by_the_names_of_both_parts_of_a_frame():
+    for part, other in (("clinic", "clinic (categories)"), ("clinic (categories)", "clinic")):
+        model = AverageKKM(2, kernels={part: "cosine"}, random_state=0).fit({"clinic": clinic()})
+        assert model.bank_.rules_[part] == "cosine"
+        assert model.bank_.rules_[other] in ("dense", "categories")
+        assert (model.predict({"clinic": clinic()}) == model.labels_).all()
+    asked = {"clinic (categories)": "categorical"}
+    assert AverageKKM(2, kernels=asked).fit({"clinic": clinic()}).bank_.rules_ == {
+        "clinic": "dense",
+        "clinic (categories)": "overlap",
+    }
+
+
+def test_a_name_of_no_view_is_refused_with_the_near_ones():
+    message = r"'clinc' \(did you mean 'clinic'.*the views are 'clinic', 'clinic \(categories\)'"
+    with pytest.raises(ValueError, match=message):
+        AverageKKM(2, kernels={"clinc": "cosine"}).fit({"clinic": clinic()})
 
 
 # Beside the rest of the library ----------------------------------------------------------------

@@ -12,6 +12,7 @@ pytest.importorskip("skops")
 
 import skops.io
 from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -19,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import mkclust
 from mkclust import KernelBank, load_model, save_model, view
 from mkclust.kernels import Linear, Nystroem, RandomFourier
+from mkclust.kernels.kinds import RULES
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.version import versions
 
@@ -135,6 +137,33 @@ def test_a_method_that_does_not_predict_is_saved_with_all_that_it_has_learned(me
     other = round_trip(model, tmp_path)
     np.testing.assert_array_equal(other.labels_, model.labels_)
     np.testing.assert_array_equal(other.mixed_kernel(VIEWS), model.mixed_kernel(VIEWS))
+
+
+@pytest.mark.parametrize(
+    "columns", [list("abcd"), [5, 6, 7, 8], [("a", 1), ("a", 2), ("b", 1), ("b", 2)]]
+)
+@pytest.mark.parametrize("impute", [None, "median"])
+def test_what_was_learned_of_columns_survives_a_file(columns, impute, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 4)), columns=columns)
+    frame["s"] = list("ab") * 15
+    model = mkclust.AverageKKM(3, impute=impute, random_state=0).fit({"t": frame})
+    loaded = mkclust.load_model(mkclust.save_model(model, tmp_path / "model.skops"))
+    few = frame.iloc[:7, ::-1]
+    np.testing.assert_array_equal(loaded.predict({"t": few}), model.labels_[:7])
+
+
+@pytest.mark.parametrize(
+    "kernel", [*(name for name, rule in RULES.items() if rule.by_name), "view"]
+)
+def test_a_model_of_every_kernel_by_name_survives_a_file(kernel, tmp_path):
+    X = np.random.default_rng(0).gamma(2.0, size=(30, 4))
+    X = {"overlap": np.floor(X), "from_distances": cdist(X, X)}.get(kernel, X)
+    if kernel == "view":
+        kernel = mkclust.view(preprocess=StandardScaler(), kernel="gaussian")
+    model = mkclust.AverageKKM(3, kernels={"a": kernel}, psd="clip", random_state=0).fit({"a": X})
+    loaded = mkclust.load_model(mkclust.save_model(model, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(loaded.predict({"a": X[:7]}), model.labels_[:7])
 
 
 def test_ids_of_samples_survive_a_file(tmp_path):

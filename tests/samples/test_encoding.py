@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
-from mkclust import KernelBank, to_device
+from mkclust import AverageKKM, KernelBank, agreement, suggest_n_clusters, to_device
+from mkclust.samples import read_samples
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import read_views
 
@@ -69,6 +70,7 @@ def test_a_category_of_one_value_is_left_out():
         samples.columns["clinic (categories)"]
         == read_views({"clinic": clinic()}).columns["clinic (categories)"]
     )
+    assert "clinic: left out 'site', with fewer than two values" in samples.notes
     with pytest.raises(ValueError, match="View 'site' has only columns of one value"):
         read_views({"site": frame[["site"]]})
 
@@ -99,10 +101,28 @@ def test_columns_that_new_rows_lack_or_add_are_named():
     encodings = read_views({"clinic": clinic()}).encodings
     with pytest.raises(ValueError, match="View 'clinic' lacks the column 'dose'"):
         read_views({"clinic": clinic().drop(columns="dose")}, encodings=encodings)
-    with pytest.raises(ValueError, match="adds the column 'weight'"):
-        read_views({"clinic": clinic().assign(weight=1.0)}, encodings=encodings)
+    with pytest.warns(UserWarning, match="'clinic' has the column 'weight', which the fit did not"):
+        samples = read_views({"clinic": clinic().assign(weight=1.0)}, encodings=encodings)
+    np.testing.assert_array_equal(samples.views["clinic"], clinic()[["age", "dose"]])
+    numbers = clinic()[["age", "dose"]].to_numpy()
+    bank = KernelBank(rules="kind").fit({"a": numbers})
+    with pytest.raises(ValueError, match="'a' has 3 columns, but 2 when"):
+        bank.transform({"a": np.hstack([numbers, numbers[:, :1]])})
     with pytest.raises(TypeError, match="was a data frame with categories in the fit"):
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
+
+
+@pytest.mark.parametrize("labels", [[7, 3, 5], [0, 1, 2], [("x", 1), ("x", 2), ("y", 1)]])
+def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
+    table = np.random.default_rng(0).normal(size=(N, 3))
+    frame = pandas.DataFrame(table)
+    if labels != [0, 1, 2]:
+        frame.columns = pandas.Index(labels)
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+    expected = bank.fit_transform({"a": frame})
+    np.testing.assert_array_equal(bank.transform({"a": frame.iloc[:, [2, 0, 1]]}), expected)
+    np.testing.assert_array_equal(bank.transform({"a": table}), expected)
+    np.testing.assert_array_equal(bank.transform({"a": pandas.DataFrame(table)}), expected)
 
 
 def test_missing_cells_of_all_views_are_named_in_one_error():
@@ -139,8 +159,13 @@ def test_masked_entries_are_missing(dtype):
     filled = read_views([table, np.ones((4, 2))], options=MEDIAN).views["view 0"]
     assert filled[1, 2] == np.median([2, 8, 11])
     assert str(filled.dtype) == ("float32" if dtype == "float32" else "float64")
-    with pytest.raises(ValueError, match="'view 0' has 1 masked entries, .*impute='median'"):
-        read_views([table, np.ones((4, 2))])
+    other = np.ones((4, 2))
+    other[0, 0] = np.nan
+    message = "'view 0' has .* 1 NaN .*column 2: 1.*'view 1' has .* 1 NaN .*impute='median'"
+    with pytest.raises(ValueError, match=message):
+        _ = read_views([table, other]).views
+    complete = np.ma.masked_array(table.data, mask=False)
+    np.testing.assert_array_equal(read_views([complete]).views["view 0"], table.data)
 
 
 def test_a_sparse_matrix_is_filled_where_its_entries_are_missing():
@@ -159,6 +184,117 @@ def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
         _ = read_views({"clinic": frame}, options=MEDIAN).views
     with pytest.raises(ValueError, match="1 column without any value.*drop 'dose'"):
         read_views({"clinic": frame.assign(dose=np.nan)}, options=MEDIAN)
+
+
+def test_impute_is_for_tables_in_memory(tmp_path):
+    table = np.random.default_rng(0).normal(size=(N, 3))
+    table[1, 2] = np.nan
+    np.save(tmp_path / "view.npy", table)
+    for on_disk in (
+        np.load(tmp_path / "view.npy", mmap_mode="r"),
+        pytest.importorskip("torch").from_numpy(table),
+    ):
+        with pytest.raises(
+            ValueError, match="fill View 'a' beforehand, for impute is for"
+        ) as error:
+            _ = read_views({"a": on_disk}, options=MEDIAN).views
+        assert "pass impute" not in str(error.value)
+
+
+def test_a_column_of_categories_may_come_as_numbers_later():
+    frame = clinic().assign(site=pandas.Categorical([1, 2] * (N // 2)))
+    fitted = read_views({"clinic": frame})
+    new = frame.assign(site=frame["site"].astype(int), smoker=frame["smoker"].astype(float))
+    again = read_views({"clinic": new}, encodings=fitted.encodings)
+    for name, view in fitted.views.items():
+        np.testing.assert_array_equal(again.views[name], view)
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [(list("ab") * 5, "categories"), (list("abcdefghij"), "text")],
+)
+def test_a_column_of_numbers_that_comes_as_something_else_is_named(values, what):
+    encodings = read_views({"clinic": clinic()}).encodings
+    with pytest.raises(
+        ValueError, match=rf"'clinic' has the column 'dose' \({what}.*\), which held"
+    ):
+        read_views({"clinic": clinic().assign(dose=values)}, encodings=encodings)
+
+
+def test_columns_of_one_name_are_refused():
+    frame = clinic().set_axis(["age", "sex", "age", "smoker"], axis=1)
+    for X, title in (({"clinic": frame}, "View 'clinic'"), (frame, "X")):
+        with pytest.raises(ValueError, match=f"{title} has several columns of the name 'age'"):
+            read_views(X)
+    encodings = read_views({"clinic": clinic()}).encodings
+    with pytest.raises(ValueError, match="several columns of the name 'age'"):
+        read_views({"clinic": frame.assign(dose=1.0)}, encodings=encodings)
+
+
+def test_a_view_without_columns_is_refused():
+    with pytest.raises(ValueError, match=r"'a' is empty, of shape \(10, 0\); leave it out"):
+        _ = read_views({"a": clinic()[[]], "b": clinic()}).views
+
+
+@pytest.mark.parametrize("fill", [0, np.nan])
+def test_a_frame_of_sparse_columns_is_a_sparse_view(fill):
+    table = np.diag(np.arange(1.0, 5))
+    frame = pandas.DataFrame(table).astype(pandas.SparseDtype("float64", fill))
+    for X in (frame, frame.assign(s=list("abab"))):
+        view = read_views({"a": X.add_prefix("g")}).views["a"]
+        assert issparse(view) == (fill == 0)
+        np.testing.assert_array_equal(view.toarray() if fill == 0 else view, table)
+
+
+def test_decimals_are_numbers():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"v": polars.Series([3, 2, 1], dtype=polars.Decimal(10, 2))})
+    view = read_views({"a": frame}).views["a"]
+    assert view.dtype == np.float64
+    assert view.tolist() == [[3], [2], [1]]
+
+
+def test_what_is_joined_and_filled_beforehand_goes_into_banks_and_suggestions():
+    a = pandas.concat([clinic()] * 3).set_axis(range(100, 130))
+    a.iloc[3, 0], b = np.nan, a.iloc[2:, ::-1]
+    options = TableOptions(join="inner", impute="median")
+    samples = read_samples({"a": a, "b": b}, options=options)
+    assert KernelBank(rules="kind").fit(samples).n_features_in_ == 12
+    found = suggest_n_clusters(samples, [2], n_draws=1, level=0.5, n_resamples=1)
+    assert found.n_samples == 28
+    shared = agreement({"a": a, "b": b}, join="inner", impute="median")
+    assert shared.names == ("a", "a (categories)", "b", "b (categories)")
+
+
+NULLABLE = {
+    "Int64": lambda: pandas.array([1, 2, None, 4] * 10, dtype="Int64"),
+    "Float64": lambda: pandas.array([1.5, 2, None, 4] * 10, dtype="Float64"),
+    "boolean": lambda: pandas.array([True, False, None, True] * 10, dtype="boolean"),
+    "truth values beside NaN": lambda: pandas.Series([True, False, np.nan, True] * 10).array,
+    "string": lambda: pandas.array(["x", "y", None, "x"] * 10, dtype="string"),
+    "category": lambda: pandas.Categorical(["x", "y", None, "x"] * 10, categories=list("wxyz")),
+    "ordered": lambda: pandas.Categorical(
+        ["x", "y", None, "x"] * 10, ["z", "y", "x"], ordered=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NULLABLE)
+def test_missing_cells_of_every_type_are_named_and_filled(name):
+    numbers = np.random.default_rng(0).normal(size=(40, 2))
+    frame = pandas.DataFrame(numbers, columns=["a", "b"]).assign(c=NULLABLE[name]())
+    with pytest.raises(ValueError, match="'c': 10.*impute='median'"):
+        AverageKKM(2).fit({"t": frame})
+    model = AverageKKM(2, impute="median", random_state=0).fit({"t": frame})
+    assert set(model.view_names_in_) <= {"t", "t (categories)"}
+    few = frame.iloc[:7, ::-1]
+    np.testing.assert_array_equal(model.predict({"t": few}), model.labels_[:7])
+    if "t (categories)" in model.view_names_in_:
+        assert model.bank_.views_["t (categories)"].shape == (40, 2)
+    else:
+        fill = np.nanmedian(np.array([1, 2, 4] if name == "Int64" else [1.5, 2, 4]))
+        assert model.bank_.views_["t"][2, 2] == fill
 
 
 def test_a_bank_remembers_the_columns_of_its_tables():

@@ -50,7 +50,7 @@ def test_data_frames_serve_as_views_and_as_a_table():
     assert list(as_views([frame, nullable])) == ["view 0", "view 1"]
     assert as_views({"n": nullable})["n"].tolist() == [[1], [2], [3]]
     words = pandas.DataFrame({"age": [1, 2], "name": ["a", "b"]})
-    with pytest.raises(ValueError, match=r"View 'w' has the column 'name' \(text\)"):
+    with pytest.raises(ValueError, match=r"View 'w' has the column 'name' \(text, such as 'a'\)"):
         as_views({"w": words})
     with pytest.raises(ValueError, match="View 'w' has entries that are not finite: 1 NaN"):
         as_views({"w": pandas.DataFrame({"dose": pandas.array([1, None], dtype="Int64")})})

@@ -74,13 +74,24 @@ def test_columns_of_text_and_dates_are_refused_all_at_once_with_the_remedy():
         assert remedy in message
 
 
-def test_a_wide_frame_of_numbers_is_not_read_column_by_column(monkeypatch):
-    monkeypatch.setattr("mkclust.samples.encoding.read_column", None)  # would raise if called
-    frame = pandas.DataFrame(np.ones((5, 20_000), dtype="float32")).add_prefix("g")
-    samples = read_views({"a": frame, "b": frame})
-    assert samples.parts[0].shape == (5, 20_000)
+def test_only_columns_that_are_no_numbers_are_read_one_by_one(monkeypatch):
+    places = []
+
+    def read(frame, place):
+        places.append(place)
+        return read_column(frame, place)
+
+    monkeypatch.setattr("mkclust.samples.frames.read_column", read)
+    frame = pandas.DataFrame(np.ones((6, 20_000), dtype="float32")).add_prefix("g")
+    samples = read_views({"a": frame, "b": frame.assign(sex=list("fm") * 3)})
+    marked = np.arange(12).reshape(6, 2) % 3 == 0
+    marks = read_views({"a": pandas.DataFrame(marked).add_prefix("m")})
+    np.testing.assert_array_equal(marks.parts[0][:, 1::2], marked)
+    assert set(places) == {20_000}
+    assert samples.parts[0].shape == (6, 20_000)
     assert samples.views["a"].dtype == np.float32
     assert samples.columns["b"][-1] == "g19999"
+    assert samples.columns["b (categories)"] == ["sex=f", "sex=m"]
 
 
 def test_a_query_of_polars_that_has_not_been_run_is_refused():
@@ -117,6 +128,15 @@ def test_a_sparse_matrix_of_annotated_data_stays_sparse_when_its_rows_are_aligne
     samples = read_samples({"frame": frame, "counts": data})
     assert issparse(samples.parts[1])
     np.testing.assert_array_equal(samples.parts[1].toarray(), X.toarray()[::-1])
+
+
+def test_variables_of_one_name_are_told_apart_by_their_places():
+    X = np.arange(8.0).reshape(4, 2)
+    twice = annotated(X, list("wxyz"), ["gene", "gene"])
+    fitted = read_views({"a": twice})
+    np.testing.assert_array_equal(fitted.views["a"], X)
+    again = read_views({"a": twice}, encodings=fitted.encodings)
+    np.testing.assert_array_equal(again.views["a"], X)
 
 
 def test_annotated_data_without_a_matrix_are_refused():

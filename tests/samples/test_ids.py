@@ -174,9 +174,24 @@ def test_ids_that_are_there_twice_pair_nothing():
     ids = [f"sample {i // 2}" for i in range(N)]
     with pytest.raises(ValueError, match="'b' has 22 ids more than once, such as 'sample 0'"):
         SimpleMKKM(3).fit({"a": a, "b": b.set_axis(ids)})
-    # In one order nothing has to be paired.
-    model = SimpleMKKM(3, random_state=0).fit([a.set_axis(ids), b.set_axis(ids)])
-    assert model.sample_ids_.tolist() == ids
+    with pytest.raises(ValueError, match=r"'a' has 22 ids more than once.*index.duplicated\(\)"):
+        SimpleMKKM(3).fit({"a": a.set_axis(ids), "b": b.set_axis(ids)})
+    K = kernel_frames()[0].set_axis(ids).set_axis(ids, axis=1)
+    with pytest.raises(ValueError, match="'sample 0'"):
+        as_stack([K])
+
+
+@pytest.mark.parametrize("views", [None, {"left": [0, 1], "right": [2]}])
+def test_ids_that_are_there_twice_in_one_table_are_no_ids(views):
+    a = frames()[0]
+    twice = a.set_axis([f"sample {i // 2}" for i in range(N)])
+    model = SimpleMKKM(3, views=views, random_state=0).fit(twice)
+    assert not hasattr(model, "sample_ids_")
+    plain = SimpleMKKM(3, views=views, random_state=0).fit(a)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(model.predict(twice), model.labels_)
+    beside = SimpleMKKM(3, random_state=0).fit([twice, frames()[1].to_numpy()])
+    assert not hasattr(beside, "sample_ids_")
 
 
 # Kernels ----------------------------------------------------------------------------------------

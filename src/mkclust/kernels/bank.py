@@ -231,7 +231,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : mapping, list, tuple, array or data frame
-            Views, each of shape (n_samples, n_features), in any form that `as_views` accepts.
+            Views, each of shape (n_samples, n_features), in any form that `as_views` accepts; or
+            what `mkclust.samples.read_samples` made of tables that are to be joined or filled.
         y : None
             Ignored; present for pipelines.
 

@@ -8,8 +8,10 @@ import numpy as np
 
 from mkclust.kernels.kinds import ALIASES, RULES, Rule, is_rule, kind_of_look, rule_of
 from mkclust.kernels.look import SYMMETRIC, Look
-from mkclust.kernels.preparations import Marks, Preparation, Preprocessed
+from mkclust.kernels.preparations import Marks, Preparation, Preprocessed, are_marks
 from mkclust.kernels.view import is_view
+from mkclust.linalg import is_sparse
+from mkclust.text import did_you_mean
 from mkclust.types import Array
 
 # A column with more distinct values than this, and than this share of the rows, holds numbers.
@@ -103,10 +105,10 @@ def choose_rules(
     """
     asked_for = asked_of_views(rules, views)
     if unknown := [view for view in asked_for if view not in views]:
-        names = ", ".join(map(repr, views))
+        names, near = ", ".join(map(repr, views)), did_you_mean(unknown[0], views)
         raise ValueError(
-            f"There is a rule for the view {unknown[0]!r}, and the views are {names}: name one of "
-            "these, or leave it out."
+            f"There is a rule for the view {unknown[0]!r}{near}, and the views are {names}: name "
+            "one of these, or leave it out."
         )
     n_columns = None if of_rows else n_samples
     return {
@@ -164,10 +166,16 @@ def _check_asked(name: str, rule: Rule, look: Look) -> None:
         advice += ", or approximation=None"
     elif rule.of_pairs and n_columns != look.n_samples:
         problem = f"has one column a sample: found {n_columns} columns, {look.n_samples} samples"
+    elif rule.kind == "from_distances" and is_sparse(look.view):
+        problem = "takes all distances: found a sparse matrix, where some may be left out"
+        advice = "pass its .toarray() if zeros are distances, or choose the kind 'graph' for links"
     elif rule.kind == "from_distances":
         problem, advice = _problem_of_distances(look)
     elif rule.is_nonnegative and not look.is_nonnegative:
         problem = f"{'takes' if rule.by_name else 'has'} no negative entries: found some"
+    elif rule.preparation is Marks and is_sparse(look.view) and not are_marks(look.raw_rows):
+        problem = "has a column of zeros and ones for each category of a sparse view: found others"
+        advice = "pass its .toarray() if columns are categories"
     elif rule.preparation is Marks and (column := _column_of_numbers(look)) is not None:
         levels = len(np.unique(look.raw_rows[:, column]))
         problem = (

@@ -242,11 +242,6 @@ class Marks(Preparation):
         """Learn the distinct values of every column."""
         if are_marks(rows_looked_at(view)):
             return cls(None)
-        if is_sparse(view):
-            raise ValueError(
-                "a sparse view whose rows are no marks of categories: pass one column of zeros and "
-                "ones for each category, or its .toarray()"
-            )
         return cls(tuple(np.unique(to_host(view[:, j])) for j in range(view.shape[1])))
 
     @property

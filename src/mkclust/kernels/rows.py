@@ -184,7 +184,8 @@ class CrossRows:
     def _tile_shape(self, n_rows: int) -> tuple[int, int]:
         """Return how many of so many rows, and how many columns, are computed at a time."""
         of_sparse_rows = any(view.training.is_sparse for view in self._views)
-        n_features = max(view.training.n_features for view in self._views)
+        # Of kernels of neighborhoods alone no rows of views are compared.
+        n_features = max((view.training.n_features for view in self._views), default=1)
         height, n_entries = self._tile_limits or default_tile_limits(
             self.shape[2], self.like, precision_of(self), of_sparse_rows, n_features
         )

@@ -10,7 +10,7 @@ from mkclust.kernels.formulas import Gaussian, InnerProduct, Polynomial, Tile
 from mkclust.kernels.kinds import RULES
 from mkclust.kernels.pairs import Laplacian, PairFormula, SelfTuning, pair_kernels
 from mkclust.kernels.preparations import rows_looked_at
-from mkclust.linalg import select, to_host
+from mkclust.linalg import is_sparse, select, to_host
 from mkclust.samples.distances import squared_distances
 from mkclust.types import Float
 
@@ -126,7 +126,8 @@ def _entries(bank: Any, name: str) -> Iterator[Float]:
         yield from (to_host(tile)[above] for _, _, tile in tiles)
         return
     rows = to_host(bank._preparations[name].apply(select(view, samples)))
-    rows = rows - to_host(bank._origins[name])
+    if not is_sparse(rows):  # those are measured from zero
+        rows = rows - to_host(bank._origins[name])
     tile = Tile(-squared_distances(rows, rows) / 2, None, None, bank.medians_[name], "float64")
     yield from (formula.entries(tile)[above] for _, formula in formulas)
 

@@ -3,6 +3,15 @@
 from mkclust.samples.cluster import connect
 from mkclust.samples.dask import as_dask
 from mkclust.samples.devices import to_device
+from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import Samples, as_blocks, read_samples
 
-__all__ = ["Samples", "as_blocks", "as_dask", "connect", "read_samples", "to_device"]
+__all__ = [
+    "Samples",
+    "TableOptions",
+    "as_blocks",
+    "as_dask",
+    "connect",
+    "read_samples",
+    "to_device",
+]

@@ -97,5 +97,6 @@ def check_finite(block: dict[str, Array], samples: int | np.ndarray) -> None:
         )
         raise ValueError(
             f"View {name!r} has entries that are not finite in {len(bad)} of {which}, first in "
-            f"sample {numbers[bad[0]]}; impute them, or drop these samples from every view."
+            f"sample {numbers[bad[0]]}; impute them, which impute='median' does for tables in the "
+            "memory of the host, or drop these samples from every view."
         )

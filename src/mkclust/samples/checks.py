@@ -1,5 +1,6 @@
 """What is wrong with a view, a table of samples by features: its form first, then its entries."""
 
+import mmap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from mkclust.linalg import check_one_place, is_foreign, namespace, place, to_hos
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.linalg.sparse_rows import as_csr, stored_entries
 from mkclust.samples.forms import check_masks, depth
+from mkclust.samples.frames import has_columns
 from mkclust.text import join_words
 from mkclust.types import Array
 
@@ -96,7 +98,10 @@ def check_view(view: Any, title: str) -> Any:
             f"{title} has {depth(view)} dimensions, but a view has 2, samples by features; "
             "turn a single feature into a column with reshape(-1, 1)."
         )
-    if isinstance(view, np.ndarray) or hasattr(view, "columns") or not hasattr(view, "shape"):
+    is_empty = 0 in getattr(view, "shape", ())
+    if not is_empty and (
+        isinstance(view, np.ndarray) or hasattr(view, "columns") or not hasattr(view, "shape")
+    ):
         view = _as_numbers(view, title)
     if 0 in view.shape:
         raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
@@ -129,7 +134,7 @@ def check_entries(
         How many categories are missing, by view and column.
     """
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
-    findings, has_missing, has_infinite = [], bool(missing), False
+    findings, has_infinite, incomplete = [], False, list(missing or ())
     for name, array in arrays.items():
         xp = namespace(array)
         if missing and name in missing:
@@ -141,7 +146,7 @@ def check_entries(
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue
         nan, infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
-        has_missing |= bool(nan.any())
+        incomplete += [name] * bool(nan.any())
         has_infinite |= bool(infinite.any())
         places = np.flatnonzero(nan + infinite).tolist()
         names = (columns or {}).get(name)
@@ -158,14 +163,47 @@ def check_entries(
             f"({join_words(named)})"
         )
     if findings:
-        fill = "pass impute='median' to fill what is missing with the median of its column, or "
         raise ValueError(
             "; ".join(findings)
-            + f"; {fill * bool(has_missing)}"
+            + "; "
+            + _advice_on_missing({name: views[name] for name in incomplete}, titles)
             + "impute infinity yourself, or " * bool(has_infinite)
             + "drop these rows from every view."
         )
     return arrays
+
+
+def _advice_on_missing(views: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    """Say how views with missing entries are filled: those in the memory of the host, or others."""
+    fill = "pass impute='median' to fill what is missing with the median of its column, or "
+    elsewhere = [
+        titles[name]
+        for name, view in views.items()
+        if not is_in_memory(view) or memory_map(view) is not None
+    ]
+    advice = fill * (len(elsewhere) < len(views))
+    if elsewhere:
+        advice += (
+            f"fill {join_words(elsewhere)} beforehand, for impute is for tables in the memory of "
+            "the host, such as numpy.array(view), or "
+        )
+    return advice
+
+
+def is_in_memory(table: Any) -> bool:
+    """Return whether all entries of a table are in the memory of the host."""
+    on_host = issparse(table) or has_columns(table) or isinstance(table, list | tuple | np.ndarray)
+    elsewhere = isinstance(table, np.memmap) or is_foreign(table) or is_dask(table)
+    return on_host and not elsewhere
+
+
+def memory_map(view: Any) -> np.memmap | None:
+    """Return the memory map that a view is, or is a part of."""
+    while isinstance(view, np.ndarray):
+        if isinstance(view, np.memmap) and isinstance(view.base, mmap.mmap):
+            return view
+        view = view.base
+    return None
 
 
 def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:
@@ -226,9 +264,11 @@ def as_floats(rows: Any, title: str) -> Array:
 def _as_numbers(view: Any, title: str) -> np.ndarray:
     """Return a list, a data frame or an array as an array of numbers, objects converted."""
     try:
-        return check_array(
+        array = check_array(
             view, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
         )
+        # Decimals of polars are left as they are.
+        return array.astype(np.float64) if array.dtype == object else array
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{title} is not a table of real numbers. {error}") from error

@@ -11,7 +11,7 @@ from mkclust.linalg import empty, free_bytes, is_foreign, namespace, place, rang
 from mkclust.linalg import to_device as to_same_device
 from mkclust.linalg.arrays import detached, is_sparse_tensor, on_torch_device
 from mkclust.linalg.memory import require_memory
-from mkclust.samples.forms import TABLE
+from mkclust.samples.forms import TABLE, check_masks, named_parts
 from mkclust.samples.samples import read_views
 from mkclust.types import Array
 
@@ -75,6 +75,8 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
     requested = None if dtype is None else _type_name(dtype)
     if isinstance(X, Mapping | list | tuple) and not issparse(X) and not X:
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
+    for name, part in named_parts(X).items():
+        check_masks(part, _title(name, X))
     named = read_views(X).by_name
     parts = [_sliceable(part, _title(name, X)) for name, part in named.items()]
     types = [requested or _type_of(part) for part in parts]

@@ -1,7 +1,8 @@
 """From columns of any kind to numbers: what is learned of a table is applied to new rows again."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,11 +12,16 @@ from mkclust.samples.forms import depth
 from mkclust.samples.frames import (
     AnnotatedMatrix,
     Column,
+    are_numbers,
+    column_labels,
     column_names,
     has_columns,
-    is_numeric,
+    is_frame,
     read_column,
+    read_columns,
+    sparse_matrix,
     take_columns,
+    text_names,
 )
 from mkclust.samples.imputing import filled, medians
 from mkclust.text import count, join_words, list_first
@@ -30,7 +36,7 @@ _REMEDIES = {
         "or into categories by astype('category')"
     ),
     "date": "turn dates into numbers, such as days since the first",
-    "other": "turn values of several types into numbers or into text",
+    "other": "turn values of other types into numbers or into text",
 }
 
 
@@ -42,7 +48,7 @@ class Encoding:
     ----------
     n_columns : int
         How many columns the table has.
-    names : tuple of str or None, default=None
+    names : tuple of hashable or None, default=None
         Their names; None where they have none that tell them apart.
     numbers : tuple of int or None, default=None
         The numbers of the columns that are numbers; None where all are.
@@ -55,7 +61,7 @@ class Encoding:
     """
 
     n_columns: int
-    names: tuple[str, ...] | None = None
+    names: tuple[Hashable, ...] | None = None
     numbers: tuple[int, ...] | None = None
     levels: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     fills: Float | None = None
@@ -71,7 +77,7 @@ class Encoding:
         title : str
             How messages call it.
         """
-        names = column_names(table)
+        names = column_labels(table)
         if self.levels and not has_columns(table):
             raise TypeError(
                 f"{title} is a {type(table).__name__}, and was a data frame with categories in the "
@@ -79,26 +85,51 @@ class Encoding:
             )
         if names is None or self.names is None or tuple(names) == self.names:
             return table
-        given, fitted = set(names), set(self.names)
-        lacking = [name for name in self.names if name not in given]
-        further = [name for name in names if name not in fitted]
-        if lacking or further:
-            some = [
-                f"{what} the column{'s' * (len(them) > 1)} {join_words(map(repr, them))}"
-                for what, them in (("lacks", lacking), ("adds", further))
-                if them
-            ]
-            raise ValueError(
-                f"{title} {' and '.join(some)}, compared with the fit; pass the same columns, in "
-                "any order."
-            )
+        if has_columns(table):
+            _refuse_doubles(names, title)
         places = {name: place for place, name in enumerate(names)}
+        lacking = [name for name in self.names if name not in places]
+        if lacking and _are_counted(self.names, names):
+            return table  # as many as there are, in their order, as those of arrays
+        if lacking:
+            raise ValueError(
+                f"{title} lacks the column{'s' * (len(lacking) > 1)} "
+                f"{join_words(map(repr, lacking))} of the fit; pass the same columns, in any order."
+            )
+        fitted = set(self.names)
+        self._warn_of_further([name for name in names if name not in fitted], title)
         return take_columns(table, [places[name] for name in self.names])
+
+    def _warn_of_further(self, names: Sequence[Hashable], title: str) -> None:
+        """Warn of columns that the fit did not have."""
+        if names:
+            warnings.warn(
+                f"{title} has the column{'s' * (len(names) > 1)} {join_words(map(repr, names))}, "
+                "which the fit did not have: left out.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def check_numbers(self, table: Any, title: str) -> None:
+        """Refuse new rows without numbers in a column that has held numbers in the fit."""
+        if not has_columns(table):
+            return
+        is_number = are_numbers(table)
+        for place in range(self.n_columns) if self.numbers is None else self.numbers:
+            if place >= len(is_number) or is_number[place]:  # another width is refused elsewhere
+                continue
+            column = read_column(table, place)
+            if column.kind not in ("number", "boolean"):
+                raise ValueError(
+                    f"{title} has the column {column.name!r} ({column.content or 'categories'}), "
+                    "which held numbers in the fit: pass numbers."
+                )
 
     def encode_numbers(self, table: Any, title: str) -> Any:
         """Return the numeric columns of a table, filled where that was asked for."""
         if self.numbers is not None:
             table = take_columns(table, self.numbers)
+        table = sparse_matrix(table) if is_frame(table) else table
         if isinstance(table, AnnotatedMatrix):
             table = table.matrix
         return table if self.fills is None else filled(table, self.fills, title)
@@ -108,8 +139,8 @@ class Encoding:
     ) -> tuple[Float, dict[str, int]]:
         """Return marks for the categories of every row, and how many are missing by column."""
         blocks, missing = [], {}
-        for place, levels in self.levels.items():
-            column = read_column(table, place)
+        columns = read_columns(table, list(self.levels))
+        for (place, levels), column in zip(self.levels.items(), columns, strict=True):
             values, lacking = column.values, column.missing
             if place in self.fill_levels:
                 values = np.where(
@@ -126,14 +157,21 @@ class Encoding:
 
     def columns_of_numbers(self) -> list[str] | None:
         """Return the names of the numeric columns, None where they have none."""
-        if self.names is None or self.numbers is None:
-            return None if self.names is None else list(self.names)
-        return [self.names[place] for place in self.numbers]
+        names = text_names(self.names)
+        if names is None or self.numbers is None:
+            return names
+        return [names[place] for place in self.numbers]
 
     def columns_of_categories(self) -> list[str]:
         """Return the names of the marks: a column and one of its values."""
         names = self.names or tuple(f"column {place}" for place in range(self.n_columns))
         return [f"{names[p]}={level}" for p, levels in self.levels.items() for level in levels]
+
+    def columns_of_one_value(self) -> list[Hashable]:
+        """Return the names of the columns of categories that have one value only."""
+        used = {*range(self.n_columns)} if self.numbers is None else {*self.numbers, *self.levels}
+        names = self.names or tuple(f"column {place}" for place in range(self.n_columns))
+        return [names[place] for place in range(self.n_columns) if place not in used]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +253,13 @@ def encode_views(
             views.add(name, matrix, column_names(table))
             continue
         table = encoding.in_order(table, title)
+        if alike := encoding.columns_of_one_value():
+            views.notes.append(
+                f"{name}: left out {join_words(map(repr, alike))}, with fewer than two values"
+            )
         if encoding.numbers is None or encoding.numbers:
+            if learned is not None:
+                encoding.check_numbers(table, title)
             numbers = encoding.encode_numbers(table, title)
             views.add(name, numbers, encoding.columns_of_numbers())
         if encoding.levels:
@@ -258,35 +302,41 @@ def _learn(
 
 def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:
     """Learn which columns of a table are numbers and categories, and return those that are none."""
-    names = column_names(table)
     encoding = Encoding(_width(table))
-    if names is not None and len(set(names)) == len(names):
+    names = column_labels(table)
+    if names is not None and has_columns(table):  # genes of AnnData often have one name
+        _refuse_doubles(names, title)
+    if names is not None and len(set(names)) == len(names) and all(map(_is_plain, names)):
         encoding = replace(encoding, names=tuple(names))
-    if not has_columns(table) or is_numeric(table):
+    if not has_columns(table):
         return encoding, []
-    columns = [read_column(table, place) for place in range(encoding.n_columns)]
-    unusable = [column for column in columns if column.kind in _REMEDIES]
-    kinds = [column.kind for column in columns]
-    numbers = tuple(place for place, kind in enumerate(kinds) if kind == "number")
+    # Numbers are told by the types of columns alone: there may be many.
+    others = [place for place, is_one in enumerate(are_numbers(table)) if not is_one]
+    columns = dict(zip(others, read_columns(table, others), strict=True))
+    unusable = [column for column in columns.values() if column.kind in _REMEDIES]
+    kinds = {place: column.kind for place, column in columns.items()}
+    numbers = tuple(p for p in range(encoding.n_columns) if kinds.get(p, "number") == "number")
     levels = {
         place: tuple(column.levels)
-        for place, column in enumerate(columns)
+        for place, column in columns.items()
         if column.kind in ("boolean", "category")
     }
     # One value says nothing of how alike samples are.
     several = {place: values for place, values in levels.items() if len(values) > 1}
-    if len(columns) == len(numbers):
+    if encoding.n_columns == len(numbers):
         return encoding, unusable
     if not (numbers or several or unusable):
-        raise ValueError(f"{title} has only columns of one value, {list_first(names or [])}.")
+        raise ValueError(
+            f"{title} has only columns of one value, {list_first(map(str, names or []))}."
+        )
     return replace(encoding, numbers=numbers, levels=several), unusable
 
 
 def _with_fills(encoding: Encoding, table: Any, title: str) -> Encoding:
     """Return the same with what missing cells are replaced by."""
     fill_levels = {}
-    for place, levels in encoding.levels.items():
-        column = read_column(table, place)
+    columns = read_columns(table, list(encoding.levels))
+    for (place, levels), column in zip(encoding.levels.items(), columns, strict=True):
         values = column.values[~column.missing].tolist()
         fill_levels[place] = max(levels, key=values.count)
     numbers = encoding.encode_numbers(table, title)
@@ -306,6 +356,31 @@ def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
             UserWarning,
             stacklevel=2,
         )
+
+
+def _is_plain(name: Hashable) -> bool:
+    """Return whether a name is text or a number, or made of these: what can be stored anywhere."""
+    return (
+        all(map(_is_plain, name))
+        if isinstance(name, tuple)
+        else isinstance(name, str | float | int)
+    )
+
+
+def _refuse_doubles(names: Sequence[Hashable], title: str) -> None:
+    """Refuse columns of one name, which could be meant twice or be two."""
+    if len(set(names)) == len(names):
+        return
+    doubles = [name for name, number in Counter(names).items() if number > 1]
+    raise ValueError(
+        f"{title} has several columns of the name {join_words(map(repr, doubles))}: rename them, "
+        "or keep the first by frame.loc[:, ~frame.columns.duplicated()]."
+    )
+
+
+def _are_counted(fitted: Sequence[Hashable], new: Sequence[Hashable]) -> bool:
+    """Return whether some columns have no names but the numbers 0, 1, ... that frames give them."""
+    return any(list(names) == list(range(len(names))) for names in (fitted, new))
 
 
 def _listed(columns: Sequence[Column]) -> str:

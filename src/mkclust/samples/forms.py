@@ -47,8 +47,8 @@ def check_masks(table: Any, title: str) -> None:
     count = sum(np.ma.count_masked(row) for row in rows if isinstance(row, np.ma.MaskedArray))
     if count:
         raise ValueError(
-            f"{title} has {count} masked entries, which are missing; pass impute='median', fill "
-            "them yourself, such as with filled(), or drop their rows and samples everywhere."
+            f"{title} has {count} masked entries, which are missing; fill them, such as with "
+            "filled(), or drop their rows and samples everywhere."
         )
 
 

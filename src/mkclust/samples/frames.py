@@ -3,7 +3,7 @@
 No library of data frames is imported: what there is of one says what it is.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -173,12 +173,22 @@ def _matrix_of(thing: Any) -> Any:
     return AnnotatedMatrix(matrix, thing.obs_names, thing.var_names)
 
 
+def column_labels(table: Any) -> list[Any] | None:
+    """Return what the columns of a table are called, numbers or text; None of arrays."""
+    is_named = has_columns(table) or isinstance(table, AnnotatedMatrix)
+    return list(table.columns) if is_named else None
+
+
 def column_names(table: Any) -> list[str] | None:
     """Return the names of the columns of a table, None where not all have one that is text."""
-    if not (has_columns(table) or isinstance(table, AnnotatedMatrix)):
+    return text_names(column_labels(table))
+
+
+def text_names(names: Sequence[Any] | None) -> list[str] | None:
+    """Return names that are all text, and None for others."""
+    if names is None or not all(isinstance(name, str) for name in names):
         return None
-    names = list(table.columns)
-    return names if all(isinstance(name, str) for name in names) else None
+    return list(names)
 
 
 def take_rows(table: Any, rows: np.ndarray) -> Any:
@@ -205,9 +215,36 @@ def take_columns(table: Any, columns: Sequence[int]) -> Any:
 
 def is_numeric(frame: Any) -> bool:
     """Return whether all columns of a data frame are numbers, told from their types alone."""
-    if is_polars(frame):
-        return all(_polars_kind(dtype) == "number" for dtype in set(frame.dtypes))
-    return all(_pandas_kind(dtype) == "number" for dtype in frame.dtypes.unique())
+    return all(are_numbers(frame))
+
+
+def are_numbers(frame: Any) -> list[bool]:
+    """Return of every column of a data frame whether it holds numbers, told from its type alone."""
+    kind_of = _polars_kind if is_polars(frame) else _pandas_kind
+    dtypes = list(frame.dtypes)
+    is_number = {dtype: kind_of(dtype) == "number" for dtype in set(dtypes)}
+    return [is_number[dtype] for dtype in dtypes]
+
+
+def sparse_matrix(frame: Any) -> Any:
+    """Return a frame of pandas whose columns all are sparse as a CSR matrix, others as they are."""
+    fills = [getattr(dtype, "fill_value", None) for dtype in set(frame.dtypes)]
+    if not fills or None in fills:
+        return frame
+    return frame.sparse.to_coo().tocsr() if set(fills) == {0} else frame.sparse.to_dense()
+
+
+def read_columns(frame: Any, places: Sequence[int]) -> Iterator[Column]:
+    """Read some columns of a data frame one by one, but plain truth values of pandas at once."""
+    dtypes = list(frame.dtypes) if is_frame(frame) else []
+    plain = [place for place in places if dtypes and dtypes[place] == np.dtype(bool)]
+    marks = dict(zip(plain, frame.iloc[:, plain].to_numpy().T, strict=True)) if plain else {}
+    for place in places:
+        if place in marks:
+            missing = np.zeros(len(frame), dtype=bool)
+            yield Column(frame.columns[place], "boolean", marks[place], missing)
+        else:
+            yield read_column(frame, place)
 
 
 def read_column(frame: Any, place: int) -> Column:
@@ -242,8 +279,6 @@ def column_of(name: Hashable, entries: Any) -> Column:
         kind, missing = _polars_kind(entries.dtype), entries.is_null().to_numpy()
     else:
         kind, missing = _pandas_kind(entries.dtype), entries.isna().to_numpy()
-    if kind == "number":
-        return Column(name, kind, np.empty(0), missing)
     values = np.empty(len(missing), dtype=object)
     values[:] = entries.tolist() if isinstance(entries, np.ndarray) else entries.to_list()
     if kind == "other":

@@ -14,7 +14,12 @@ BY_ROW = "reset_index(drop=True) on every frame pairs by row"
 
 
 def aligned(
-    X: Any, expected: Any = None, *, kernels: bool = False, join: str = "exact"
+    X: Any,
+    expected: Any = None,
+    *,
+    kernels: bool = False,
+    of_pairs: bool = True,
+    join: str = "exact",
 ) -> tuple[Any, np.ndarray | None]:
     """Bring the data frames among views, or kernels, to one order of samples.
 
@@ -29,8 +34,10 @@ def aligned(
     expected : array-like of shape (n_samples,), default=None
         Ids whose order the frames are to have; None takes that of the first frame with ids.
     kernels : bool, default=False
-        Whether X holds kernels, whose columns are the samples, too. So they are in any case where
-        the columns of all frames are their ids.
+        Whether X holds kernels, whose columns are the samples, too.
+    of_pairs : bool, default=True
+        Whether a frame whose columns are the ids of its rows, as one of distances, keeps its
+        columns in the order of its rows; new samples have the columns of a fit instead.
     join : {"exact", "inner"}, default="exact"
         Whether all frames must have the same ids, or the samples that all of them have are kept,
         in the order of the first frame with ids.
@@ -40,13 +47,13 @@ def aligned(
     X : dict, list, or what was given
         The same, with data frames in the common order; what is in order already is not copied.
     ids : ndarray of shape (n_samples,) or None
-        The ids in that order; None where no frame has any.
+        The ids in that order; None where no frame has any, or the only one has some twice.
 
     Raises
     ------
     ValueError
-        Where frames hold other ids, or one of them twice, or an array stands beside frames of
-        different orders.
+        Where frames hold other ids, or one of several holds an id twice, or an array stands beside
+        frames of different orders.
     """
     if _has_ids(X):
         parts, whos = [X], ["X"]
@@ -55,19 +62,15 @@ def aligned(
         whos = _titles(X, kernels)
     else:
         return X, None
-    frames = [part for part in parts if _has_ids(part)]
-    if not frames:
+    if not any(map(_has_ids, parts)):
         return X, None
-    square = kernels or all(map(is_kernel, frames))
-    if square:
-        parts, indices = _columns_like_rows(parts, whos)
-    else:
-        indices = [part.index if _has_ids(part) else None for part in parts]
+    square = [kernels or (of_pairs and is_kernel(part)) for part in parts]
+    parts, indices = _columns_like_rows(parts, whos, square)
     orders, ids = _orders(indices, whos, expected, join)
     for place, order in enumerate(orders):
         if order is not None:
             part = parts[place]
-            parts[place] = part.iloc[order, order] if square else take_rows(part, order)
+            parts[place] = part.iloc[order, order] if square[place] else take_rows(part, order)
     # NumPy counts nanoseconds where a person means a day.
     as_objects = ids is not None and getattr(ids.dtype, "kind", "O") in "mM"
     values = None if ids is None else ids.to_numpy(dtype=object if as_objects else None)
@@ -156,12 +159,15 @@ def _titles(X: Any, kernels: bool) -> list[str]:
     return [f"kernel {i} ({str(name)!r})" for i, name in enumerate(X)]
 
 
-def _columns_like_rows(parts: Sequence[Any], whos: Sequence[str]) -> tuple[list, list]:
-    """Return kernels whose frames have their columns in the order of their rows, and the ids."""
+def _columns_like_rows(
+    parts: Sequence[Any], whos: Sequence[str], square: Sequence[bool]
+) -> tuple[list, list]:
+    """Return square frames with their columns in the order of their rows, and the ids of all."""
     ordered, indices = [], []
-    for part, who in zip(parts, whos, strict=True):
-        index = None
-        if is_frame(part) and part.shape[0] == part.shape[1]:  # what is not is refused elsewhere
+    for part, who, is_square in zip(parts, whos, square, strict=True):
+        index = part.index if _has_ids(part) and not is_square else None
+        # What should be square and is not is refused elsewhere.
+        if is_square and is_frame(part) and part.shape[0] == part.shape[1]:
             columns, titles = _like(part.columns, part.index), ("the rows of", "the columns of")
             (_, order), _ = _orders(
                 [part.index, columns], [f"{title} {who}" for title in titles], None
@@ -213,6 +219,11 @@ def _orders(
         return orders, None
     if expected is None:
         first, title = indices[has_ids.index(True)], whos[has_ids.index(True)]
+        if sum(has_ids) == 1 and not first.is_unique:  # there is nothing to pair
+            return orders, None
+    for index, who, has_some in zip(indices, whos, has_ids, strict=True):
+        if has_some:
+            _refuse_repeated(index, who)
     if join == "inner" and expected is None:
         first = _common(indices, has_ids, whos)
     for place, index in enumerate(indices):
@@ -229,7 +240,7 @@ def _common(indices: Sequence[Any], has_ids: Sequence[bool], whos: Sequence[str]
     for place in places[1:]:
         if indices[place].equals(first):
             continue
-        _order(indices[place], first, whos[place], whos[places[0]], "inner")  # refuses doubles
+        _order(indices[place], first, whos[place], whos[places[0]], "inner")  # refuses others
         common = common[indices[place].get_indexer(common) >= 0]
     if not len(common):
         raise ValueError(
@@ -266,14 +277,7 @@ def _refuse_without_ids(
 def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") -> np.ndarray | None:
     """Return where the ids of the first are in an index, None where both have one order."""
     for ids, owner in ((index, who), (first, title)):
-        if not ids.is_unique:
-            repeated = ids[ids.duplicated()]
-            raise ValueError(
-                f"{_has(owner)} {len(repeated)} ids more than once, such as "
-                f"{repeated[0]!r}, so that its rows cannot be paired with those of "
-                f"{title if ids is index else who}, which are in another order: keep one row an "
-                f"id, as frame[~frame.index.duplicated()] does ({BY_ROW})"
-            )
+        _refuse_repeated(ids, owner)
     where = index.get_indexer(first)
     common = int(np.sum(where >= 0))
     if common == len(index) == len(first):
@@ -290,12 +294,25 @@ def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") ->
             f"only in {title}, {len(index) - common} only in {who}: pass join='inner' to keep the "
             f"samples that all have, or select them yourself by frame.loc[common] ({BY_ROW})"
         )
-    types = f" (they are of the types {first.dtype} and {index.dtype})"
+    differ = str(index.dtype) != str(first.dtype)
+    types = f" (they are of the types {first.dtype} and {index.dtype})" * differ
+    as_text = ", such as by frame.index = frame.index.astype(str)" * differ
     examples = " and ".join(repr(ids[:1].tolist()[0]) for ids in (first, index) if len(ids))
     raise ValueError(
         f"{_start(title)} and {who} have no ids in common, {len(first)} and {len(index)} of their "
-        f"own{types if str(index.dtype) != str(first.dtype) else ''}, such as {examples}: give the "
-        f"same samples the same ids ({BY_ROW})"
+        f"own{types}, such as {examples}: give the same samples the same ids{as_text} ({BY_ROW})"
+    )
+
+
+def _refuse_repeated(ids: Any, owner: str) -> None:
+    """Refuse ids of which some are there twice, and name one of these."""
+    if ids.is_unique:
+        return
+    repeated = ids[ids.duplicated()]
+    raise ValueError(
+        f"{_has(owner)} {len(repeated)} ids more than once, such as {repeated[0]!r}, so that they "
+        "do not tell which row is which sample: keep one row an id, as "
+        f"frame[~frame.index.duplicated()] does ({BY_ROW})"
     )
 
 

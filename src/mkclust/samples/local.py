@@ -13,7 +13,7 @@ from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.linalg import device, is_foreign, is_sparse, namespace, ranges, select
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.samples.blocks import BlockFunction, add, block_height
-from mkclust.samples.checks import as_floats
+from mkclust.samples.checks import as_floats, memory_map
 from mkclust.types import Array
 
 # Blocks of files are whole tiles, not to read one twice, unless a tile is larger than this.
@@ -52,7 +52,7 @@ class LocalBlocks:
             raise ValueError(f"block_rows={block_rows!r}: pass None or a positive whole number")
         self._views, self._gap_bytes = dict(views), gap_bytes
         self._n_samples = int(self._first.shape[0])
-        self._maps = {name: _memory_map(view) for name, view in self._views.items()}
+        self._maps = {name: memory_map(view) for name, view in self._views.items()}
         self._height = int(block_rows or self._whole_tiles())
 
     @property
@@ -194,18 +194,9 @@ def _runs(samples: np.ndarray, reach: int, height: int) -> Iterator[np.ndarray]:
         yield from np.split(run, np.flatnonzero(np.diff((run - run[0]) // height)) + 1)
 
 
-def _memory_map(view: Any) -> np.memmap | None:
-    """Return the memory map that a view is, or is a part of."""
-    while isinstance(view, np.ndarray):
-        if isinstance(view, np.memmap) and isinstance(view.base, mmap.mmap):
-            return view
-        view = view.base
-    return None
-
-
 def fingerprint(view: Any) -> str | None:
     """Return a digest of the numbers in a memory map; None for what is in memory."""
-    owner = _memory_map(view)
+    owner = memory_map(view)
     if owner is None:
         return None
     _check_length(owner)

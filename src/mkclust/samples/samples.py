@@ -22,7 +22,7 @@ from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.encoding import Encoding, encode_views
 from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
 from mkclust.samples.frames import opened, take_rows
-from mkclust.samples.ids import aligned, aligned_to_training, order_of
+from mkclust.samples.ids import aligned, aligned_to_training, is_kernel, order_of
 from mkclust.samples.imputing import unmasked
 from mkclust.samples.local import LocalBlocks
 from mkclust.samples.options import AS_THEY_ARE, TableOptions
@@ -288,17 +288,17 @@ def read_views(
         return _in_order(X, ids)
     X = opened(X)
     notes: tuple[str, ...] = ()
+    if options.views is None or hasattr(X, "shape"):  # views takes nothing else apart
+        X, ids, notes = _joined(X, ids, options, is_new=encodings is not None and ids is None)
     if options.views is not None:
-        X, notes = split_columns(X, options.views)
-    lengths = _lengths(X)
-    X, ids = aligned(X, ids, join=options.join)
+        X, unused = split_columns(X, options.views)
+        notes += unused
     named = named_parts(X)
     if not named:
         raise ValueError(f"There are no views in an empty {type(X).__name__}; pass at least one.")
     is_table = list(named) == [TABLE] and named[TABLE] is X
     titles = {TABLE: "X"} if is_table else _titles(named)
-    if options.impute is not None:
-        named = {name: unmasked(view) for name, view in named.items()}
+    named = {name: unmasked(view) for name, view in named.items()}
     for name, view in named.items():
         check_form(view, titles[name])
     encoded = encode_views(named, titles, impute=options.impute, learned=encodings)
@@ -314,8 +314,17 @@ def read_views(
         ids=ids,
         columns=encoded.columns,
         encodings=encoded.encodings,
-        notes=(*_join_notes(lengths, _lengths(X)), *encoded.notes, *notes),
+        notes=(*notes, *encoded.notes),
     )
+
+
+def _joined(
+    X: Any, ids: Any, options: TableOptions, is_new: bool
+) -> tuple[Any, np.ndarray | None, tuple[str, ...]]:
+    """Bring data frames to one order of samples, and say how many a join keeps."""
+    lengths = _lengths(X)
+    X, ids = aligned(X, ids, of_pairs=not is_new, join=options.join)
+    return X, ids, _join_notes(lengths, _lengths(X))
 
 
 def _lengths(X: Any) -> list[int]:
@@ -491,7 +500,10 @@ def _in_order(samples: Samples, ids: Any) -> Samples:
     if samples.kind == "kernels":
         parts, ids = aligned(samples.by_name, ids, kernels=True)
         return replace(samples, parts=tuple(parts.values()), ids=ids)
-    parts = tuple(take_rows(part, order) for part in samples.parts)
+    parts = tuple(
+        part.iloc[order, order] if is_kernel(part) else take_rows(part, order)
+        for part in samples.parts
+    )
     return replace(samples, parts=parts, ids=np.asarray(samples.ids)[order])
 
 

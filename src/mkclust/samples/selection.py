@@ -1,7 +1,6 @@
 """One wide table taken apart into views, by lists of columns or by prefixes of their names."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from scipy.sparse import issparse
 
 from mkclust.samples.forms import depth
 from mkclust.samples.frames import AnnotatedMatrix, has_columns, take_columns
-from mkclust.text import join_words
+from mkclust.text import did_you_mean, join_words
 
 
 def split_columns(X: Any, views: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -92,7 +91,7 @@ def _begun_with(view: str, prefix: str, names: list[Any] | None) -> list[int]:
         i for i, name in enumerate(names) if isinstance(name, str) and name.startswith(prefix)
     ]
     if not places:
-        near = _near(prefix, sorted({str(name)[: len(prefix)] for name in names}))
+        near = did_you_mean(prefix, sorted({str(name)[: len(prefix)] for name in names}))
         raise ValueError(
             f"no column begins with {prefix!r}, which is to be the view {view!r}{near}: the "
             f"columns are {join_words(map(repr, names))}."
@@ -121,15 +120,9 @@ def _numbered(view: str, columns: list[Any], names: list[Any] | None, width: int
                 f"views asks for the column {unknown[0]!r} for the view {view!r}, and X has the "
                 f"columns 0 to {width - 1}: pass numbers of these."
             )
-        near = _near(str(unknown[0]), [str(name) for name in names])
+        near = did_you_mean(str(unknown[0]), [str(name) for name in names])
         raise ValueError(
             f"there is no column {join_words(map(repr, unknown))}, which views asks for in the "
             f"view {view!r}{near}: the columns are {join_words(map(repr, names))}."
         )
     return [by_name[c] if c in by_name else c % width for c in columns]
-
-
-def _near(word: str, words: list[str]) -> str:
-    """Suggest the words that are near to one that is not there."""
-    near = get_close_matches(word, words, 3, cutoff=0.5)
-    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""

@@ -1,0 +1,117 @@
+"""The order of rows and columns of frames decides nothing, in the fit or for new samples."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_validate
+
+from mkclust import AverageKKM, SimpleMKKM, view
+from mkclust.kernels import Nystroem
+
+pandas = pytest.importorskip("pandas")
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+N = 36
+Y = np.arange(N) % 3
+VIEWS = {"x": "x_", "y": ["y_0", "y_sex", "y_old"]}
+
+
+def wide(ids=None):
+    """Return a table of numbers, text and truth values in which there are three clusters."""
+    rng = np.random.default_rng(0)
+    numbers = 6 * rng.normal(size=(3, 3))[Y] + rng.normal(size=(N, 3))
+    frame = pandas.DataFrame(numbers, columns=["x_0", "x_1", "y_0"])
+    frame["y_sex"], frame["y_old"] = list("fmx") * (N // 3), Y > 0
+    return frame.set_axis([f"s{i}" for i in range(N)] if ids is None else ids)
+
+
+def permuted(frame, seed):
+    rng = np.random.default_rng(seed)
+    return frame.iloc[rng.permutation(len(frame)), rng.permutation(frame.shape[1])]
+
+
+IDS = {
+    "text": None,
+    "numbers": list(range(50, 50 + N)),
+    "text and numbers": [i if i % 2 else str(i) for i in range(N)],
+    "pairs": pandas.MultiIndex.from_product([list("pq"), range(N // 2)]),
+}
+MODELS = {
+    "exact": lambda: SimpleMKKM(3, random_state=0, n_init=3),
+    "filled": lambda: SimpleMKKM(3, impute="median", random_state=0, n_init=3),
+    "features": lambda: AverageKKM(3, approximation=Nystroem(15), random_state=0, n_init=3),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@settings(max_examples=6, deadline=None)
+@given(
+    seeds=st.lists(st.integers(0, 999), min_size=4, max_size=4),
+    kind=st.sampled_from(sorted(IDS)),
+    count=st.integers(1, N),
+)
+def test_the_order_of_rows_and_columns_of_new_frames_changes_no_label(name, seeds, kind, count):
+    a, b = wide(IDS[kind])[["x_0", "x_1"]], wide(IDS[kind]).drop(columns=["x_0", "x_1"])
+    model = MODELS[name]().fit({"a": permuted(a, seeds[0]), "b": permuted(b, seeds[1])})
+    if name == "filled":
+        a, b = a.copy(), b.copy()
+        a.iloc[0, 0], b.iloc[0, 1] = np.nan, None
+    expected = model.predict({"a": a, "b": b})
+    numbers = np.random.default_rng(seeds[2]).permutation(N)[:count]
+    new = {"a": permuted(a.iloc[numbers], seeds[2]), "b": permuted(b.iloc[numbers], seeds[3])}
+    order = a.index.get_indexer(new["a"].index)
+    np.testing.assert_array_equal(model.predict(new), expected[order])
+    stored = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(stored.predict(new), expected[order])
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 999), library=st.sampled_from(["pandas", "polars"]))
+def test_the_order_of_columns_of_a_wide_frame_changes_no_label(seed, library):
+    frame, columns = wide(), np.random.default_rng(seed).permutation(wide().columns).tolist()
+    if library == "polars":
+        polars = pytest.importorskip("polars")
+        frame = polars.DataFrame({name: frame[name].to_list() for name in frame})
+    model = SimpleMKKM(3, views=VIEWS, random_state=0).fit(frame)
+    np.testing.assert_array_equal(model.predict(frame[columns]), model.labels_)
+    again = clone(model).fit(frame[columns])
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+
+
+def test_searches_try_ways_to_take_a_table_apart_and_kernels_by_name():
+    model = SimpleMKKM(3, views=VIEWS, random_state=0)
+    options = {"scoring": "adjusted_rand_score", "cv": 3, "error_score": "raise"}
+    other = {"x": ["x_0"], "z": ["x_1", "y_0"]}
+    found = GridSearchCV(model, {"views": [VIEWS, other]}, **options).fit(wide(), Y)
+    assert found.best_params_["views"] in (VIEWS, other)
+    kernels = [
+        "auto",
+        {"x": "laplacian"},
+        {"x": view(kernel="cosine"), "y (categories)": "overlap"},
+    ]
+    found = GridSearchCV(model, {"kernels": kernels}, **options).fit(wide(), Y)
+    assert len(found.cv_results_["mean_test_score"]) == 3
+    scores = cross_validate(model, wide(["same"] * N), Y, **options)["test_score"]
+    assert scores.min() > 0.9
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_output_is_a_frame_of_the_library_that_is_asked_for(library):
+    pytest.importorskip(library)
+    model = SimpleMKKM(3, views=VIEWS, random_state=0).set_output(transform=library).fit(wide())
+    few = permuted(wide(), 1).iloc[:5]
+    embedded = model.transform(few)
+    assert type(embedded).__module__.startswith(library)
+    assert embedded.shape == (5, 3)
+    if library == "pandas":
+        assert embedded.index.tolist() == few.index.tolist()
+
+
+def test_a_model_with_views_is_a_value():
+    model = SimpleMKKM(3, views=VIEWS)
+    assert clone(model).get_params()["views"] == VIEWS
+    assert "views={'x': 'x_'" in repr(model)
+    assert model.set_params(views={"x": "x_"}).fit(wide()).view_names_in_ == ("x",)
