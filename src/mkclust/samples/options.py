@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.parameters import Choice, check_parameter
+
 # The values of ``join`` and ``impute``.
 JOINS, IMPUTATIONS = ("exact", "inner"), (None, "median")
 
@@ -30,9 +32,11 @@ class TableOptions:
     join: str = "exact"
     impute: str | None = None
 
-
-# Tables as they come: ids the same, and no cell missing.
-AS_THEY_ARE = TableOptions()
+    def __post_init__(self) -> None:
+        """Refuse what no table could make sense of."""
+        check_parameter("views", self.views, Selection())
+        check_parameter("join", self.join, Choice(JOINS))
+        check_parameter("impute", self.impute, Choice(IMPUTATIONS))
 
 
 @dataclass(frozen=True)
@@ -60,3 +64,7 @@ def _selects(choice: Any) -> bool:
     return isinstance(choice, slice) or (
         isinstance(choice, str | list | tuple | np.ndarray) and len(choice) > 0
     )
+
+
+# Tables as they come: ids the same, and no cell missing.
+AS_THEY_ARE = TableOptions()

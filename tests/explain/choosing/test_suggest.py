@@ -427,3 +427,25 @@ def test_pages_have_figures_and_no_placeholders():
     assert pages
     for page in pages:
         assert not re.findall(r"^[A-Z]+_[A-Z_]+$", page.read_text(), re.MULTILINE), page.name
+
+
+def test_tables_are_joined_filled_and_taken_apart_as_in_a_fit():
+    pd = pytest.importorskip("pandas")
+    left, right = (
+        pd.DataFrame(view).add_prefix(c) for c, view in zip("lr", blobs()[0], strict=True)
+    )
+    expected = suggest_n_clusters([left.to_numpy(), right.to_numpy()], FEW, **QUICK)
+    wide = pd.concat([left, right], axis=1)
+    views = {"left": "l", "right": "r"}
+    assert suggest_n_clusters(wide, FEW, views=views, **QUICK).n_clusters == expected.n_clusters
+    left.iloc[3, 1] = np.nan
+    right = right.iloc[::-1].iloc[:-2]
+    frames = {"left": left.set_axis(left.index + 5), "right": right.set_axis(right.index + 5)}
+    with pytest.raises(ValueError, match="join='inner'"):
+        suggest_n_clusters(frames, FEW, impute="median", **QUICK)
+    with pytest.raises(ValueError, match="impute='median'"):
+        suggest_n_clusters(frames, FEW, join="inner", **QUICK)
+    found = suggest_n_clusters(frames, FEW, join="inner", impute="median", **QUICK)
+    assert found.n_clusters == expected.n_clusters
+    with pytest.raises(ValueError, match="join='outer'"):
+        suggest_n_clusters(frames, FEW, join="outer", **QUICK)

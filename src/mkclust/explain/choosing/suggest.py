@@ -22,6 +22,7 @@ from mkclust.explain.stability import (
 from mkclust.explain.steps import StepCallback, counted
 from mkclust.linalg import arrays_to_host
 from mkclust.metrics import adjusted_rand_of_table
+from mkclust.samples.options import TableOptions
 from mkclust.types import Float
 
 # Share of the samples in a resample.
@@ -46,6 +47,9 @@ def suggest_n_clusters(
     normalize: bool = True,
     psd: Literal["error", "clip", "shift"] = "error",
     validate: bool = True,
+    views: Any = None,
+    join: Literal["exact", "inner"] = "exact",
+    impute: Literal["median"] | None = None,
     coefficients: Any = None,
     n_resamples: int = 20,
     n_draws: int = 49,
@@ -96,7 +100,7 @@ def suggest_n_clusters(
     k_values : iterable of int, default=None
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 12, and less for fewer than
         sixty samples.
-    kernels, center, normalize, psd, validate
+    kernels, center, normalize, psd, validate, views, join, impute
         As in every estimator.
     coefficients : array-like of shape (n_kernels,), default=None
         Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes the
@@ -144,7 +148,7 @@ def suggest_n_clusters(
     """
     check_resamples(n_resamples, FRACTION, most_samples)
     check_draws(n_draws, level)
-    source = Resampler(X, kernels)
+    source = Resampler(X, kernels, TableOptions(views, join, impute))
     n_used = min(source.n_samples, most_samples)
     numbers = check_k_values(k_values, source.n_samples, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
