@@ -405,3 +405,66 @@ def test_inspect_warns_of_a_kernel_that_tells_no_sample_apart():
     assert "came out nearly flat" in result.stdout
     assert "another kernel, such as --kernels cosine" in result.stdout
     assert "view(" not in result.stdout
+
+
+def with_late_ids(frame, place=1):
+    """Return a table whose ids are a column like any other, not the first."""
+    table = frame.reset_index(drop=True)
+    table.insert(place, "patient", frame.index)
+    return table
+
+
+@pytest.mark.parametrize("name", ["patient", "who"])
+def test_a_column_of_ids_that_is_not_the_first_is_advised_as_ids_and_not_to_be_dropped(name):
+    cluster("mrna.csv", "mirna.tsv")
+    expected = labels()
+    late = with_late_ids(tables()[1].sample(frac=1, random_state=3)).rename(
+        columns={"patient": name}
+    )
+    late.to_csv("mirna.csv", index=False)
+    message = fail("mrna.csv", "mirna.csv")
+    assert typed(message) == ["--id", f"mirna.csv={name}"]
+    cluster("mrna.csv", "mirna.csv", *typed(message))
+    np.testing.assert_array_equal(labels(), expected)
+
+
+def test_ids_are_advised_beside_columns_of_text_that_are_to_be_dropped():
+    late = with_late_ids(tables()[1])
+    late["notes"] = [f"seen on day {i}" for i in range(N)]
+    late.to_csv("mirna.csv", index=False)
+    message = fail("mrna.csv", "mirna.csv")
+    assert typed(message) == ["--id", "mirna.csv=patient", "--drop", "notes"]
+    cluster("mrna.csv", "mirna.csv", *typed(message))
+
+
+def test_text_that_is_different_in_every_row_of_a_table_with_ids_is_not_advised_as_ids():
+    left = tables()[0].assign(notes=[f"seen on day {i}" for i in range(N)])
+    left.to_csv("mrna.csv", index_label="patient")
+    assert typed(fail("mrna.csv", "mirna.tsv")) == ["--drop", "notes"]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_first_column_that_only_counts_rows_gives_way_to_ids_behind_it(start):
+    cluster("mrna.csv", "mirna.tsv")
+    expected = labels()
+    for frame, name in zip(tables(), ("mrna.csv", "mirna.csv"), strict=True):
+        table = with_late_ids(frame if name == "mrna.csv" else frame[::-1], place=0)
+        table.index += start  # as pandas and R write the numbers of rows
+        table.to_csv(name)
+    result = cluster("mrna.csv", "mirna.csv")
+    assert "Ids: the column patient; the first column only counts rows." in result.stdout
+    assert "ids such as 'p00'" in result.stdout
+    np.testing.assert_array_equal(labels(), expected)
+
+
+def test_ids_behind_a_column_that_counts_rows_keep_their_zeros():
+    left = with_late_ids(tables()[0], place=0).assign(patient=[f"{i:03d}" for i in range(N)])
+    left.to_csv("mrna.csv")
+    assert "ids such as '000'" in cluster("mrna.csv").stdout
+
+
+def test_a_column_that_counts_rows_before_features_is_taken_for_ids():
+    tables()[0].reset_index(drop=True).to_csv("mrna.csv")
+    result = cluster("mrna.csv")
+    assert "60 samples x 3 columns" in result.stdout
+    assert "only counts rows" not in result.stdout

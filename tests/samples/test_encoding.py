@@ -174,3 +174,19 @@ def test_categories_go_to_a_device_as_a_view_of_their_own(X):
         "table": (N, 2),
         "table (categories)": (N, 4),
     }
+
+
+def test_text_that_differs_in_every_row_is_advised_as_ids():
+    frame = pandas.DataFrame({"age": range(40), "patient": [f"p{i}" for i in range(40)]})
+    with pytest.raises(ValueError, match=r"frame\.set_index\('patient'\)"):
+        read_views({"a": frame})
+    with pytest.raises(ValueError, match="neither numbers nor") as refusal:
+        read_views({"a": frame.set_index(frame["age"].map(str))})
+    assert "set_index" not in str(refusal.value)
+
+
+def test_text_that_differs_in_every_row_of_polars_is_advised_as_an_index_of_pandas():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"age": range(40), "patient": [f"p{i}" for i in range(40)]})
+    with pytest.raises(ValueError, match="if 'patient' holds the ids.*pandas"):
+        read_views({"a": frame})

@@ -3,7 +3,7 @@
 What is wrong with tables that are meant as such, the library says itself (`failures.in_options`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from mkclust import datasets
 from mkclust.cli.joining import row_ids
+from mkclust.datasets.layout import ID_NAMES, spelling
 from mkclust.samples.frames import is_frame, is_numeric, read_column
 from mkclust.samples.ids import is_kernel
 
@@ -130,16 +131,47 @@ def _square(views: Views) -> list[str]:
 
 
 def _text_columns(views: Views) -> list[str]:
-    """Name columns of text or dates, which no kernel takes."""
+    """Name columns of text or dates, which no kernel takes; those that may be ids, as such."""
     found = []
     for text, _, view in views:
-        if not is_frame(view):
+        if not is_frame(view) or is_numeric(view):
             continue
-        if prose := unusable_columns(view):
-            words = ", ".join(f"{name} ({why})" for name, why in list(prose.items())[:MAX_NAMED])
-            drops = " ".join(f"--drop {_quoted(name)}" for name in prose)
-            found.append(f"{text}: holds columns that are no numbers: {words}; add {drops}")
+        prose = unusable_columns(view)
+        if not prose:
+            continue
+        words = ", ".join(f"{name} ({why})" for name, why in list(prose.items())[:MAX_NAMED])
+        others = [
+            ids for *_, each in views if each is not view and (ids := row_ids(each)) is not None
+        ]
+        ids = _likely_ids(view, prose, others)
+        options = [] if ids is None else [f"--id {_file(text)}={_quoted(ids)}"]
+        options += [f"--drop {_quoted(name)}" for name in prose if name != ids]
+        start = "" if ids is None else f"{ids} differs in every row, as ids do; "
+        found.append(
+            f"{text}: holds columns that are no numbers: {words}; {start}add {' '.join(options)}"
+        )
     return found
+
+
+def _likely_ids(view: Any, prose: Mapping[str, str], others: Sequence[Any]) -> str | None:
+    """Return the column of text that most likely holds the ids, None where none does.
+
+    First come columns that hold the ids of another file, then those called like ids. Beside ids
+    that a table has, only columns of the first sort count.
+    """
+    different = [
+        name
+        for name in prose
+        if view[name].map(type).eq(str).all() and view[name].is_unique and len(view) > 1
+    ]
+    own = row_ids(view)
+    shared = [n for n in different if any(view[n].str.strip().isin(ids).any() for ids in others)]
+    if shared and (own is None or not any(own.isin(ids).any() for ids in others)):
+        return shared[0]
+    if own is not None:
+        return None
+    named = [name for name in different if spelling(name) in ID_NAMES]
+    return next(iter([*named, *different]), None)
 
 
 def unusable_columns(view: Any) -> dict[str, str]:
