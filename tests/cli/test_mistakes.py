@@ -15,8 +15,10 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from mkclust import cli
-from mkclust.cli.failures import in_options
+from mkclust.cli.failures import CommandError, in_options
+from mkclust.cli.inputs import read_inputs
 from mkclust.cli.method import kernels_by_view, parse_kernels
+from mkclust.cli.table_request import TableRequest
 
 N = 60
 
@@ -468,3 +470,55 @@ def test_a_column_that_counts_rows_before_features_is_taken_for_ids():
     result = cluster("mrna.csv")
     assert "60 samples x 3 columns" in result.stdout
     assert "only counts rows" not in result.stdout
+
+
+def test_a_table_without_ids_beside_ids_is_said_to_be_paired_by_row():
+    tables()[1].to_csv("mirna.csv", index=False)
+    result = cluster("mrna.csv", "mirna.csv")
+    sentence = "mirna.csv has no ids: its rows are taken to be in the order of mrna.csv"
+    assert f"warning: {sentence}; name its column of ids by --id mirna.csv=COLUMN" in result.stderr
+    assert sentence in result.stdout
+    assert "Joined by id" not in result.stdout
+    inspected = invoke("inspect", "mrna.csv", "mirna.csv")
+    assert sentence in inspected.stdout
+    assert "Joined by id" not in inspected.stdout
+
+
+def test_an_array_beside_ids_is_said_to_be_paired_by_row():
+    np.save("mirna.npy", tables()[1].to_numpy())
+    result = cluster("mirna.npy", "mrna.csv")
+    sentence = "mirna.npy has no ids: its rows are taken to be in the order of mrna.csv"
+    assert sentence in result.stderr
+    assert "Joined by id" not in result.stdout
+
+
+def test_one_file_with_ids_is_joined_with_nothing():
+    stdout = cluster("mrna.csv").stdout
+    assert "1 file, 60 samples." in stdout
+    assert "Joined" not in stdout
+
+
+def test_parquet_on_disk_beside_ids_is_not_paired_by_row():
+    right = tables()[1]
+    with_late_ids(right[::-1]).to_parquet("mirna.parquet")
+    inputs = ["mrna.csv", "mirna.parquet"]
+    with pytest.raises(CommandError, match=r"--id mirna\.parquet=patient"):
+        read_inputs(inputs, precomputed=False, on_disk=True)
+    request = TableRequest(ids=("mirna.parquet=patient",))
+    data = read_inputs(inputs, precomputed=False, on_disk=True, tables=request)
+    np.testing.assert_allclose(data.samples.views["mirna"], right.to_numpy())
+
+
+@pytest.mark.parametrize("ids", ["index", "column"])
+def test_parquet_files_on_disk_are_said_to_be_paired_by_row(ids):
+    for frame, name in zip(tables(), ("mrna", "mirna"), strict=True):
+        table = frame if ids == "index" else with_late_ids(frame)
+        table.rename_axis("patient" if ids == "index" else None).to_parquet(f"{name}.parquet")
+    with pytest.warns(UserWarning, match=r"mrna\.parquet stays on disk.*ids \(patient\)"):
+        read_inputs(["mrna.parquet", "mirna.parquet"], precomputed=False, on_disk=True)
+
+
+def test_numbers_that_are_ids_of_parquet_on_disk_are_no_feature():
+    tables()[0].reset_index(drop=True).rename_axis("id").reset_index().to_parquet("mrna.parquet")
+    data = read_inputs(["mrna.parquet"], precomputed=False, on_disk=True)
+    assert data.samples.parts[0].shape == (N, 3)

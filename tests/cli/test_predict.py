@@ -209,3 +209,11 @@ def test_a_model_of_an_inner_join_predicts_the_new_samples_that_all_tables_have(
     blood.head(6).to_csv("blood.csv", index_label="id")
     succeed("predict", "model.skops", *files, "--labels", "new.csv")
     assert [row[0] for row in read("new.csv")[1]] == ["P00", "P01", "P02", "P04", "P05"]
+
+
+def test_predictions_do_not_replace_the_labels_of_the_fit():
+    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
+    before = Path("labels.csv").read_bytes()
+    succeed("predict", "model.skops", "new.npz")
+    assert Path("labels.csv").read_bytes() == before
+    assert len(clusters("predicted.csv")) == 15

@@ -4,13 +4,12 @@ What is wrong with tables that are meant as such, the library says itself (`fail
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from mkclust import datasets
-from mkclust.cli.joining import row_ids
+from mkclust.cli.joining import file_name, ids_aside, row_ids
 from mkclust.datasets.layout import ID_NAMES, spelling
 from mkclust.samples.frames import is_frame, is_numeric, read_column
 from mkclust.samples.ids import is_kernel
@@ -52,7 +51,18 @@ def problems(
         return transposed
     # Whoever names another kernel knows what the table is.
     square = _square(views) if kernels in ("auto", "gaussian") else []
-    return [*square, *_text_columns(views)]
+    return [*_ids_on_disk(views), *square, *_text_columns(views)]
+
+
+def _ids_on_disk(views: Views) -> list[str]:
+    """Name tables on disk whose ids are not read, beside ids of others."""
+    others = [text for text, _, view in views if row_ids(view) is not None]
+    return [
+        f"{text}: stays on disk, where its ids ({ids[0]}) are not read, and {others[0]} has ids; "
+        f"add --id {file_name(text)}={_quoted(ids[0])} to load it with its ids"
+        for text, _, view in views
+        if others and (ids := ids_aside(view))
+    ]
 
 
 def _turned_by_ids(views: Views) -> list[str]:
@@ -70,7 +80,7 @@ def _turned_by_ids(views: Views) -> list[str]:
                 found.append(
                     f"{text}: its header holds {matching} of the {len(ids)} ids of the rows of "
                     f"{other}, so that its samples are in columns; add "
-                    f"--samples-in {_file(text)}=columns"
+                    f"--samples-in {file_name(text)}=columns"
                 )
                 break
     return found
@@ -94,7 +104,7 @@ def _turned_by_size(views: Views) -> list[str]:
     n = max(set(heights), key=heights.count)
     return [
         f"{text}: has {view.shape[0]} rows and {n} columns, and other files {n} rows, so "
-        f"that its samples are in columns; add --samples-in {_file(text)}=columns"
+        f"that its samples are in columns; add --samples-in {file_name(text)}=columns"
         for text, _, view in views
         if view.shape[0] != n and view.shape[1] == n and is_frame(view)
     ]
@@ -144,7 +154,7 @@ def _text_columns(views: Views) -> list[str]:
             ids for *_, each in views if each is not view and (ids := row_ids(each)) is not None
         ]
         ids = _likely_ids(view, prose, others)
-        options = [] if ids is None else [f"--id {_file(text)}={_quoted(ids)}"]
+        options = [] if ids is None else [f"--id {file_name(text)}={_quoted(ids)}"]
         options += [f"--drop {_quoted(name)}" for name in prose if name != ids]
         start = "" if ids is None else f"{ids} differs in every row, as ids do; "
         found.append(
@@ -185,8 +195,3 @@ def unusable_columns(view: Any) -> dict[str, str]:
 def _quoted(name: str) -> str:
     """Return a name as it is typed."""
     return name if name.replace("_", "").replace("-", "").isalnum() else repr(name)
-
-
-def _file(text: str) -> str:
-    """Return the name of the file of an input, as options take it."""
-    return Path(text.rpartition("::")[0] or text).name

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from mkclust.cli.cluster import LABELS
 from mkclust.cli.failures import (
     CommandError,
     expected_failures,
@@ -31,6 +30,9 @@ from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.text import join_words
 from mkclust.types import Float
 
+# Beside the labels of the fit, which stay as they are.
+PREDICTED = "predicted.csv"
+
 Model = Annotated[
     Path,
     typer.Argument(
@@ -44,7 +46,7 @@ Model = Annotated[
 def run(
     model_file: Model,
     inputs: Inputs,
-    labels: LabelsFile = Path(LABELS),
+    labels: LabelsFile = Path(PREDICTED),
     id: Id = None,
     samples_in: SamplesIn = None,
     drop: Drop = None,
