@@ -522,3 +522,24 @@ def test_numbers_that_are_ids_of_parquet_on_disk_are_no_feature():
     tables()[0].reset_index(drop=True).rename_axis("id").reset_index().to_parquet("mrna.parquet")
     data = read_inputs(["mrna.parquet"], precomputed=False, on_disk=True)
     assert data.samples.parts[0].shape == (N, 3)
+
+
+def test_variables_of_other_ids_are_said_not_to_be_tested_in_the_place_of_the_table():
+    ids = tables()[0].index.str.upper()
+    pd.DataFrame({"age": np.arange(N) % 7}, index=ids).to_csv("clinic.csv", index_label="id")
+    result = cluster("mrna.csv", "mirna.tsv", "--annotate", "clinic.csv")
+    reason = "no variable was tested: table 'clinic' and the samples that the model was fitted on"
+    table = result.stdout.partition("Clusters against the variables of clinic.csv:\n")[2]
+    assert table.startswith(reason)
+    assert "'P00' and 'p00' differ in upper and lower case" in table
+
+
+def test_names_that_are_nearly_right_are_answered_by_the_right_ones():
+    assert typed(fail("mrna.csv", "--id", "patiant").replace("did you mean", "add")[:-1]) == [
+        "--id",
+        "patient",
+    ]
+    message = fail("mrna.csv", "mirna.tsv", "--kernels", "mrna=gausian")
+    assert "--kernels mrna=gausian: unknown; did you mean --kernels mrna=gaussian?" in message
+    assert fail("mrnaa.csv").endswith("no such file or data set; did you mean mrna.csv?")
+    assert fail("elsewhere.csv").endswith("no such file or data set; check the path")

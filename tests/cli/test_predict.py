@@ -11,7 +11,8 @@ pytest.importorskip("skops")
 import skops.io
 
 import mkclust
-from command_line import fail, succeed, three_clusters
+from command_line import fail, invoke, succeed, three_clusters
+from mkclust.cli import cluster
 from mkclust.version import versions
 
 
@@ -217,3 +218,20 @@ def test_predictions_do_not_replace_the_labels_of_the_fit():
     succeed("predict", "model.skops", "new.npz")
     assert Path("labels.csv").read_bytes() == before
     assert len(clusters("predicted.csv")) == 15
+
+
+def test_a_model_that_cannot_be_saved_costs_nothing_else(monkeypatch):
+    def refuse(model, path):
+        raise ValueError("the model holds a function that no file can bring back")
+
+    monkeypatch.setattr(cluster, "save_model", refuse)
+    outputs = ["--save", "model.skops", "--plot", "fit.png", "--report", "fit.html"]
+    result = invoke("cluster", "old.npz", "-k", 3, *outputs)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith("mkclust: error: model.skops: cannot be saved")
+    assert "these were written: labels.csv, run.json, fit.png and fit.html" in result.stderr
+    assert "Cluster sizes" in result.stdout
+    assert "Wrote fit.html" in result.stdout
+    assert "Wrote model.skops" not in result.stdout
+    assert all(Path(name).exists() for name in ("labels.csv", "run.json", "fit.png", "fit.html"))
+    assert not Path("model.skops").exists()
