@@ -543,3 +543,63 @@ def test_names_that_are_nearly_right_are_answered_by_the_right_ones():
     assert "--kernels mrna=gausian: unknown; did you mean --kernels mrna=gaussian?" in message
     assert fail("mrnaa.csv").endswith("no such file or data set; did you mean mrna.csv?")
     assert fail("elsewhere.csv").endswith("no such file or data set; check the path")
+
+
+def test_a_column_without_any_value_is_to_be_dropped():
+    left = tables()[0].assign(**{"nothing": np.nan, "no thing": np.nan})
+    left.to_csv("mrna.csv", index_label="patient")
+    for options in ((), ("--impute", "median")):
+        message = fail("mrna.csv", "mirna.tsv", *options)
+        assert message.endswith("by --drop nothing --drop 'no thing'.")
+    cluster("mrna.csv", "mirna.tsv", "--drop", "nothing", "--drop", "no thing")
+    left.iloc[3, 0] = np.nan
+    left.to_csv("mrna.csv", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "--drop nothing --drop 'no thing', and add --impute median to fill" in message
+
+
+def test_infinity_is_named_with_its_column_and_how_to_leave_it_out():
+    left = tables()[0]
+    left.iloc[3, 1] = np.inf
+    left.to_csv("mrna.csv", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "('b': 1); impute infinity yourself, or leave its columns out by --drop b" in message
+
+
+@pytest.mark.parametrize("name", ["label", "Class", "cluster"])
+def test_a_column_called_like_an_answer_is_not_clustered_on_without_a_word(name):
+    tables()[0].assign(**{name: np.arange(N) % 4}).to_csv("mrna.csv", index_label="patient")
+    sentence = f"mrna.csv: the column {name} is called like an answer and is clustered on"
+    result = cluster("mrna.csv", "mirna.tsv")
+    assert f"warning: {sentence}" in result.stderr
+    assert f"add --drop {name} to leave it out" in result.stderr
+    assert sentence in invoke("inspect", "mrna.csv", "mirna.tsv").stdout
+    assert cluster("mrna.csv", "mirna.tsv", "--drop", name).stderr == ""
+
+
+def test_numbers_called_like_ids_are_not_clustered_on_without_a_word():
+    table = with_late_ids(tables()[0]).assign(patient=np.arange(N) + 1000)
+    table.to_csv("mrna.csv", index=False)
+    assert "clustered on as any other; add --id mrna.csv=patient" in cluster("mrna.csv").stderr
+    assert cluster("mrna.csv", "--id", "patient").stderr == ""
+
+
+def test_an_id_that_is_there_twice_is_not_advised_to_be_dropped():
+    left = tables()[0]
+    pd.concat([left, left[:2]]).to_csv("mrna.csv", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert message.endswith("such as 'p00'; keep one row an id in the file")
+
+
+def test_clusters_are_described_by_the_names_of_features_of_any_file():
+    anndata = pytest.importorskip("anndata")
+    left, right = tables()
+    left.T.to_csv("mrna.tsv", sep="\t", index_label="gene")
+    anndata.AnnData(right).write_h5ad("mirna.h5ad")
+    for arguments, names in (
+        (["mrna.tsv", "--samples-in", "columns"], "abc"),
+        (["mirna.h5ad"], "defg"),
+    ):
+        lines = cluster(*arguments).stdout.partition("Clusters by what sets them apart")[2]
+        assert re.search(rf"(high|low) [{names}] \(", lines)
+        assert "column" not in lines

@@ -14,7 +14,7 @@ from mkclust.cli.failures import expected_failures, in_options, one_line, record
 from mkclust.cli.inputs import DEFAULT_TABLES, joined_views, read_all
 from mkclust.cli.joining import common_ids, paired_by_row, row_ids
 from mkclust.cli.method import kernels_by_view, parse_kernels
-from mkclust.cli.near_misses import problems, unusable_columns
+from mkclust.cli.near_misses import problems, suspicions, unusable_columns
 from mkclust.cli.options import (
     Drop,
     FollowLinks,
@@ -154,7 +154,7 @@ def inspect(
         "join": _join_sentence(inputs, data_sets),
         "kernels": [],
         "problems": found,
-        "warnings": [],
+        "warnings": suspicions(inputs, data_sets),
     }
 
 

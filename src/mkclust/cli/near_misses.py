@@ -15,6 +15,10 @@ from mkclust.samples.frames import is_frame, is_numeric, read_column
 from mkclust.samples.ids import is_kernel
 
 MAX_NAMED = 3
+# What columns are called that hold what clusters are compared with.
+ANSWERS = frozenset(
+    ("label", "labels", "class", "classes", "target", "targets", "cluster", "clusters", "truth")
+)
 # Every view, after the input and under the name that it has.
 Views: TypeAlias = list[tuple[str, str, Any]]
 
@@ -195,3 +199,36 @@ def unusable_columns(view: Any) -> dict[str, str]:
 def _quoted(name: str) -> str:
     """Return a name as it is typed."""
     return name if name.replace("_", "").replace("-", "").isalnum() else repr(name)
+
+
+def suspicions(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[str]:
+    """Return which columns are taken as features and are called like something else.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        What was asked for.
+    data_sets : sequence of Dataset
+        What was read.
+
+    Returns
+    -------
+    list of str
+        One line each.
+    """
+    found = []
+    for text, data in zip(inputs, data_sets, strict=True):
+        for view in (data.views or {}).values():
+            for column in view.columns if is_frame(view) else ():
+                name = _quoted(str(column))
+                if spelling(column) in ANSWERS:
+                    found.append(
+                        f"{text}: the column {column} is called like an answer and is clustered on "
+                        f"as any other; add --drop {name} to leave it out"
+                    )
+                elif spelling(column) in ID_NAMES and row_ids(view) is None:
+                    found.append(
+                        f"{text}: the column {column} is called like ids and is clustered on as "
+                        f"any other; add --id {file_name(text)}={name}"
+                    )
+    return found

@@ -281,7 +281,9 @@ def _check_ids(path: Path, ids: np.ndarray, column: Any, frame: Any, *, asked: b
     if (counts > 1).any():
         n_twice, example = int((counts > 1).sum()), values[counts > 1][0]
         problem = f"has {n_twice} of them more than once, such as {example!r}"
-        raise DatasetError(f"{path}: {title} should hold ids and {problem}; {advice}")
+        better = f"pass id={others[0]!r}, or " if others else ""
+        rows = f"{better}keep one row an id in the file"
+        raise DatasetError(f"{path}: {title} should hold ids and {problem}; {rows}")
 
 
 def _as_ids(values: Any) -> np.ndarray:

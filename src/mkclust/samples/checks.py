@@ -15,6 +15,9 @@ from mkclust.samples.forms import check_masks, depth
 from mkclust.text import join_words
 from mkclust.types import Array
 
+# Of columns to be dropped, so many are named.
+MAX_DROPPED = 10
+
 
 def is_dask(array: Any) -> bool:
     """Whether something is a dask array, found out without importing dask."""
@@ -129,7 +132,9 @@ def check_entries(
         How many categories are missing, by view and column.
     """
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
-    findings, has_missing, has_infinite = [], bool(missing), False
+    findings, has_missing = [], bool(missing)
+    empty_columns: list[str] = []
+    infinite_columns: list[str] | None = None
     for name, array in arrays.items():
         xp = namespace(array)
         if missing and name in missing:
@@ -141,10 +146,16 @@ def check_entries(
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue
         nan, infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
-        has_missing |= bool(nan.any())
-        has_infinite |= bool(infinite.any())
         places = np.flatnonzero(nan + infinite).tolist()
         names = (columns or {}).get(name)
+        empty = (nan == array.shape[0]) & (names is not None)
+        empty_columns += [names[p] for p in np.flatnonzero(empty).tolist()] if names else []
+        has_missing |= bool(nan[~empty].any())
+        if infinite.any():
+            infinite_columns = infinite_columns or []
+            infinite_columns += (
+                [names[p] for p in np.flatnonzero(infinite).tolist()] if names else []
+            )
         named = [
             f"{repr(names[place]) if names else f'column {place}'}: {nan[place] + infinite[place]}"
             for place in places
@@ -158,14 +169,38 @@ def check_entries(
             f"({join_words(named)})"
         )
     if findings:
-        fill = "pass impute='median' to fill what is missing with the median of its column, or "
-        raise ValueError(
-            "; ".join(findings)
-            + f"; {fill * bool(has_missing)}"
-            + "impute infinity yourself, or " * bool(has_infinite)
-            + "drop these rows from every view."
-        )
+        advice = _advice_on_entries(has_missing, empty_columns, infinite_columns)
+        raise ValueError(f"{'; '.join(findings)}; {advice}.")
     return arrays
+
+
+def _advice_on_entries(
+    has_missing: bool, empty_columns: list[str], infinite_columns: list[str] | None
+) -> str:
+    """Say what to do about missing cells, columns of nothing else, and infinity."""
+    empty = f"drop the columns without any value by {dropping(empty_columns)}"
+    if empty_columns and not has_missing and infinite_columns is None:
+        return empty
+    ways = []
+    if has_missing:
+        ways.append("pass impute='median' to fill what is missing with the median of its column")
+    if infinite_columns is not None:
+        ways.append("impute infinity yourself")
+    if infinite_columns and len(infinite_columns) <= MAX_DROPPED:
+        ways.append(f"leave its columns out by {dropping(infinite_columns)}")
+    rest = ", or ".join([*ways, "drop these rows from every view"])
+    return f"{empty}, and {rest}" if empty_columns else rest
+
+
+def dropping(names: Sequence[str]) -> str:
+    """Return how columns are dropped in Python, of many the first.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns.
+    """
+    return f"frame.drop(columns={list(map(str, names[:MAX_DROPPED]))!r})"
 
 
 def _count_by_column(array: Array, holds: Callable[[Any], Any]) -> np.ndarray:

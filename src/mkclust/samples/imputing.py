@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mkclust.linalg import is_foreign
-from mkclust.samples.checks import as_floats, check_view, is_dask
+from mkclust.samples.checks import as_floats, check_view, dropping, is_dask
 from mkclust.samples.frames import has_columns
 from mkclust.text import count, list_first
 from mkclust.types import Float
@@ -38,10 +38,11 @@ def medians(table: Any, names: list[str] | None, title: str) -> Float | None:
             warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
             middles = np.nanmedian(array, axis=0)
     if len(empty := np.flatnonzero(np.isnan(middles))):
-        words = [repr(names[place]) if names else f"column {place}" for place in empty]
+        what = dropping([names[p] for p in empty]) if names else None
+        words = what or list_first([f"column {place}" for place in empty], 5)
         raise ValueError(
             f"{title} has {count(len(empty), 'column')} without any value (NaN), of which there "
-            f"is no median: drop {list_first(words, 5)}."
+            f"is no median: drop {'them by ' * bool(names)}{words}."
         )
     return middles
 
