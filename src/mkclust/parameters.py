@@ -71,6 +71,15 @@ class Count:
 
 
 @dataclass(frozen=True)
+class ClusterCount(Count):
+    """A number of clusters, which the data may suggest beforehand."""
+
+    def advice(self) -> str:
+        """Return what to pass, in words."""
+        return f"{super().advice()}; mkclust.suggest_n_clusters(X) finds one that the data support"
+
+
+@dataclass(frozen=True)
 class Flag:
     """True or False, and nothing that merely counts as one of them."""
 

@@ -15,8 +15,10 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from mkclust import cli
-from mkclust.cli.failures import in_options
+from mkclust.cli.failures import CommandError, in_options
+from mkclust.cli.inputs import read_inputs
 from mkclust.cli.method import kernels_by_view, parse_kernels
+from mkclust.cli.table_request import TableRequest
 
 N = 60
 
@@ -405,3 +407,199 @@ def test_inspect_warns_of_a_kernel_that_tells_no_sample_apart():
     assert "came out nearly flat" in result.stdout
     assert "another kernel, such as --kernels cosine" in result.stdout
     assert "view(" not in result.stdout
+
+
+def with_late_ids(frame, place=1):
+    """Return a table whose ids are a column like any other, not the first."""
+    table = frame.reset_index(drop=True)
+    table.insert(place, "patient", frame.index)
+    return table
+
+
+@pytest.mark.parametrize("name", ["patient", "who"])
+def test_a_column_of_ids_that_is_not_the_first_is_advised_as_ids_and_not_to_be_dropped(name):
+    cluster("mrna.csv", "mirna.tsv")
+    expected = labels()
+    late = with_late_ids(tables()[1].sample(frac=1, random_state=3)).rename(
+        columns={"patient": name}
+    )
+    late.to_csv("mirna.csv", index=False)
+    message = fail("mrna.csv", "mirna.csv")
+    assert typed(message) == ["--id", f"mirna.csv={name}"]
+    cluster("mrna.csv", "mirna.csv", *typed(message))
+    np.testing.assert_array_equal(labels(), expected)
+
+
+def test_ids_are_advised_beside_columns_of_text_that_are_to_be_dropped():
+    late = with_late_ids(tables()[1])
+    late["notes"] = [f"seen on day {i}" for i in range(N)]
+    late.to_csv("mirna.csv", index=False)
+    message = fail("mrna.csv", "mirna.csv")
+    assert typed(message) == ["--id", "mirna.csv=patient", "--drop", "notes"]
+    cluster("mrna.csv", "mirna.csv", *typed(message))
+
+
+def test_text_that_is_different_in_every_row_of_a_table_with_ids_is_not_advised_as_ids():
+    left = tables()[0].assign(notes=[f"seen on day {i}" for i in range(N)])
+    left.to_csv("mrna.csv", index_label="patient")
+    assert typed(fail("mrna.csv", "mirna.tsv")) == ["--drop", "notes"]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_first_column_that_only_counts_rows_gives_way_to_ids_behind_it(start):
+    cluster("mrna.csv", "mirna.tsv")
+    expected = labels()
+    for frame, name in zip(tables(), ("mrna.csv", "mirna.csv"), strict=True):
+        table = with_late_ids(frame if name == "mrna.csv" else frame[::-1], place=0)
+        table.index += start  # as pandas and R write the numbers of rows
+        table.to_csv(name)
+    result = cluster("mrna.csv", "mirna.csv")
+    assert "Ids: the column patient; the first column only counts rows." in result.stdout
+    assert "ids such as 'p00'" in result.stdout
+    np.testing.assert_array_equal(labels(), expected)
+
+
+def test_ids_behind_a_column_that_counts_rows_keep_their_zeros():
+    left = with_late_ids(tables()[0], place=0).assign(patient=[f"{i:03d}" for i in range(N)])
+    left.to_csv("mrna.csv")
+    assert "ids such as '000'" in cluster("mrna.csv").stdout
+
+
+def test_a_column_that_counts_rows_before_features_is_taken_for_ids():
+    tables()[0].reset_index(drop=True).to_csv("mrna.csv")
+    result = cluster("mrna.csv")
+    assert "60 samples x 3 columns" in result.stdout
+    assert "only counts rows" not in result.stdout
+
+
+def test_a_table_without_ids_beside_ids_is_said_to_be_paired_by_row():
+    tables()[1].to_csv("mirna.csv", index=False)
+    result = cluster("mrna.csv", "mirna.csv")
+    sentence = "mirna.csv has no ids: its rows are taken to be in the order of mrna.csv"
+    assert f"warning: {sentence}; name its column of ids by --id mirna.csv=COLUMN" in result.stderr
+    assert sentence in result.stdout
+    assert "Joined by id" not in result.stdout
+    inspected = invoke("inspect", "mrna.csv", "mirna.csv")
+    assert sentence in inspected.stdout
+    assert "Joined by id" not in inspected.stdout
+
+
+def test_an_array_beside_ids_is_said_to_be_paired_by_row():
+    np.save("mirna.npy", tables()[1].to_numpy())
+    result = cluster("mirna.npy", "mrna.csv")
+    sentence = "mirna.npy has no ids: its rows are taken to be in the order of mrna.csv"
+    assert sentence in result.stderr
+    assert "Joined by id" not in result.stdout
+
+
+def test_one_file_with_ids_is_joined_with_nothing():
+    stdout = cluster("mrna.csv").stdout
+    assert "1 file, 60 samples." in stdout
+    assert "Joined" not in stdout
+
+
+def test_parquet_on_disk_beside_ids_is_not_paired_by_row():
+    right = tables()[1]
+    with_late_ids(right[::-1]).to_parquet("mirna.parquet")
+    inputs = ["mrna.csv", "mirna.parquet"]
+    with pytest.raises(CommandError, match=r"--id mirna\.parquet=patient"):
+        read_inputs(inputs, precomputed=False, on_disk=True)
+    request = TableRequest(ids=("mirna.parquet=patient",))
+    data = read_inputs(inputs, precomputed=False, on_disk=True, tables=request)
+    np.testing.assert_allclose(data.samples.views["mirna"], right.to_numpy())
+
+
+@pytest.mark.parametrize("ids", ["index", "column"])
+def test_parquet_files_on_disk_are_said_to_be_paired_by_row(ids):
+    for frame, name in zip(tables(), ("mrna", "mirna"), strict=True):
+        table = frame if ids == "index" else with_late_ids(frame)
+        table.rename_axis("patient" if ids == "index" else None).to_parquet(f"{name}.parquet")
+    with pytest.warns(UserWarning, match=r"mrna\.parquet stays on disk.*ids \(patient\)"):
+        read_inputs(["mrna.parquet", "mirna.parquet"], precomputed=False, on_disk=True)
+
+
+def test_numbers_that_are_ids_of_parquet_on_disk_are_no_feature():
+    tables()[0].reset_index(drop=True).rename_axis("id").reset_index().to_parquet("mrna.parquet")
+    data = read_inputs(["mrna.parquet"], precomputed=False, on_disk=True)
+    assert data.samples.parts[0].shape == (N, 3)
+
+
+def test_variables_of_other_ids_are_said_not_to_be_tested_in_the_place_of_the_table():
+    ids = tables()[0].index.str.upper()
+    pd.DataFrame({"age": np.arange(N) % 7}, index=ids).to_csv("clinic.csv", index_label="id")
+    result = cluster("mrna.csv", "mirna.tsv", "--annotate", "clinic.csv")
+    reason = "no variable was tested: table 'clinic' and the samples that the model was fitted on"
+    table = result.stdout.partition("Clusters against the variables of clinic.csv:\n")[2]
+    assert table.startswith(reason)
+    assert "'P00' and 'p00' differ in upper and lower case" in table
+
+
+def test_names_that_are_nearly_right_are_answered_by_the_right_ones():
+    assert typed(fail("mrna.csv", "--id", "patiant").replace("did you mean", "add")[:-1]) == [
+        "--id",
+        "patient",
+    ]
+    message = fail("mrna.csv", "mirna.tsv", "--kernels", "mrna=gausian")
+    assert "--kernels mrna=gausian: unknown; did you mean --kernels mrna=gaussian?" in message
+    assert fail("mrnaa.csv").endswith("no such file or data set; did you mean mrna.csv?")
+    assert fail("elsewhere.csv").endswith("no such file or data set; check the path")
+
+
+def test_a_column_without_any_value_is_to_be_dropped():
+    left = tables()[0].assign(**{"nothing": np.nan, "no thing": np.nan})
+    left.to_csv("mrna.csv", index_label="patient")
+    for options in ((), ("--impute", "median")):
+        message = fail("mrna.csv", "mirna.tsv", *options)
+        assert message.endswith("by --drop nothing --drop 'no thing'.")
+    cluster("mrna.csv", "mirna.tsv", "--drop", "nothing", "--drop", "no thing")
+    left.iloc[3, 0] = np.nan
+    left.to_csv("mrna.csv", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "--drop nothing --drop 'no thing', and add --impute median to fill" in message
+
+
+def test_infinity_is_named_with_its_column_and_how_to_leave_it_out():
+    left = tables()[0]
+    left.iloc[3, 1] = np.inf
+    left.to_csv("mrna.csv", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert "('b': 1); impute infinity yourself, or leave its columns out by --drop b" in message
+
+
+@pytest.mark.parametrize("name", ["label", "Class", "cluster"])
+def test_a_column_called_like_an_answer_is_not_clustered_on_without_a_word(name):
+    tables()[0].assign(**{name: np.arange(N) % 4}).to_csv("mrna.csv", index_label="patient")
+    sentence = f"mrna.csv: the column {name} is called like an answer and is clustered on"
+    result = cluster("mrna.csv", "mirna.tsv")
+    assert f"warning: {sentence}" in result.stderr
+    assert f"add --drop {name} to leave it out" in result.stderr
+    assert sentence in invoke("inspect", "mrna.csv", "mirna.tsv").stdout
+    assert cluster("mrna.csv", "mirna.tsv", "--drop", name).stderr == ""
+
+
+def test_numbers_called_like_ids_are_not_clustered_on_without_a_word():
+    table = with_late_ids(tables()[0]).assign(patient=np.arange(N) + 1000)
+    table.to_csv("mrna.csv", index=False)
+    assert "clustered on as any other; add --id mrna.csv=patient" in cluster("mrna.csv").stderr
+    assert cluster("mrna.csv", "--id", "patient").stderr == ""
+
+
+def test_an_id_that_is_there_twice_is_not_advised_to_be_dropped():
+    left = tables()[0]
+    pd.concat([left, left[:2]]).to_csv("mrna.csv", index_label="patient")
+    message = fail("mrna.csv", "mirna.tsv")
+    assert message.endswith("such as 'p00'; keep one row an id in the file")
+
+
+def test_clusters_are_described_by_the_names_of_features_of_any_file():
+    anndata = pytest.importorskip("anndata")
+    left, right = tables()
+    left.T.to_csv("mrna.tsv", sep="\t", index_label="gene")
+    anndata.AnnData(right).write_h5ad("mirna.h5ad")
+    for arguments, names in (
+        (["mrna.tsv", "--samples-in", "columns"], "abc"),
+        (["mirna.h5ad"], "defg"),
+    ):
+        lines = cluster(*arguments).stdout.partition("Clusters by what sets them apart")[2]
+        assert re.search(rf"(high|low) [{names}] \(", lines)
+        assert "column" not in lines

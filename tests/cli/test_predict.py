@@ -11,7 +11,8 @@ pytest.importorskip("skops")
 import skops.io
 
 import mkclust
-from command_line import fail, succeed, three_clusters
+from command_line import fail, invoke, succeed, three_clusters
+from mkclust.cli import cluster
 from mkclust.version import versions
 
 
@@ -209,3 +210,28 @@ def test_a_model_of_an_inner_join_predicts_the_new_samples_that_all_tables_have(
     blood.head(6).to_csv("blood.csv", index_label="id")
     succeed("predict", "model.skops", *files, "--labels", "new.csv")
     assert [row[0] for row in read("new.csv")[1]] == ["P00", "P01", "P02", "P04", "P05"]
+
+
+def test_predictions_do_not_replace_the_labels_of_the_fit():
+    succeed("cluster", "old.npz", "-k", 3, "--save", "model.skops")
+    before = Path("labels.csv").read_bytes()
+    succeed("predict", "model.skops", "new.npz")
+    assert Path("labels.csv").read_bytes() == before
+    assert len(clusters("predicted.csv")) == 15
+
+
+def test_a_model_that_cannot_be_saved_costs_nothing_else(monkeypatch):
+    def refuse(model, path):
+        raise ValueError("the model holds a function that no file can bring back")
+
+    monkeypatch.setattr(cluster, "save_model", refuse)
+    outputs = ["--save", "model.skops", "--plot", "fit.png", "--report", "fit.html"]
+    result = invoke("cluster", "old.npz", "-k", 3, *outputs)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith("mkclust: error: model.skops: cannot be saved")
+    assert "these were written: labels.csv, run.json, fit.png and fit.html" in result.stderr
+    assert "Cluster sizes" in result.stdout
+    assert "Wrote fit.html" in result.stdout
+    assert "Wrote model.skops" not in result.stdout
+    assert all(Path(name).exists() for name in ("labels.csv", "run.json", "fit.png", "fit.html"))
+    assert not Path("model.skops").exists()

@@ -152,8 +152,9 @@ def test_a_view_given_several_times_does_not_vouch_for_itself(kind, times):
     assert not alone.any_share
     assert not alone.is_testable
     assert alone.n_voices == 1
+    everybody = "Both" if times == 2 else f"All {times}"
     assert alone.verdict() == (
-        f"All {times} views are copies of one another: one voice, nothing to compare."
+        f"{everybody} views are copies of one another: one voice, nothing to compare."
     )
 
 

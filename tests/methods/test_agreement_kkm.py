@@ -315,3 +315,8 @@ def test_three_tables_of_breast_cancer_stand_a_random_column(levels, tables):
     if levels < 4:  # two clusters or three of its own, which outweigh what the tables share
         average = AverageKKM(2, random_state=0).fit(everyone)
         assert adjusted_rand_index(y, average.labels_) < 0.1
+
+
+def test_a_number_of_clusters_that_is_none_points_to_the_one_the_data_suggest():
+    with pytest.raises(ValueError, match=r"n_clusters='auto'.*mkclust\.suggest_n_clusters"):
+        AgreementKKM(n_clusters="auto").fit([np.ones((30, 3)), np.eye(30)])

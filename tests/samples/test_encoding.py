@@ -182,7 +182,7 @@ def test_infinity_is_never_imputed_and_a_column_without_values_is_named():
     frame.iloc[0, 0], frame.iloc[1, 1] = np.inf, np.nan
     with pytest.raises(ValueError, match="0 NaN and 1 infinity.*'age': 1"):
         _ = read_views({"clinic": frame}, options=MEDIAN).views
-    with pytest.raises(ValueError, match="1 column without any value.*drop 'dose'"):
+    with pytest.raises(ValueError, match=r"1 column without any value.*drop\(columns=\['dose'\]\)"):
         read_views({"clinic": frame.assign(dose=np.nan)}, options=MEDIAN)
 
 
@@ -310,3 +310,19 @@ def test_categories_go_to_a_device_as_a_view_of_their_own(X):
         "table": (N, 2),
         "table (categories)": (N, 4),
     }
+
+
+def test_text_that_differs_in_every_row_is_advised_as_ids():
+    frame = pandas.DataFrame({"age": range(40), "patient": [f"p{i}" for i in range(40)]})
+    with pytest.raises(ValueError, match=r"frame\.set_index\('patient'\)"):
+        read_views({"a": frame})
+    with pytest.raises(ValueError, match="neither numbers nor") as refusal:
+        read_views({"a": frame.set_index(frame["age"].map(str))})
+    assert "set_index" not in str(refusal.value)
+
+
+def test_text_that_differs_in_every_row_of_polars_is_advised_as_an_index_of_pandas():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"age": range(40), "patient": [f"p{i}" for i in range(40)]})
+    with pytest.raises(ValueError, match="if 'patient' holds the ids.*pandas"):
+        read_views({"a": frame})

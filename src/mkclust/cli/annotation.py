@@ -10,6 +10,9 @@ from mkclust.explain.annotate import annotate
 from mkclust.explain.annotation import Annotation
 from mkclust.samples.ids import is_frame
 
+# How the warning begins that stands in the place of a table.
+NOTHING_TESTED = "no variable was tested"
+
 
 def read_variables(text: str) -> dict[str, Any]:
     """Read the variables of a file, as tables by their names; its labels are a variable, too."""
@@ -30,5 +33,5 @@ def compare_variables(model: Any, variables: Any, progress: Progress) -> Annotat
     try:
         return annotate(model, variables)
     except (ValueError, TypeError, ImportError) as error:
-        warnings.warn(f"no variables were tested: {error}", stacklevel=2)
+        warnings.warn(f"{NOTHING_TESTED}: {error}", stacklevel=2)
         return None

@@ -7,12 +7,13 @@ kernels, landmarks stand for kernels of many samples), it prints so and records 
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from mkclust import plots
-from mkclust.cli.annotation import compare_variables, read_variables
+from mkclust.cli.annotation import NOTHING_TESTED, compare_variables, read_variables
 from mkclust.cli.failures import (
     CommandError,
     expected_failures,
@@ -59,13 +60,13 @@ from mkclust.cli.options import (
 )
 from mkclust.cli.outputs import (
     FinishedRun,
-    after_labels,
     all_scores,
     check_model_file,
     check_outputs,
     check_plot,
     check_report,
     labels_csv,
+    noted_failure,
     run_record,
     strict_json,
     write_files,
@@ -78,7 +79,7 @@ from mkclust.explain.page import fit_page
 from mkclust.methods import RECOMMENDED
 from mkclust.methods.persistence import save_model
 from mkclust.samples import Samples
-from mkclust.text import printable
+from mkclust.text import join_words, printable
 
 # Features of each cluster and view in the record of a run.
 DESCRIBED = 5
@@ -151,13 +152,17 @@ def _execute(request: Request) -> None:
             suggestion=suggestion,
         )
         record = run_record(finished_run) | {"command": command_record(request)}
-        _write(request, finished_run, record, progress)
+        failures = _write(request, finished_run, record, progress)
+    files = [path for path in request.outputs if path not in failures]
     if not request.quiet:
         show_warnings(log)
     if request.as_json:
-        say_last(strict_json(record).rstrip("\n"), files=request.outputs)
+        say_last(strict_json(record).rstrip("\n"), files)
     elif not request.quiet:
-        say_last(_summary(request, finished_run, progress.seconds), files=request.outputs)
+        say_last(_summary(request, finished_run, progress.seconds, files), files)
+    if failures:
+        names = join_words(map(str, files))
+        raise CommandError(f"{'; '.join(failures.values())}; these were written: {names}")
 
 
 def _check_outputs(request: Request) -> None:
@@ -189,8 +194,11 @@ def _describe(model: Any, samples: Samples) -> Description | None:
 
 def _write(
     request: Request, finished_run: FinishedRun, record: dict[str, Any], progress: Progress
-) -> None:
-    """Write the labels and the record together, then what was asked for beside them."""
+) -> dict[Path, str]:
+    """Write labels and record together, then what was asked for beside them; return failures.
+
+    What cannot be written costs nothing else, so that the model, which can fail most, is the last.
+    """
     model, data = finished_run.model, finished_run.data
     write_files(
         {
@@ -198,21 +206,17 @@ def _write(
             request.record: lambda path: path.write_text(strict_json(record), encoding="utf-8"),
         }
     )
-    files = f"{request.labels} and {request.record}"
-    if request.save is not None:
-        progress.phase("saving the model")
-        with after_labels(request.save, "saved", files):
-            write_files({request.save: lambda path: save_model(model, path)})
+    failures: dict[Path, str] = {}
     if request.plot is not None:
         progress.phase("drawing")
-        with after_labels(request.plot, "drawn", files):
+        with noted_failure(request.plot, "drawn", failures):
             write_files(
                 {request.plot: lambda path: plots.save(plots.plot_fit(model, data.y), path)}
             )
     if request.report is not None:
         progress.phase("looking closer, for the report")
         samples, y = finished_run.kernel_choice.samples, data.y if finished_run.scores else None
-        with after_labels(request.report, "written", files):
+        with noted_failure(request.report, "written", failures):
             page = fit_page(
                 model,
                 samples,
@@ -222,9 +226,19 @@ def _write(
                 progress=progress.step,
             )
             write_files({request.report: lambda path: path.write_text(page, encoding="utf-8")})
+    if request.save is not None:
+        progress.phase("saving the model")
+        with noted_failure(request.save, "saved", failures):
+            write_files({request.save: lambda path: save_model(model, path)})
+    return failures
 
 
-def _summary(request: Request, finished_run: FinishedRun, phases: dict[str, float]) -> str:
+def _summary(
+    request: Request,
+    finished_run: FinishedRun,
+    phases: dict[str, float],
+    files: Sequence[Path],
+) -> str:
     """Return what the command prints in the end."""
     model, data = finished_run.model, finished_run.data
     kernels, clusters = count(len(model.weights_), "kernel"), count(model.n_clusters, "cluster")
@@ -248,9 +262,14 @@ def _summary(request: Request, finished_run: FinishedRun, phases: dict[str, floa
         lines += ["", finished_run.description.summary()]
     if finished_run.scores:
         lines += ["", score_table(finished_run.scores)]
-    if finished_run.annotation is not None:
+    if request.annotate is not None:
         title = f"Clusters against the variables of {printable(request.annotate)}:"
-        lines += ["", title, str(finished_run.annotation)]
+        reasons = [line for line in finished_run.warnings if line.startswith(NOTHING_TESTED)]
+        lines += [
+            "",
+            title,
+            *(map(printable, reasons) if reasons else [str(finished_run.annotation)]),
+        ]
     if request.verbose:
         lines += ["", *phase_lines(phases)]
-    return "\n".join([*lines, "", *(f"Wrote {path}" for path in request.outputs)])
+    return "\n".join([*lines, "", *(f"Wrote {path}" for path in files)])

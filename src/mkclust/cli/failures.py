@@ -1,7 +1,9 @@
 """What goes wrong in an expected way is one line; warnings are one plain line each."""
 
+import ast
 import os
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,6 +39,7 @@ TRANSLATIONS: tuple[tuple[str, str], ...] = (
     (r"\b(psd|join|impute|id|drop)=\[?'?([\w-]+)'?\]?", r"--\1 \2"),
     (r"\b(center|normalize|validate)=False", r"--no-\1"),
     (r"\b(center|normalize|validate)=True", r"--\1"),
+    (r"\bmkclust\.suggest_n_clusters\(X\)", "mkclust suggest FILES"),
     (r"\bn_clusters=(\w+)", r"-k \1"),
     (r"\brandom_state=(\w+)", r"--seed \1"),
     (r"\bn_init=(\w+)", r"--n-init \1"),
@@ -96,9 +99,19 @@ class OneLineErrors(TyperGroup):
 
 def in_options(message: str) -> str:
     """Return a message of the library in the language of the command line."""
+    message = re.sub(r"\bframe\.drop\(columns=(\[['\"].*?['\"]\])\)", _drop_options, message)
     for pattern, option in TRANSLATIONS:
         message = re.sub(pattern, option, message)
     return message
+
+
+def _drop_options(match: re.Match[str]) -> str:
+    """Return the options that leave out columns, which a message lists as Python does."""
+    try:
+        names = ast.literal_eval(match.group(1))
+    except (SyntaxError, ValueError):  # names that hold brackets
+        return match.group(0)
+    return " ".join(f"--drop {shlex.quote(name)}" for name in names)
 
 
 def complain(message: str) -> int:

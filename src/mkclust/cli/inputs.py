@@ -13,8 +13,8 @@ import numpy as np
 
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
-from mkclust.cli.joining import columns_in_order, contributions, row_ids
-from mkclust.cli.near_misses import problems
+from mkclust.cli.joining import columns_in_order, contributions, paired_by_row, row_ids
+from mkclust.cli.near_misses import problems, suspicions
 from mkclust.cli.printing import count
 from mkclust.cli.table_request import TableRequest, check_drops
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
@@ -77,6 +77,9 @@ def read_inputs(
     for problem in problems(inputs, data_sets, kernels):
         raise CommandError(problem)
     _check_same_kind(inputs, data_sets)
+    by_row = [f"{sentence}; {advice}" for sentence, advice in paired_by_row(inputs, data_sets)]
+    for line in [*by_row, *suspicions(inputs, data_sets)]:
+        warnings.warn(line, stacklevel=2)
     samples, names = joined_views(data_sets, tables)
     if samples.kind != "kernels" and not any(map(_is_on_disk, samples.parts)):
         # Missing cells are refused before anything is computed; a copy holds no arrays longer.

@@ -12,9 +12,9 @@ from scipy.sparse import issparse
 from mkclust import datasets
 from mkclust.cli.failures import expected_failures, in_options, one_line, recorded_warnings, say
 from mkclust.cli.inputs import DEFAULT_TABLES, joined_views, read_all
-from mkclust.cli.joining import common_ids, row_ids
+from mkclust.cli.joining import common_ids, paired_by_row, row_ids
 from mkclust.cli.method import kernels_by_view, parse_kernels
-from mkclust.cli.near_misses import problems, unusable_columns
+from mkclust.cli.near_misses import problems, suspicions, unusable_columns
 from mkclust.cli.options import (
     Drop,
     FollowLinks,
@@ -151,10 +151,10 @@ def inspect(
             found = [in_options(one_line(error))]
     return {
         "views": [asdict(each) for each in reports],
-        "join": _join_sentence(data_sets),
+        "join": _join_sentence(inputs, data_sets),
         "kernels": [],
         "problems": found,
-        "warnings": [],
+        "warnings": suspicions(inputs, data_sets),
     }
 
 
@@ -262,23 +262,25 @@ def _after(title: str, lines: Sequence[str]) -> list[str]:
     return [line.removeprefix(title) for line in lines if line.startswith(title)]
 
 
-def _join_sentence(data_sets: Sequence[datasets.Dataset]) -> str:
+def _join_sentence(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> str:
     """Say how many samples a join would keep."""
     views = [view for data in data_sets for view in (data.views or {}).values()]
     indices = [ids for view in views if (ids := row_ids(view)) is not None]
+    rest = "".join(f" {line}; {advice}." for line, advice in paired_by_row(inputs, data_sets))
     if not indices:
-        return f"No ids: rows are paired by their order, {views[0].shape[0]} samples."
+        return f"No ids: rows are paired by their order, {views[0].shape[0]} samples.{rest}"
+    if len(views) == 1:
+        return f"1 file, {len(indices[0])} samples."
     everybody = indices[0]
     for ids in indices[1:]:
         everybody = everybody.union(ids, sort=False)
-    common, without = len(common_ids(indices)), len(views) - len(indices)
-    rest = f" {count(without, 'view')} without ids: paired by row." if without else ""
+    common, how = len(common_ids(indices)), "Files with ids" if rest else "Joined by id"
     if not common:
-        return f"Joined by id: none of {len(everybody)} samples is in all files.{rest}"
+        return f"{how}: none of {len(everybody)} samples is in all files.{rest}"
     if common == len(everybody):
-        return f"Joined by id: all files hold the same {common} samples.{rest}"
+        return f"{how}: all files hold the same {common} samples.{rest}"
     return (
-        f"Joined by id: {common} of {len(everybody)} samples are in all files; --join inner keeps "
+        f"{how}: {common} of {len(everybody)} samples are in all files; --join inner keeps "
         f"these.{rest}"
     )
 

@@ -1,6 +1,7 @@
 """Tables of the same samples, joined by id: what each contributes, and what is kept."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mkclust import datasets
@@ -51,9 +52,60 @@ def contributions(
             )
     if not sizes:
         return []
+    if by_row := paired_by_row(inputs, data_sets):
+        return [*lines, *(f"{sentence}." for sentence, _ in by_row)]
+    if len(lines) == 1:
+        return [*lines, f"1 file, {kept} samples."]
     if max(sizes) == kept:
         return [*lines, f"Joined by id: all {kept} samples."]
     return [*lines, f"Joined by id: {kept} samples are in all files, of up to {max(sizes)}."]
+
+
+def paired_by_row(
+    inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]
+) -> list[tuple[str, str]]:
+    """Return which files have no ids beside others that do, each with what to do about it.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        What was asked for.
+    data_sets : sequence of Dataset
+        What was read.
+    """
+    pairs = [
+        (text, view)
+        for text, data in zip(inputs, data_sets, strict=True)
+        for view in (data.views or {}).values()
+    ]
+    with_ids = [text for text, view in pairs if row_ids(view) is not None]
+    found = {}
+    for text, view in pairs:
+        if row_ids(view) is not None or (not with_ids and not (len(pairs) > 1 and ids_aside(view))):
+            continue
+        if with_ids:
+            start = f"{text} has no ids: its rows are taken to be in the order of {with_ids[0]}"
+        else:
+            start = (
+                f"{text} stays on disk, where its ids ({ids_aside(view)[0]}) are not read: its "
+                "rows are taken to be in the order of the other files"
+            )
+        store = "store it with ids, as .csv with a first column of ids, if they are not"
+        name = f"name its column of ids by --id {file_name(text)}=COLUMN, if there is one"
+        if ids := ids_aside(view):
+            name = f"add --id {file_name(text)}={ids[0]} to load it with its ids"
+        found[text] = (start, name if ids or is_frame(view) else store)
+    return list(found.values())
+
+
+def ids_aside(view: Any) -> list[str]:
+    """Return the columns of a table on disk that may hold ids, and are not read."""
+    return list(getattr(view, "ids_aside", ()))
+
+
+def file_name(text: str) -> str:
+    """Return the name of the file of an input, as options take it."""
+    return Path(text.rpartition("::")[0] or text).name
 
 
 def columns_in_order(parts: Mapping[str, Any], request: TableRequest) -> dict[str, Any]:

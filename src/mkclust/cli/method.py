@@ -48,8 +48,9 @@ def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
     """Refuse a value that is not among the choices, suggesting the nearest."""
     if value not in choices:
         near = difflib.get_close_matches(value, choices, n=1)
-        advice = f"did you mean {option} {near[0]}?" if near else "choose another"
-        raise CommandError(f"{option} {value}: unknown; {advice} (one of: {', '.join(choices)})")
+        start = option if option.endswith("=") else f"{option} "
+        advice = f"did you mean {start}{near[0]}?" if near else "choose another"
+        raise CommandError(f"{start}{value}: unknown; {advice} (one of: {', '.join(choices)})")
 
 
 def parse_settings(settings: Sequence[str], options: Collection[str]) -> dict[str, Any]:
@@ -94,6 +95,7 @@ def parse_kernels(values: Sequence[str]) -> str | dict[str, str]:
             raise CommandError(f"--kernels {value}: write VIEW=KERNEL, such as text=cosine")
         if name in pairs:
             raise CommandError(f"--kernels {value}: the view {name} has two kernels; give one")
+        check_choice(f"--kernels {name}=", kind, [*dict.fromkeys((*RULES, *ALIASES))])
         pairs[name] = kind
     single = [value for value in values if "=" not in value]
     if not single:

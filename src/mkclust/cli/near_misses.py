@@ -3,18 +3,22 @@
 What is wrong with tables that are meant as such, the library says itself (`failures.in_options`).
 """
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from mkclust import datasets
-from mkclust.cli.joining import row_ids
+from mkclust.cli.joining import file_name, ids_aside, row_ids
+from mkclust.datasets.layout import ID_NAMES, spelling
 from mkclust.samples.frames import is_frame, is_numeric, read_column
 from mkclust.samples.ids import is_kernel
 
 MAX_NAMED = 3
+# What columns are called that hold what clusters are compared with.
+ANSWERS = frozenset(
+    ("label", "labels", "class", "classes", "target", "targets", "cluster", "clusters", "truth")
+)
 # Every view, after the input and under the name that it has.
 Views: TypeAlias = list[tuple[str, str, Any]]
 
@@ -51,7 +55,18 @@ def problems(
         return transposed
     # Whoever names another kernel knows what the table is.
     square = _square(views) if kernels in ("auto", "gaussian") else []
-    return [*square, *_text_columns(views)]
+    return [*_ids_on_disk(views), *square, *_text_columns(views)]
+
+
+def _ids_on_disk(views: Views) -> list[str]:
+    """Name tables on disk whose ids are not read, beside ids of others."""
+    others = [text for text, _, view in views if row_ids(view) is not None]
+    return [
+        f"{text}: stays on disk, where its ids ({ids[0]}) are not read, and {others[0]} has ids; "
+        f"add --id {file_name(text)}={_quoted(ids[0])} to load it with its ids"
+        for text, _, view in views
+        if others and (ids := ids_aside(view))
+    ]
 
 
 def _turned_by_ids(views: Views) -> list[str]:
@@ -69,7 +84,7 @@ def _turned_by_ids(views: Views) -> list[str]:
                 found.append(
                     f"{text}: its header holds {matching} of the {len(ids)} ids of the rows of "
                     f"{other}, so that its samples are in columns; add "
-                    f"--samples-in {_file(text)}=columns"
+                    f"--samples-in {file_name(text)}=columns"
                 )
                 break
     return found
@@ -93,7 +108,7 @@ def _turned_by_size(views: Views) -> list[str]:
     n = max(set(heights), key=heights.count)
     return [
         f"{text}: has {view.shape[0]} rows and {n} columns, and other files {n} rows, so "
-        f"that its samples are in columns; add --samples-in {_file(text)}=columns"
+        f"that its samples are in columns; add --samples-in {file_name(text)}=columns"
         for text, _, view in views
         if view.shape[0] != n and view.shape[1] == n and is_frame(view)
     ]
@@ -130,16 +145,47 @@ def _square(views: Views) -> list[str]:
 
 
 def _text_columns(views: Views) -> list[str]:
-    """Name columns of text or dates, which no kernel takes."""
+    """Name columns of text or dates, which no kernel takes; those that may be ids, as such."""
     found = []
     for text, _, view in views:
-        if not is_frame(view):
+        if not is_frame(view) or is_numeric(view):
             continue
-        if prose := unusable_columns(view):
-            words = ", ".join(f"{name} ({why})" for name, why in list(prose.items())[:MAX_NAMED])
-            drops = " ".join(f"--drop {_quoted(name)}" for name in prose)
-            found.append(f"{text}: holds columns that are no numbers: {words}; add {drops}")
+        prose = unusable_columns(view)
+        if not prose:
+            continue
+        words = ", ".join(f"{name} ({why})" for name, why in list(prose.items())[:MAX_NAMED])
+        others = [
+            ids for *_, each in views if each is not view and (ids := row_ids(each)) is not None
+        ]
+        ids = _likely_ids(view, prose, others)
+        options = [] if ids is None else [f"--id {file_name(text)}={_quoted(ids)}"]
+        options += [f"--drop {_quoted(name)}" for name in prose if name != ids]
+        start = "" if ids is None else f"{ids} differs in every row, as ids do; "
+        found.append(
+            f"{text}: holds columns that are no numbers: {words}; {start}add {' '.join(options)}"
+        )
     return found
+
+
+def _likely_ids(view: Any, prose: Mapping[str, str], others: Sequence[Any]) -> str | None:
+    """Return the column of text that most likely holds the ids, None where none does.
+
+    First come columns that hold the ids of another file, then those called like ids. Beside ids
+    that a table has, only columns of the first sort count.
+    """
+    different = [
+        name
+        for name in prose
+        if view[name].map(type).eq(str).all() and view[name].is_unique and len(view) > 1
+    ]
+    own = row_ids(view)
+    shared = [n for n in different if any(view[n].str.strip().isin(ids).any() for ids in others)]
+    if shared and (own is None or not any(own.isin(ids).any() for ids in others)):
+        return shared[0]
+    if own is not None:
+        return None
+    named = [name for name in different if spelling(name) in ID_NAMES]
+    return next(iter([*named, *different]), None)
 
 
 def unusable_columns(view: Any) -> dict[str, str]:
@@ -155,6 +201,34 @@ def _quoted(name: str) -> str:
     return name if name.replace("_", "").replace("-", "").isalnum() else repr(name)
 
 
-def _file(text: str) -> str:
-    """Return the name of the file of an input, as options take it."""
-    return Path(text.rpartition("::")[0] or text).name
+def suspicions(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[str]:
+    """Return which columns are taken as features and are called like something else.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        What was asked for.
+    data_sets : sequence of Dataset
+        What was read.
+
+    Returns
+    -------
+    list of str
+        One line each.
+    """
+    found = []
+    for text, data in zip(inputs, data_sets, strict=True):
+        for view in (data.views or {}).values():
+            for column in view.columns if is_frame(view) else ():
+                name = _quoted(str(column))
+                if spelling(column) in ANSWERS:
+                    found.append(
+                        f"{text}: the column {column} is called like an answer and is clustered on "
+                        f"as any other; add --drop {name} to leave it out"
+                    )
+                elif spelling(column) in ID_NAMES and row_ids(view) is None:
+                    found.append(
+                        f"{text}: the column {column} is called like ids and is clustered on as "
+                        f"any other; add --id {file_name(text)}={name}"
+                    )
+    return found

@@ -212,17 +212,14 @@ def _interrupted_afterwards() -> Iterator[None]:
 
 
 @contextmanager
-def after_labels(path: Path, action: str, files: str) -> Iterator[None]:
-    """Have a failure to write a path say that the labels and the record are written already."""
+def noted_failure(path: Path, action: str, failures: dict[Path, str]) -> Iterator[None]:
+    """Note a failure to write a path, which takes back nothing that is written already."""
     try:
         yield
     except Exception as error:
         # Drawing may raise nearly anything, and none of it takes back a finished fit.
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        raise CommandError(
-            f"{path}: cannot be {action} ({reason}); the labels and the record were written: "
-            f"{files}"
-        ) from error
+        failures[path] = f"{path}: cannot be {action} ({reason})"
 
 
 def labels_csv(model: Any) -> bytes:

@@ -21,7 +21,6 @@ from mkclust.cli.inputs import read_all, unique_names
 from mkclust.cli.options import Drop, FollowLinks, Id, Inputs, Json, LabelsFile, Quiet, SamplesIn
 from mkclust.cli.outputs import check_outputs, strict_json, write_files
 from mkclust.cli.printing import Progress, cluster_sizes
-from mkclust.cli.request import LABELS
 from mkclust.cli.table_request import TableRequest
 from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
@@ -30,6 +29,9 @@ from mkclust.samples.forms import TABLE
 from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.text import join_words
 from mkclust.types import Float
+
+# Beside the labels of the fit, which stay as they are.
+PREDICTED = "predicted.csv"
 
 Model = Annotated[
     Path,
@@ -44,7 +46,7 @@ Model = Annotated[
 def run(
     model_file: Model,
     inputs: Inputs,
-    labels: LabelsFile = Path(LABELS),
+    labels: LabelsFile = Path(PREDICTED),
     id: Id = None,
     samples_in: SamplesIn = None,
     drop: Drop = None,

@@ -191,11 +191,7 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
     if os.path.isdir(path):
         raise DatasetError(f"{path}: is a directory; give a file in it ({suffixes})")
     if not os.path.exists(path):
-        close = difflib.get_close_matches(spelling(name), SPELLINGS, n=3)
-        near = " or ".join(dict.fromkeys(repr(SPELLINGS[match]) for match in close))
-        advice = f"did you mean {near}?" if near else "check the path"
-        names = ", ".join(AVAILABLE)
-        raise DatasetError(f"{path}: no such file or data set; {advice} (data sets: {names})")
+        raise DatasetError(f"{path}: no such file or data set; {_near_file(path, name)}")
     if not os.path.isfile(path):
         raise DatasetError(f"{path}: is not a regular file; give one ({suffixes})")
     if not is_readable(path):
@@ -203,3 +199,18 @@ def _split(text: str) -> tuple[Path, frozenset[str]]:
     if separator and name != text and not selection:
         raise DatasetError(f"{text}: no variable after '::'; write for example {path}::X")
     return path, selection
+
+
+def _near_file(path: Path, name: str) -> str:
+    """Say which file or data set may be meant by a name that is none."""
+    close = difflib.get_close_matches(spelling(name), SPELLINGS, n=3)
+    near = list(dict.fromkeys(repr(SPELLINGS[match]) for match in close))
+    if path.parent.is_dir():
+        files = sorted(each.name for each in path.parent.iterdir() if is_readable(each))
+        matches = difflib.get_close_matches(path.name, files, n=1, cutoff=0.75)
+        near = [*(str(path.with_name(match)) for match in matches), *near]
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    if path.suffix or path.parent != Path():
+        return "check the path"
+    return f"check the path (data sets: {', '.join(AVAILABLE)})"

@@ -140,7 +140,13 @@ def table_dataset(
         if layout.samples_in == "rows":  # a first column that is dropped holds no ids
             left = _without(table.frame, layout.drop, dropped)
             table = replace(table, frame=left, as_text=table.as_text & set(left.columns))
+        counter = None if layout.samples_in == "columns" or layout.id else row_counter(table.frame)
+        if counter is not None:
+            table.frame.pop(counter)
+            table = replace(table, as_text=table.as_text - {counter})
         frame, said = _with_ids(path, table, layout)
+        if counter is not None:
+            said = [f"{said[0].rstrip('.')}; the first column only counts rows."]
         words += [*table.notes, *said]
         labels = [column for column in LABELS if column in frame.columns]
         for column in labels:
@@ -238,6 +244,23 @@ def _id_column(path: Path, frame: Any, layout: TableLayout) -> str | None:
     return first if is_id and len(values) > 1 else None
 
 
+def row_counter(frame: Any) -> str | None:
+    """Return the nameless first column where it numbers the rows and ids follow it, else None.
+
+    So pandas and R write a table whose ids are a column of it.
+    """
+    if len(frame.columns) < 2 or frame.columns[0] != "":
+        return None
+    first, second = frame.columns[:2]
+    numbers, values = as_numbers(frame[first].astype(str)), frame[second]
+    if not (
+        numbers.dtype.kind == "f" and (numbers.diff()[1:] == 1).all() and numbers.iloc[0] in (0, 1)
+    ):
+        return None
+    is_id = _is_text(values) and second not in LABELS and values.notna().all() and values.is_unique
+    return first if spelling(second) in ID_NAMES or is_id else None
+
+
 def _check_ids(path: Path, ids: np.ndarray, column: Any, frame: Any, *, asked: bool) -> None:
     """Refuse ids that are missing, or there more than once, naming columns that are not."""
     title = f"the column {column}" if column else "the first column"
@@ -258,7 +281,9 @@ def _check_ids(path: Path, ids: np.ndarray, column: Any, frame: Any, *, asked: b
     if (counts > 1).any():
         n_twice, example = int((counts > 1).sum()), values[counts > 1][0]
         problem = f"has {n_twice} of them more than once, such as {example!r}"
-        raise DatasetError(f"{path}: {title} should hold ids and {problem}; {advice}")
+        better = f"pass id={others[0]!r}, or " if others else ""
+        rows = f"{better}keep one row an id in the file"
+        raise DatasetError(f"{path}: {title} should hold ids and {problem}; {rows}")
 
 
 def _as_ids(values: Any) -> np.ndarray:

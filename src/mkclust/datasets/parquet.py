@@ -36,6 +36,8 @@ class ParquetView(TableOnDisk):
         Number of rows of each row group.
     dtype : numpy.dtype
         Type of the rows that are given, float32 or float64.
+    ids_aside : sequence of str, default=()
+        Columns that may hold ids, which are not read.
     """
 
     def __init__(
@@ -44,8 +46,10 @@ class ParquetView(TableOnDisk):
         columns: Sequence[str],
         row_groups: Sequence[int],
         dtype: Any,
+        ids_aside: Sequence[str] = (),
     ):
         super().__init__(path, (sum(row_groups), len(columns)), dtype)
+        self.ids_aside = tuple(ids_aside)
         self.columns = tuple(columns)
         self.row_groups = tuple(row_groups)
         self._starts = np.cumsum([0, *row_groups])
@@ -58,7 +62,13 @@ class ParquetView(TableOnDisk):
         self._group, self._next = -1, 0
 
     def __reduce__(self) -> tuple:
-        return type(self), (self.path, self.columns, self.row_groups, self.dtype)
+        return type(self), (
+            self.path,
+            self.columns,
+            self.row_groups,
+            self.dtype,
+            self.ids_aside,
+        )
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         table, position = np.empty((stop - start, self.shape[1]), self.dtype), start
@@ -203,7 +213,9 @@ def read_parquet(path: Path, selection: frozenset[str]) -> Content:
     if missing := sorted(selection - kinds.keys()):
         raise DatasetError(f"{path}: no {', '.join(missing)} in it; select among {held}")
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    features, aside = [], []
+    if (first := next(iter(schema.names), "")) not in index and spelling(first) in ID_NAMES:
+        index = [*index, first]
+    features, aside, ids_aside = [], [], []
     for name in kinds:
         if name in LABELS or (selection and name not in selection):
             continue
@@ -214,13 +226,21 @@ def read_parquet(path: Path, selection: frozenset[str]) -> Content:
             raise DatasetError(f"{path}: the column {name} holds {kinds[name]}; {advice}")
         else:
             aside.append(f"{name} {'index' if name in index else kinds[name]}")
+            if name in index or _may_be_ids(name, kinds[name], first):
+                ids_aside.append(name)
     if not features:
         advice = "it should hold one row a sample, and features in columns of numbers"
         raise DatasetError(f"{path}: no feature in it, only {held or 'nothing'}; {advice}")
     heights = row_groups(metadata)
     single = all(str(kinds[name]) in ("float", "halffloat") for name in features)
-    view = ParquetView(path, features, heights, np.float32 if single else np.float64)
+    precision = np.float32 if single else np.float64
+    view = ParquetView(path, features, heights, precision, ids_aside)
     return Content({path.stem: view}, labels, [], False, tuple(aside))
+
+
+def _may_be_ids(name: str, kind: Any, first: str) -> bool:
+    """Return whether a column that is no number is called like ids, or is text and the first."""
+    return spelling(name) in ID_NAMES or (name == first and str(kind) in ("string", "large_string"))
 
 
 def _is_number(kind: Any) -> bool:

@@ -97,6 +97,8 @@ def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
         raise DatasetError(f"{path}: is a table in text; {advice}") from error
     dialect = _dialect(path, _head(path))
     as_text = {dialect.names[0]}
+    if dialect.names[0] == "" and len(dialect.names) > 1 and spelling(dialect.names[1]) in ID_NAMES:
+        as_text.add(dialect.names[1])
     if id_column is not None and id_column in dialect.names:
         as_text.add(id_column)
     numeric = {

@@ -15,6 +15,7 @@ from mkclust.linalg import is_foreign, to_host
 from mkclust.samples import Samples
 from mkclust.samples.forms import named_parts
 from mkclust.samples.frames import Column, column_of, is_frame
+from mkclust.samples.id_spelling import spelling_difference
 from mkclust.types import Float
 
 
@@ -146,7 +147,8 @@ def _rows_by_id(index: Any, ids: Any, who: str) -> np.ndarray | None:
     if common == 0:
         raise ValueError(
             f"{who} and the samples that the model was fitted on have no ids in common, such as "
-            f"{index[0]!r} and {wanted[0]!r}: give the same samples the same ids"
+            f"{index[0]!r} and {wanted[0]!r}: "
+            f"{spelling_difference(index, wanted) or 'give the same samples the same ids'}"
         )
     if is_default and common < len(wanted):
         raise ValueError(

@@ -208,11 +208,12 @@ class Agreement:
         str
         """
         m = len(self.names)
+        everybody = "Both" if m == 2 else f"All {m}"
         if self.n_voices == 1:
             return (
                 "One view alone: there is nothing to compare it with."
                 if len(set(self.views)) == 1
-                else f"All {m} views are copies of one another: one voice, nothing to compare."
+                else f"{everybody} views are copies of one another: one voice, nothing to compare."
             )
         if not self.is_testable:
             return (
@@ -234,7 +235,7 @@ class Agreement:
                 f"other: {heard}; {others}. The first is heard, the others are set aside."
             )
         elif len(self.chosen) == m:
-            sentence = f"All {m} views agree beyond chance."
+            sentence = f"{everybody} views agree beyond chance."
         else:
             sentence = f"{len(self.chosen)} of {m} views agree beyond chance: {heard}."
         strangers = [

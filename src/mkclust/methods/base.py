@@ -22,7 +22,15 @@ from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.training import check_samples, embedding_cosines, open_source
-from mkclust.parameters import Allowed, Choice, Count, Flag, Number, check_parameter
+from mkclust.parameters import (
+    Allowed,
+    Choice,
+    ClusterCount,
+    Count,
+    Flag,
+    Number,
+    check_parameter,
+)
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
 from mkclust.samples.options import IMPUTATIONS, JOINS, Selection, TableOptions
@@ -37,7 +45,7 @@ SUM = "the sum of the kernels by their coefficients"
 COSINES = "cosines between rows of the embedding; no kernels are mixed"
 # What the parameters that many methods share may be.
 COMMON: dict[str, Allowed] = {
-    "n_clusters": Count(),
+    "n_clusters": ClusterCount(),
     "center": Flag(),
     "normalize": Flag(),
     "validate": Flag(),

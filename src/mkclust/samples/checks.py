@@ -17,6 +17,9 @@ from mkclust.samples.frames import has_columns
 from mkclust.text import join_words
 from mkclust.types import Array
 
+# Of columns to be dropped, so many are named.
+MAX_DROPPED = 10
+
 
 def is_dask(array: Any) -> bool:
     """Whether something is a dask array, found out without importing dask."""
@@ -134,7 +137,9 @@ def check_entries(
         How many categories are missing, by view and column.
     """
     arrays = {name: as_floats(view, titles[name]) for name, view in views.items()}
-    findings, has_infinite, incomplete = [], False, list(missing or ())
+    findings, incomplete = [], list(missing or ())
+    empty_columns: list[str] = []
+    infinite_columns: list[str] | None = None
     for name, array in arrays.items():
         xp = namespace(array)
         if missing and name in missing:
@@ -146,10 +151,16 @@ def check_entries(
         if bool(xp.all(xp.isfinite(stored_entries(array)))):
             continue
         nan, infinite = (_count_by_column(array, f) for f in (xp.isnan, xp.isinf))
-        incomplete += [name] * bool(nan.any())
-        has_infinite |= bool(infinite.any())
         places = np.flatnonzero(nan + infinite).tolist()
         names = (columns or {}).get(name)
+        empty = (nan == array.shape[0]) & (names is not None)
+        empty_columns += [names[p] for p in np.flatnonzero(empty).tolist()] if names else []
+        incomplete += [name] * bool(nan[~empty].any())
+        if infinite.any():
+            infinite_columns = infinite_columns or []
+            infinite_columns += (
+                [names[p] for p in np.flatnonzero(infinite).tolist()] if names else []
+            )
         named = [
             f"{repr(names[place]) if names else f'column {place}'}: {nan[place] + infinite[place]}"
             for place in places
@@ -163,31 +174,56 @@ def check_entries(
             f"({join_words(named)})"
         )
     if findings:
-        raise ValueError(
-            "; ".join(findings)
-            + "; "
-            + _advice_on_missing({name: views[name] for name in incomplete}, titles)
-            + "impute infinity yourself, or " * bool(has_infinite)
-            + "drop these rows from every view."
-        )
+        incomplete_views = {name: views[name] for name in incomplete}
+        fill = _advice_on_missing(incomplete_views, titles)
+        advice = _advice_on_entries(fill, empty_columns, infinite_columns)
+        raise ValueError(f"{'; '.join(findings)}; {advice}.")
     return arrays
 
 
-def _advice_on_missing(views: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+def _advice_on_missing(views: Mapping[str, Any], titles: Mapping[str, str]) -> list[str]:
     """Say how views with missing entries are filled: those in the memory of the host, or others."""
-    fill = "pass impute='median' to fill what is missing with the median of its column, or "
     elsewhere = [
         titles[name]
         for name, view in views.items()
         if not is_in_memory(view) or memory_map(view) is not None
     ]
-    advice = fill * (len(elsewhere) < len(views))
+    ways = []
+    if len(elsewhere) < len(views):
+        ways.append("pass impute='median' to fill what is missing with the median of its column")
     if elsewhere:
-        advice += (
+        ways.append(
             f"fill {join_words(elsewhere)} beforehand, for impute is for tables in the memory of "
-            "the host, such as numpy.array(view), or "
+            "the host, such as numpy.array(view)"
         )
-    return advice
+    return ways
+
+
+def _advice_on_entries(
+    fill: list[str], empty_columns: list[str], infinite_columns: list[str] | None
+) -> str:
+    """Say what to do about missing cells, columns of nothing else, and infinity."""
+    empty = f"drop the columns without any value by {dropping(empty_columns)}"
+    if empty_columns and not fill and infinite_columns is None:
+        return empty
+    ways = list(fill)
+    if infinite_columns is not None:
+        ways.append("impute infinity yourself")
+    if infinite_columns and len(infinite_columns) <= MAX_DROPPED:
+        ways.append(f"leave its columns out by {dropping(infinite_columns)}")
+    rest = ", or ".join([*ways, "drop these rows from every view"])
+    return f"{empty}, and {rest}" if empty_columns else rest
+
+
+def dropping(names: Sequence[str]) -> str:
+    """Return how columns are dropped in Python, of many the first.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns.
+    """
+    return f"frame.drop(columns={list(map(str, names[:MAX_DROPPED]))!r})"
 
 
 def is_in_memory(table: Any) -> bool:

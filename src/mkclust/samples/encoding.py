@@ -287,6 +287,7 @@ def _learn(
         encoding, unusable = _learn_columns(table, titles[name])
         if unusable:
             refusals.append(f"{titles[name]} has {_listed(unusable)}")
+            remedies |= _ids_remedy(table, unusable)
             remedies |= {column.kind: _REMEDIES[column.kind] for column in unusable}
         elif impute is not None:
             learned[name] = _with_fills(encoding, table, titles[name])
@@ -298,6 +299,24 @@ def _learn(
             f"{'; '.join(remedies.values())}; or drop these columns by frame.drop(columns=[...])."
         )
     return learned
+
+
+def _ids_remedy(table: Any, unusable: Sequence[Column]) -> dict[str, str]:
+    """Return what to do about text that differs in every row of a table without ids."""
+    names = [
+        column.name
+        for column in unusable
+        if column.kind == "text" and len(set(column.values.tolist())) == len(column.values) > 1
+    ]
+    if not names or (hasattr(table, "index") and type(table.index).__name__ != "RangeIndex"):
+        return {}
+    start = f"if {names[0]!r} holds the ids of the samples,"
+    if hasattr(table, "set_index"):
+        return {"ids": f"{start} frame.set_index({names[0]!r})"}
+    return {
+        "ids": f"{start} pass a data frame of pandas with them as its index, or bring the rows of "
+        f"all views to one order and drop {names[0]!r}"
+    }
 
 
 def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mkclust.samples.frames import AnnotatedMatrix, is_frame, take_rows
+from mkclust.samples.id_spelling import spelling_difference
 
 # What a message calls the ids of a model, and how to have rows paired by their order instead.
 FITTED = "the samples that the model was fitted on"
@@ -288,11 +289,13 @@ def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") ->
         raise ValueError(
             f"{_has(who)} {common} of the {len(first)} ids of {title}: pass the same samples"
         )
+    alike = spelling_difference(first, index)
     if common:
         raise ValueError(
             f"{_start(title)} and {who} have {common} ids in common, and {len(first) - common} are "
             f"only in {title}, {len(index) - common} only in {who}: pass join='inner' to keep the "
             f"samples that all have, or select them yourself by frame.loc[common] ({BY_ROW})"
+            f"{f'. {alike}' * bool(alike)}"
         )
     differ = str(index.dtype) != str(first.dtype)
     types = f" (they are of the types {first.dtype} and {index.dtype})" * differ
@@ -300,7 +303,8 @@ def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") ->
     examples = " and ".join(repr(ids[:1].tolist()[0]) for ids in (first, index) if len(ids))
     raise ValueError(
         f"{_start(title)} and {who} have no ids in common, {len(first)} and {len(index)} of their "
-        f"own{types}, such as {examples}: give the same samples the same ids{as_text} ({BY_ROW})"
+        f"own{types}, such as {examples}: "
+        f"{alike or f'give the same samples the same ids{as_text}'} ({BY_ROW})"
     )
 
 

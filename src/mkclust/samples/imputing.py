@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mkclust.samples.checks import as_floats, check_view, is_in_memory
+from mkclust.samples.checks import as_floats, check_view, dropping, is_in_memory
 from mkclust.text import count, list_first
 from mkclust.types import Float
 
@@ -35,10 +35,11 @@ def medians(table: Any, names: list[str] | None, title: str) -> Float | None:
     else:
         middles = _dense_medians(as_floats(check_view(table, title), title))
     if len(empty := np.flatnonzero(np.isnan(middles))):
-        words = [repr(names[place]) if names else f"column {place}" for place in empty]
+        what = dropping([names[p] for p in empty]) if names else None
+        words = what or list_first([f"column {place}" for place in empty], 5)
         raise ValueError(
             f"{title} has {count(len(empty), 'column')} without any value (NaN), of which there "
-            f"is no median: drop {list_first(words, 5)}."
+            f"is no median: drop {'them by ' * bool(names)}{words}."
         )
     return middles
 
