@@ -6,6 +6,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
+from conftest import reference_folder
 from libraries import LIBRARIES, as_library
 from mkclust import AverageKKM, KernelBank, KernelWarning, view
 from mkclust.datasets import load
@@ -39,11 +40,13 @@ def test_sound_kernels_are_not_warned_of():
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["digit", "3sources", "msrc-v5"])
 def test_kernels_by_kind_of_real_data_are_not_warned_of(name):
+    reference_folder("MKCLUST_DATA")
     assert warned(load(name).views, rules="kind") == []
 
 
 @pytest.mark.data
 def test_real_data_that_are_taken_as_they_are_are_warned_of():
+    reference_folder("MKCLUST_DATA")
     (loud,) = warned(load("digit").views)
     assert "View 'mor': column 5 carries 100% of the squared distance" in loud
     assert all("counts with a heavy tail" in each for each in warned(load("3sources").views))

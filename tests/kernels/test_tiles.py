@@ -399,7 +399,10 @@ def test_what_is_wrong_with_a_view_is_said_in_the_words_for_numpy(library):
             with pytest.raises(ValueError, match="View 'x'") as error:
                 as_views({"x": form})
             messages.append(str(error.value))
-        assert messages[0] == messages[1]
+        # Only what is in the memory of the host can be filled.
+        finding, advice = (message.partition("; ")[0] for message in messages), messages[1]
+        assert len(set(finding)) == 1
+        assert "impute='median'" not in advice
     with pytest.raises(ValueError, match="X has entries that are not finite: 2 NaN and 1 infinity"):
         as_views(as_library(library, bad))
     with pytest.raises(ValueError, match="View 'y' has 4 rows but view 'x' has 5"):

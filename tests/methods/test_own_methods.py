@@ -188,7 +188,7 @@ def test_an_anchor_of_an_own_method_is_left_alone(command):
         ("own_methods:Demanding", "cannot be made (TypeError"),
         ("sklearn.cluster:KMeans", "is no method of multiple kernel clustering"),
         ("own_methods:", "write package.module:Class"),
-        ("simplemkk", "did you mean 'simplemkkm'?"),
+        ("simplemkk", "did you mean --method simplemkkm?"),
     ],
 )
 def test_a_class_that_cannot_cluster_is_refused_in_a_sentence(method, message, command):

@@ -29,6 +29,7 @@ PLOTS = (
     "embedding",
     "similarities",
     "silhouettes",
+    "features",
     "stability",
 )
 PLOTS += ("classes",)
@@ -39,6 +40,7 @@ SECTIONS = (
     "embedding",
     "similarities",
     "clusters",
+    "features",
     "stability",
 )
 SECTIONS += ("classes", "run")

@@ -144,9 +144,9 @@ def _choose_landmarks(
         )
     number = min(LANDMARKS, samples.n_samples) if landmarks is None else landmarks
     # One kernel a view, whatever bank a known data set would have.
-    kernels = model.get_params()["kernels"]
-    kernels = kernels if kernels == "gaussian" or isinstance(kernels, Mapping) else "auto"
-    model.set_params(approximation=Nystroem(n_components=number), kernels=kernels)
+    asked = model.get_params()["kernels"]
+    asked = asked if asked == "gaussian" or isinstance(asked, Mapping) else "auto"
+    model.set_params(approximation=Nystroem(n_components=number), kernels=asked)
     sentence = (
         f"Approximation: {number} landmarks stand for the Gaussian kernel, one a view, "
         f"of {samples.n_samples} samples ({reason})."

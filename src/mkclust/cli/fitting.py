@@ -67,9 +67,9 @@ def read_data(request: Request, progress: Progress) -> Data:
 
 def set_kernels(request: Request, model: Any, data: Data) -> KernelChoice:
     """Set a model's kernels as they were asked for, or as the data want them."""
-    kernels = kernels_by_view(request.kernels_asked_for, data.samples.names)
-    if kernels == "gaussian" or isinstance(kernels, Mapping):
-        model.set_params(kernels=kernels)
+    asked = kernels_by_view(request.kernels_asked_for, data.samples.names)
+    if asked == "gaussian" or isinstance(asked, Mapping):
+        model.set_params(kernels=asked)
     return choose_kernels(
         model, data, request.landmark_options, on_the_fly=request.kernels_asked_for == "on-the-fly"
     )

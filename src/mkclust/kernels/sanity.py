@@ -14,6 +14,8 @@ from mkclust.linalg import is_sparse, select, to_host
 from mkclust.samples.distances import squared_distances
 from mkclust.types import Float
 
+# Of fewer samples anything may look flat, or be carried by one column.
+FEWEST_SAMPLES = 20
 # Samples among which entries are looked at: 80,000 pairs, whose quantiles are good to a percent.
 LOOKED_AT = 400
 # A kernel whose entries are nearly all above this differs from one by less than a thousandth: in
@@ -41,7 +43,9 @@ class KernelWarning(UserWarning):
 
 def warn_of_kernels(bank: Any) -> None:
     """Warn of views of a fitted bank whose kernels say little, and say what to do."""
-    for name in bank.views_:
+    for name, view in bank.views_.items():
+        if view.shape[0] < FEWEST_SAMPLES:
+            continue
         for sentence in (*_about_rows(bank, name), *_about_entries(bank, name)):
             warnings.warn(f"View {name!r}: {sentence}", KernelWarning, stacklevel=2)
 

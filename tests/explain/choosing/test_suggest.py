@@ -409,7 +409,7 @@ def test_numbers_that_cannot_be_are_refused(candidates, message):
         ({"coefficients": [1, 1, 1]}, "3 coefficients for 2 kernels"),
         ({"most_samples": 30, "k_values": [30]}, "with 30 samples .* or raise most_samples"),
         ({"most_samples": 5}, "most_samples=5: too few"),
-        ({"kernels": "linear"}, "kernels='linear'"),
+        ({"kernels": "straight"}, "kernels='straight'"),
     ],
 )
 def test_senseless_settings_are_refused(settings, message):
