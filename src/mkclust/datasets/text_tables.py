@@ -124,6 +124,9 @@ def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
         raise DatasetError(f"{path}: has a header and no rows; check that it is complete")
     notes = () if dialect.has_header else ("The first line holds numbers: no header.",)
     frame = _frame(path, table, numeric, as_text, dialect.decimal)
+    del table
+    # Arrow keeps what it has freed, twice as much as the numbers take, for tables that never come.
+    pyarrow.default_memory_pool().release_unused()
     return RawTable(frame, frozenset(as_text), dialect.decimal, notes)
 
 
