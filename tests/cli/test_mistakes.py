@@ -12,6 +12,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 import pandas as pd
+from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
 from mkclust import cli
@@ -55,6 +56,13 @@ def cluster(*args):
     result = invoke("cluster", *args, "-k", 3)
     assert result.exit_code == 0, result.stderr
     return result
+
+
+def share_recovered():
+    """Return how far the written clusters are those that the tables were made of, by id."""
+    written = pd.read_csv("labels.csv").set_index("id")["cluster"]
+    y = pd.Series(np.repeat([0, 1, 2], [25, 20, 15]), index=tables()[0].index)
+    return adjusted_rand_score(y.loc[written.index], written)
 
 
 def fail(*args, command="cluster", k=("-k", 3)):
@@ -198,7 +206,9 @@ def test_a_file_of_distances_is_named_with_its_kernel():
 def test_the_kernel_of_distances_is_the_next_thing_to_type():
     distances(tables()[0]).sample(frac=1, random_state=0).to_csv("d.csv", index_label="patient")
     cluster("d.csv", "--kernels", "from_distances")
+    assert share_recovered() > 0.9
     cluster("d.csv", "mirna.tsv", "--kernels", "d=from_distances")
+    assert share_recovered() > 0.9
 
 
 def test_a_file_of_similarities_is_not_taken_for_a_table():
@@ -225,6 +235,7 @@ def test_a_sparse_file_is_clustered_beside_a_table():
     words = rng.poisson(np.repeat(np.eye(3) * 3, 20, axis=1)[y])
     scipy.sparse.save_npz("text.npz", scipy.sparse.csr_array(words.astype(float)))
     cluster("mirna.tsv", "text.npz")
+    assert share_recovered() > 0.9
 
 
 def test_a_sparse_file_without_ids_is_not_paired_with_files_of_different_orders():
@@ -254,6 +265,7 @@ def test_missing_cells_are_filled_where_asked():
     left.iloc[[1, 5], 0] = np.nan
     left.to_csv("mrna.csv", index_label="patient")
     cluster("mrna.csv", "mirna.tsv", "--impute", "median")
+    assert share_recovered() > 0.9
 
 
 def test_missing_entries_of_an_array_come_with_the_option_that_fills_them():

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from mkclust import datasets
 from mkclust.cli.failures import expected_failures, in_options, one_line, recorded_warnings, say
 from mkclust.cli.inputs import DEFAULT_TABLES, joined_views, read_all
-from mkclust.cli.joining import common_ids, paired_by_row, row_ids
+from mkclust.cli.joining import all_views, common_ids, paired_by_row, row_ids
 from mkclust.cli.method import kernels_by_view, parse_kernels
 from mkclust.cli.near_misses import problems, suspicions, unusable_columns
 from mkclust.cli.options import (
@@ -138,11 +138,7 @@ def inspect(
     if any(data.precomputed for data in data_sets):
         lines = [f"{text}: {data!r}" for text, data in zip(inputs, data_sets, strict=True)]
         return {"views": [], "join": "", "kernels": lines, "problems": found, "warnings": []}
-    reports = [
-        _look(text, name, view)
-        for text, data in zip(inputs, data_sets, strict=True)
-        for name, view in (data.views or {}).items()
-    ]
+    reports = [_look(text, name, view) for text, name, view in all_views(inputs, data_sets)]
     found += _refusals(data_sets, tables)
     if not found:
         try:
@@ -264,7 +260,7 @@ def _after(title: str, lines: Sequence[str]) -> list[str]:
 
 def _join_sentence(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> str:
     """Say how many samples a join would keep."""
-    views = [view for data in data_sets for view in (data.views or {}).values()]
+    views = [view for *_, view in all_views(inputs, data_sets)]
     indices = [ids for view in views if (ids := row_ids(view)) is not None]
     rest = "".join(f" {line}; {advice}." for line, advice in paired_by_row(inputs, data_sets))
     if not indices:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mkclust import datasets
 from mkclust.cli.table_request import TableRequest
@@ -17,6 +17,19 @@ def row_ids(view: Any) -> Any:
     if is_frame(view) and type(view.index).__name__ != "RangeIndex":
         return view.index
     return None
+
+
+# Every view, after the input and under the name that it has.
+Views: TypeAlias = list[tuple[str, str, Any]]
+
+
+def all_views(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> Views:
+    """Return the views of all data sets, in order; kernels are none."""
+    return [
+        (text, name, view)
+        for text, data in zip(inputs, data_sets, strict=True)
+        for name, view in (data.views or {}).items()
+    ]
 
 
 def common_ids(indices: Sequence[Any]) -> Any:
@@ -42,14 +55,11 @@ def contributions(
         How many samples there are in the end.
     """
     lines, sizes = [], []
-    for text, data in zip(inputs, data_sets, strict=True):
-        for name, view in (data.views or {}).items():
-            ids = row_ids(view)
-            sizes += [] if ids is None else [len(ids)]
-            how = "paired by row" if ids is None else f"ids such as {str(ids[0])!r}"
-            lines.append(
-                f"{name} ({text}): {view.shape[0]} samples x {view.shape[1]} columns, {how}"
-            )
+    for text, name, view in all_views(inputs, data_sets):
+        ids = row_ids(view)
+        sizes += [] if ids is None else [len(ids)]
+        how = "paired by row" if ids is None else f"ids such as {str(ids[0])!r}"
+        lines.append(f"{name} ({text}): {view.shape[0]} samples x {view.shape[1]} columns, {how}")
     if not sizes:
         return []
     if by_row := paired_by_row(inputs, data_sets):
@@ -73,11 +83,7 @@ def paired_by_row(
     data_sets : sequence of Dataset
         What was read.
     """
-    pairs = [
-        (text, view)
-        for text, data in zip(inputs, data_sets, strict=True)
-        for view in (data.views or {}).values()
-    ]
+    pairs = [(text, view) for text, _, view in all_views(inputs, data_sets)]
     with_ids = [text for text, view in pairs if row_ids(view) is not None]
     found = {}
     for text, view in pairs:

@@ -4,12 +4,12 @@ What is wrong with tables that are meant as such, the library says itself (`fail
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from mkclust import datasets
-from mkclust.cli.joining import file_name, ids_aside, row_ids
+from mkclust.cli.joining import Views, all_views, file_name, ids_aside, row_ids
 from mkclust.datasets.layout import ID_NAMES, spelling
 from mkclust.samples.frames import is_frame, is_numeric, read_column
 from mkclust.samples.ids import is_kernel
@@ -19,8 +19,6 @@ MAX_NAMED = 3
 ANSWERS = frozenset(
     ("label", "labels", "class", "classes", "target", "targets", "cluster", "clusters", "truth")
 )
-# Every view, after the input and under the name that it has.
-Views: TypeAlias = list[tuple[str, str, Any]]
 
 
 def problems(
@@ -46,11 +44,7 @@ def problems(
     """
     if any(data.precomputed for data in data_sets):
         return []
-    views: Views = [
-        (text, name, view)
-        for text, data in zip(inputs, data_sets, strict=True)
-        for name, view in (data.views or {}).items()
-    ]
+    views = all_views(inputs, data_sets)
     if transposed := _turned_by_ids(views) or _turned_by_size(views):
         return transposed
     # Whoever names another kernel knows what the table is.
@@ -217,18 +211,17 @@ def suspicions(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> 
         One line each.
     """
     found = []
-    for text, data in zip(inputs, data_sets, strict=True):
-        for view in (data.views or {}).values():
-            for column in view.columns if is_frame(view) else ():
-                name = _quoted(str(column))
-                if spelling(column) in ANSWERS:
-                    found.append(
-                        f"{text}: the column {column} is called like an answer and is clustered on "
-                        f"as any other; add --drop {name} to leave it out"
-                    )
-                elif spelling(column) in ID_NAMES and row_ids(view) is None:
-                    found.append(
-                        f"{text}: the column {column} is called like ids and is clustered on as "
-                        f"any other; add --id {file_name(text)}={name}"
-                    )
+    for text, _, view in all_views(inputs, data_sets):
+        for column in view.columns if is_frame(view) else ():
+            name = _quoted(str(column))
+            if spelling(column) in ANSWERS:
+                found.append(
+                    f"{text}: the column {column} is called like an answer and is clustered on as "
+                    f"any other; add --drop {name} to leave it out"
+                )
+            elif spelling(column) in ID_NAMES and row_ids(view) is None:
+                found.append(
+                    f"{text}: the column {column} is called like ids and is clustered on as any "
+                    f"other; add --id {file_name(text)}={name}"
+                )
     return found

@@ -22,6 +22,7 @@ from mkclust.cli.options import Drop, FollowLinks, Id, Inputs, Json, LabelsFile,
 from mkclust.cli.outputs import check_outputs, strict_json, write_files
 from mkclust.cli.printing import Progress, cluster_sizes
 from mkclust.cli.table_request import TableRequest
+from mkclust.explain.sample_scores import margins
 from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model, takes_kernels, view_names
@@ -70,9 +71,9 @@ def run(
             samples = model._source.read_new(model, X)
             rows = to_host(model.transform(samples))
             clusters = assign(rows, model._centers)
-            margins = _margins(rows, clusters, model._centers)
+            margin = margins(normalize_rows(rows), clusters, model._centers)
         ids = range(len(clusters)) if samples.ids is None else samples.ids
-        content = _table([str(name) for name in ids], clusters, margins)
+        content = _table([str(name) for name in ids], clusters, margin)
         write_files({labels: lambda path: path.write_bytes(content)})
     if not quiet:
         show_warnings(log)
@@ -130,16 +131,6 @@ def _pair(model: Any, parts: dict[str, Any], path: Path) -> tuple[Any, list[str]
     pairs = [f"{new} as {name}" for new, name in zip(given, names, strict=True) if new != name]
     note = f"The {what}s have other names than in the fit and are taken in order: "
     return dict(zip(names, parts.values(), strict=True)), [note + f"{join_words(pairs)}."]
-
-
-def _margins(rows: Float, clusters: np.ndarray, centers: Float) -> Float:
-    """Return the cosine to the own center minus that to the next; NaN for a single cluster."""
-    if len(centers) < 2:
-        return np.full(len(clusters), np.nan)
-    cosines, everyone = normalize_rows(rows) @ normalize_rows(centers).T, np.arange(len(clusters))
-    own = cosines[everyone, clusters]
-    cosines[everyone, clusters] = -np.inf
-    return own - cosines.max(axis=1)
 
 
 def _table(ids: list[str], clusters: np.ndarray, margins: Float) -> bytes:

@@ -63,7 +63,7 @@ class AlignedTable:
         return replace(self, samples=np.arange(len(rows)), numbers=numbers, categories=categories)
 
 
-def stored_entries(table: AlignedTable) -> int:
+def count_entries(table: AlignedTable) -> int:
     """Return how many entries a table holds, of a sparse one those that are stored."""
     numbers = table.numbers.nnz if issparse(table.numbers) else table.numbers.size
     return int(numbers) + len(table.categories) * len(table.samples)

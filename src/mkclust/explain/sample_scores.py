@@ -69,7 +69,7 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     check_fitted(model)
     labels, embedding = np.asarray(model.labels_), model.embedding_
     centers = _centers(embedding, labels)
-    margin = _by_block(_margins, embedding, labels, centers)
+    margin = _by_block(lambda rows, of, to, _: margins(rows, of, to), embedding, labels, centers)
     if len(labels) <= most_compared:
         return SampleScores(silhouettes(to_host(embedding), labels), margin)
     return SampleScores(_by_block(_simplified, embedding, labels, centers), margin)
@@ -122,8 +122,24 @@ def _by_block(score: Any, embedding: Any, labels: np.ndarray, centers: Float) ->
     return np.concatenate(parts)
 
 
-def _margins(rows: Float, labels: np.ndarray, centers: Float, sizes: np.ndarray) -> Float:
-    """Return the cosine to the own center minus that to the next."""
+def margins(rows: Float, labels: np.ndarray, centers: Float) -> Float:
+    """Return the cosine to the own center minus that to the next; NaN for a single cluster.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (s, k)
+        Rows of an embedding, of unit length.
+    labels : ndarray of int of shape (s,)
+        Their clusters.
+    centers : ndarray of shape (n_clusters, k)
+        The centers of all clusters.
+
+    Returns
+    -------
+    ndarray of shape (s,)
+    """
+    if len(centers) < 2:
+        return np.full(len(labels), np.nan)
     cosines = rows @ normalize_rows(centers).T
     own, others = _own_and_others(cosines, labels, -np.inf)
     return own - others.max(axis=1)

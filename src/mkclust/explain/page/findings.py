@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.aligned_tables import read_tables, stored_entries
+from mkclust.explain.aligned_tables import count_entries, read_tables
 from mkclust.explain.describe import describe_tables, views_of_features
 from mkclust.explain.description import Description
 from mkclust.explain.fitted import check_fitted
@@ -234,7 +234,7 @@ def _describe(
     if not (names := views_of_features(model, samples)):
         return None, 0
     tables = read_tables(samples.only(names), len(labels))
-    entries = sum(stored_entries(table) for table in tables)
+    entries = sum(count_entries(table) for table in tables)
     most = int(len(labels) * budget.entries_described / max(entries, budget.entries_described))
     part = sample_by_cluster(labels, max(most, FEWEST_OF_A_CLUSTER * model.n_clusters))
     if len(part) < len(labels):
