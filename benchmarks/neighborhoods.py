@@ -8,13 +8,13 @@ the machine, too, seconds of the processor tell more than those of the clock.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
+
+from measured_fit import measured_fit
 
 METHODS = ("AverageKKM", "AgreementKKM", "SimpleMKKM")
 ROADS = ("neighbors", "Nystroem")
@@ -35,31 +35,15 @@ def make_views(n: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray
 
 def fit(method: str, road: str, n: int) -> dict[str, float]:
     """Fit one model in this process, and return what it took."""
-    from sklearn.metrics import adjusted_rand_score
-
     import mkclust
     from mkclust.kernels import Nystroem
 
     views, y = make_views(n)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     options = {"neighbors": NEIGHBORS} if road == "neighbors" else {}
     if road == "Nystroem":
         options = {"approximation": Nystroem(n_components=LANDMARKS)}
     model = getattr(mkclust, method)(n_clusters=K, random_state=0, **options)
-    started, started_processor = time.perf_counter(), time.process_time()
-    model.fit(views)
-    seconds = time.perf_counter() - started
-    of_processor = time.process_time() - started_processor
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {
-        "seconds": round(seconds, 1),
-        "seconds of the processor": round(of_processor, 1),
-        "seconds of kernels": round(model.kernel_seconds_, 1),
-        "seconds of solve": round(model.solve_seconds_, 1),
-        "peak GB of the process": round(peak / 2**20, 2),
-        "GB before the fit": round(before / 2**20, 2),
-        "adjusted Rand index": round(float(adjusted_rand_score(y, model.labels_)), 3),
-    }
+    return measured_fit(model, views, y)
 
 
 def main() -> None:

@@ -8,15 +8,15 @@ would take 40 GB if it were written out.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+
+from measured_fit import measured_fit
 
 METHODS = ("SimpleMKKM", "AgreementKKM")
 K, N_WORDS, WORDS_A_SAMPLE, N_COLUMNS, LANDMARKS = 10, 50_000, 50, 50, 200
@@ -46,29 +46,13 @@ def make_views(n: int, seed: int = 0) -> tuple[dict[str, Any], np.ndarray]:
 
 def fit(method: str, n: int) -> dict[str, float]:
     """Fit one model in this process, and return what it took."""
-    from sklearn.metrics import adjusted_rand_score
-
     import mkclust
     from mkclust.kernels import Nystroem
 
     views, y = make_views(n)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     approximation = Nystroem(n_components=LANDMARKS)
     model = getattr(mkclust, method)(K, approximation=approximation, random_state=0)
-    started, started_processor = time.perf_counter(), time.process_time()
-    model.fit(views)
-    seconds = time.perf_counter() - started
-    of_processor = time.process_time() - started_processor
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {
-        "seconds": round(seconds, 1),
-        "seconds of the processor": round(of_processor, 1),
-        "seconds of kernels": round(model.kernel_seconds_, 1),
-        "seconds of solve": round(model.solve_seconds_, 1),
-        "peak GB of the process": round(peak / 2**20, 2),
-        "GB before the fit": round(before / 2**20, 2),
-        "adjusted Rand index": round(float(adjusted_rand_score(y, model.labels_)), 3),
-    }
+    return measured_fit(model, views, y)
 
 
 def main() -> None:
