@@ -19,8 +19,7 @@ from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.kernels.view_neighborhoods import lone_neighborhoods
-from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
-from mkclust.methods.missing_rows import without_missing_rows
+from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.out_of_sample import AnyExtension, Extension, SeenSimilarities
 from mkclust.methods.room import require_room_beside_kernels
@@ -182,10 +181,7 @@ class FromKernels(_FromSimilarities):
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, the columns of data frames in the order of the training samples."""
-        samples = read_samples(X, expected="precomputed", ids=self.ids, cross=True)
-        if samples.missing is not None:
-            return samples
-        return without_missing_rows(samples, model.kernel_names_, self.observed, observed)
+        return read_samples(X, expected="precomputed", ids=self.ids, cross=True, observed=observed)
 
     def kernels(self, model: Any, X: Any) -> Any:
         """Return the kernels that the model was fitted on, neither centered nor scaled."""
@@ -232,7 +228,13 @@ class FromKernels(_FromSimilarities):
     ) -> list[SeenSimilarities]:
         """Return the similarities of those new samples that kernels have, kernel by kernel."""
         names, n_new = model.kernel_names_, samples.n_samples
-        cross = [as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)]
+        kernels = single_kernels(_match_kernels(samples, names))
+        if samples.names_given:
+            samples = samples.only(names)
+        cross = [
+            self._training_columns(as_numbers(K, name), p, name)
+            for p, (name, K) in enumerate(zip(names, kernels, strict=True))
+        ]
         check_one_place(cross, names)
         if self_similarity is not None:
             self_similarity = self._check_self_similarity(model, self_similarity, cross, n_new)
@@ -271,6 +273,20 @@ class FromKernels(_FromSimilarities):
         assert isinstance(self.found, KernelNeighborhoods)
         matrices = self.found.cross(cross, self_similarity)
         return matrices, np.ones((len(matrices), cross[0].shape[0]))
+
+    def _training_columns(self, K: Array, index: int, name: str) -> Array:
+        """Return the columns of the training samples that a kernel has, of these or of all."""
+        observed = self.observed
+        if K.ndim == 2 and observed is not None:
+            has = observed[:, index]
+            if K.shape[1] == len(has):
+                return select(K, np.flatnonzero(has), axis=1)
+            if K.shape[1] != has.sum():
+                raise ValueError(
+                    f"{name} has the shape {K.shape}: expected a column for each of the {len(has)} "
+                    f"training samples, or of the {has.sum()} that it has"
+                )
+        return K
 
     def _check_self_similarity(
         self, model: Any, self_similarity: Any, cross: Sequence[Array], n_new: int
