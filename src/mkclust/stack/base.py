@@ -7,7 +7,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     arrays_to_host,
     astype,
@@ -22,6 +21,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.operators import Operator
 from mkclust.stack.mapped import Features
+from mkclust.stack.off_diagonal import Comparison
 from mkclust.types import Array, Float
 
 Storage = Literal["dense", "sparse", "streamed"]
@@ -143,11 +143,8 @@ class KernelStack(Protocol):
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
 
-    def off_diagonal_products(self) -> OffDiagonalProducts:
-        """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-
-    def some_entries(self, count: int) -> Array:
-        """Write the kernels out among samples that stand for all, (m, s, s)."""
+    def comparisons(self) -> Sequence[Comparison]:
+        """Return what every two kernels share off their diagonals, on the samples both have."""
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
