@@ -8,11 +8,10 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agreeing import named_blobs, one_hot, written_out_agreement
+from agreeing import named_blobs, written_out_agreement
 from libraries import FOREIGN, as_library
-from mkclust.datasets import load
 from mkclust.engine.agreement import chances, leading_shares
-from mkclust.methods.agreement import BEYOND_CHANCE, COPIES_SEEN, JUDGED_SAMPLES, measure_agreement
+from mkclust.methods.agreement import COPIES_SEEN, JUDGED_SAMPLES, measure_agreement
 from mkclust.stack import MatrixRows, as_stack
 from mkclust.stack.common_samples import compare_parts
 from mkclust.stack.mapped import draw
