@@ -20,8 +20,8 @@ from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.kernels.view_neighborhoods import lone_neighborhoods
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
-from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.missing_rows import without_missing_rows
+from mkclust.methods.neighborhoods import KernelNeighborhoods
 from mkclust.methods.out_of_sample import AnyExtension, SeenSimilarities
 from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite

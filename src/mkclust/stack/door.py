@@ -33,8 +33,8 @@ from mkclust.stack.checks import (
 )
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.dissimilarity import refuse_distances
-from mkclust.stack.incomplete import IncompleteStack
 from mkclust.stack.in_files import better_streamed, is_dataset, require_memory_to_load
+from mkclust.stack.incomplete import IncompleteStack
 from mkclust.stack.repair import make_positive
 from mkclust.stack.row_checks import check_rows
 from mkclust.stack.row_matrix import RowMatrix
