@@ -24,7 +24,7 @@ from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, n
 from mkclust.samples.frames import opened, take_rows
 from mkclust.samples.ids import aligned, aligned_to_training, is_kernel, order_of
 from mkclust.samples.imputing import unmasked
-from mkclust.samples.local import LocalBlocks
+from mkclust.samples.local import LocalBlocks, SpreadRows
 from mkclust.samples.options import AS_THEY_ARE, TableOptions
 from mkclust.samples.row_source import RowSource
 from mkclust.samples.selection import split_columns
@@ -433,7 +433,12 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     >>> blocks.total(lambda block, start: block["a"].T @ block["b"]).tolist()
     [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
     """
-    tables = read_views(X).tables
+    samples = read_views(X)
+    tables = samples.tables
+    if samples.missing is not None:
+        observed, n = ~samples.missing.T, len(samples.missing)
+        named = zip(tables.items(), map(np.flatnonzero, observed), strict=True)
+        tables = {name: SpreadRows(table, numbers, n) for (name, table), numbers in named}
     if is_dask(next(iter(tables.values()))):
         return DaskBlocks(tables, keep)
     return LocalBlocks(tables, block_rows)

@@ -106,6 +106,10 @@ class KernelStack(Protocol):
     def approximation_error(self) -> Float | None:
         """The share of each kernel's trace that features miss, (m,); None where there are none."""
 
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which samples each kernel has, bool of shape (all samples, m); None where all."""
+
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors as long as ``n_samples``."""
 
@@ -167,6 +171,11 @@ class UncompressedStack:
     @property
     def approximation_error(self) -> Float | None:
         """The share of each kernel's trace that features miss: there are no features."""
+        return None
+
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which samples each kernel has: all of them have all."""
         return None
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
