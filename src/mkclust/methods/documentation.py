@@ -100,6 +100,9 @@ kernel_names_ : tuple of str
     Names of the kernels.
 agreement_ : Agreement
     What the kernels share beyond chance (`mkclust.agreement`); not there for one kernel alone.
+missingness_ : Missingness
+    Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
+    warns of; only where some are.
 alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
