@@ -244,7 +244,7 @@ class Missingness:
         deviations = (shares - share) / np.sqrt(share * (1 - share) / np.maximum(sizes, 1))
         far = (np.abs(shares - share) >= NAMED_DIFFERENCE) & (abs(deviations) > NAMED_DEVIATIONS)
         # Clusters that mostly lack a view before those that mostly have it.
-        order = sorted(np.flatnonzero(far & (sizes > 0)), key=lambda c: -deviations[c])
+        order = sorted(np.flatnonzero(far & (sizes > 0)).tolist(), key=lambda c: -deviations[c])
         if not order:
             order = [int(np.argmax(np.abs(deviations)))]
         if len(order) > MOST_NAMED:
