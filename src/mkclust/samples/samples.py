@@ -301,7 +301,7 @@ def read_views(
     named = {name: unmasked(view) for name, view in named.items()}
     for name, view in named.items():
         check_form(view, titles[name])
-    encoded = encode_views(named, titles, impute=options.impute, learned=encodings)
+    encoded = encode_views(named, titles, impute=options.cells, learned=encodings)
     if encoded.missing:  # beside what else is missing
         titles = _titles(encoded.parts) | titles
         views = {name: check_view(view, titles[name]) for name, view in encoded.parts.items()}

@@ -137,6 +137,9 @@ class KernelStack(Protocol):
     def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
 
+    def raw_lengths(self) -> Sequence[Array]:
+        """Return the lengths of the samples by each kernel, scaled but not centered, m of (n,)."""
+
     def traces(self) -> Float:
         """Return the m traces."""
 
@@ -159,6 +162,8 @@ class KernelStack(Protocol):
 class UncompressedStack:
     """What a stack answers whose vectors are as long as the samples, as all but compressed ones."""
 
+    standardizations: Sequence["Standardization"]
+
     @property
     def compressed(self) -> bool:
         """Whether ``n_samples`` counts coordinates that stand for many more samples."""
@@ -180,6 +185,10 @@ class UncompressedStack:
     def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
         """Return what takes the features of samples to rows: there are no features."""
         return None
+
+    def raw_lengths(self) -> Sequence[Array]:
+        """Return the lengths of the samples by each kernel, scaled but not centered, m of (n,)."""
+        return [each.raw_lengths() for each in self.standardizations]
 
 
 @dataclass(frozen=True)
@@ -234,6 +243,12 @@ class Standardization:
         return (
             zeros(self.diagonal.shape[0], self.diagonal) + 1.0 if self.scale is None else self.scale
         )
+
+    def raw_lengths(self) -> Array:
+        """Return the lengths of the samples, scaled but not centered, (n_samples,)."""
+        xp = namespace(self.diagonal)
+        lengths = xp.sqrt(xp.abs(self.diagonal))
+        return lengths if self.scale is None else lengths * self.scale
 
     def centered_diagonal(self) -> Array:
         """Return the self-similarities after centering, before scaling, (n_samples,)."""
