@@ -125,6 +125,7 @@ def diagnose_examined(
         agreement=np.array([_agreement(model, labels) for labels in examined.labels]),
         leave_one_out=_agreements_without_each(model, examined, leave_one_out, progress),
         view_agreement=model.agreement_,
+        missingness=getattr(model, "missingness_", None),
     )
 
 

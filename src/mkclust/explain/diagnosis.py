@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from mkclust.methods.agreement import BEYOND_CHANCE, SAME, Agreement
+from mkclust.methods.missingness import Missingness
 from mkclust.text import join_words
 from mkclust.types import Float
 from mkclust.web.words import count_noun, format_number
@@ -43,6 +44,9 @@ class Diagnosis:
         clustered.
     view_agreement : Agreement
         What the kernels share beyond chance, and with whom: the model's ``agreement_``.
+    missingness : Missingness or None
+        Whether the clusters follow which views samples are missing from, with the samples of each
+        pattern in each cluster: the model's ``missingness_``; None where none are missing.
     """
 
     method: str
@@ -55,6 +59,7 @@ class Diagnosis:
     agreement: Float
     leave_one_out: Float
     view_agreement: Agreement
+    missingness: Missingness | None = None
 
     @property
     def redundancy(self) -> Float:
@@ -93,7 +98,10 @@ class Diagnosis:
         count = count_noun(self.n_clusters, "cluster")
         title = f"{self.method}, {count}, {len(self.names)} kernels"
         verdict = self.view_agreement.verdict()
-        return "\n".join([title, "", verdict, "", *self._table(), "", *self._sentences()])
+        lines = [title, "", verdict, "", *self._table(), "", *self._sentences()]
+        if self.missingness is not None:
+            lines += ["", self.missingness.summary()]
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         """Return the summary."""

@@ -81,7 +81,11 @@ def examine_kernels(
             diagnosis = diagnose_examined(
                 model, examined, leave_one_out=left_out, progress=progress
             )
-            diagnosis = replace(diagnosis, view_agreement=whole.agreement_)
+            diagnosis = replace(
+                diagnosis,
+                view_agreement=whole.agreement_,
+                missingness=getattr(whole, "missingness_", None),
+            )
         compromise = _compromise_labels(model, examined)
     return KernelFindings(
         n_samples=n,
