@@ -19,7 +19,7 @@ from mkclust.methods.documentation import fill
 from mkclust.methods.missingness import MissingnessWarning, measure_missingness
 from mkclust.methods.mixture import leading_sums
 from mkclust.methods.neighborhoods import check_neighborhoods
-from mkclust.methods.out_of_sample import Extension
+from mkclust.methods.out_of_sample import AnyExtension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.training import check_samples, embedding_cosines, open_source
@@ -34,7 +34,7 @@ from mkclust.parameters import (
 )
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
-from mkclust.samples.options import IMPUTATIONS, JOINS, Selection, TableOptions
+from mkclust.samples.options import JOINS, Imputation, Selection, TableOptions
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct
@@ -56,7 +56,7 @@ COMMON: dict[str, Allowed] = {
     "tol": Number(0, 1, open_low=True, open_high=True),
     "views": Selection(),
     "join": Choice(JOINS),
-    "impute": Choice(IMPUTATIONS),
+    "impute": Imputation(),
     "explain": Flag(),
 }
 
@@ -113,8 +113,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         n_init: int = 10,
         random_state: Any = None,
         views: Any = None,
-        join: Literal["exact", "inner"] = "exact",
-        impute: Literal["median"] | None = None,
+        join: Literal["exact", "inner", "outer"] = "exact",
+        impute: Any = None,
         explain: bool = False,
     ):
         self.n_clusters = n_clusters
@@ -441,7 +441,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Return what else a method wants to discretize, as rows like those of the partition."""
         return []
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, Extension | None]:
+    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension | None]:
         """Return the rows that k-means clusters, and what embeds new samples alike, if anything."""
         return solution.partition, None
 

@@ -8,7 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.linalg import namespace, to_host
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.out_of_sample import Extension
+from mkclust.methods.out_of_sample import (
+    AnyExtension,
+    FillRule,
+    eigenvector_projections,
+    extend,
+)
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.stack import KernelStack
@@ -40,8 +45,8 @@ class InductiveClusterer(
         n_init: int = 10,
         random_state: Any = None,
         views: Any = None,
-        join: Literal["exact", "inner"] = "exact",
-        impute: Literal["median"] | None = None,
+        join: Literal["exact", "inner", "outer"] = "exact",
+        impute: Any = None,
         explain: bool = False,
     ):
         super().__init__(
@@ -121,7 +126,7 @@ class InductiveClusterer(
         learned, further = super()._common_attributes(source, stack, solution)
         learned["_n_features_out"] = self.n_clusters
         if solution.coefficients is not None and not stack.compressed:
-            extension: Extension = learned["_source"].extension
+            extension: AnyExtension = learned["_source"].extension
             centroids = extension.toward_centroids(stack, learned["labels_"])
             rows = centroids.times(solution.coefficients).embed_training(stack)
             xp = namespace(rows)
@@ -129,15 +134,16 @@ class InductiveClusterer(
             learned["_centroids"] = centroids
         return learned, further
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, Extension]:
+    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension]:
         """Embed the training samples as new ones are, so that their labels agree."""
         extension = self._extend(stack, solution)
         return extension.embed_training(stack), extension
 
-    def _extend(self, stack: KernelStack, solution: Solution) -> Extension:
+    def _extend(self, stack: KernelStack, solution: Solution) -> AnyExtension:
         """Return the partition as a function of similarities to the training samples."""
+        rule: FillRule = "zero" if self.table_options.fill == "zero" else "rescale"
         if solution.projections is not None:
-            return Extension.by(stack, solution.projections)
+            return extend(stack, solution.projections, rule)
         if solution.relaxation is None or solution.coefficients is None:
             name = type(self).__name__
             raise TypeError(
@@ -146,4 +152,7 @@ class InductiveClusterer(
                 f"{name} from MultipleKernelClusterer"
             )
         values = solution.relaxation.eigenvalues[: self.n_clusters]
-        return Extension.of(stack, solution.coefficients, solution.partition, values)
+        projections = eigenvector_projections(
+            stack, solution.coefficients, solution.partition, values
+        )
+        return extend(stack, projections, rule)

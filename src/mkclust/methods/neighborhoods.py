@@ -173,7 +173,10 @@ def _check(stack: KernelStack) -> None:
 
 
 def check_neighborhoods(
-    by_name: Mapping[str, Neighborhoods | None], ids: np.ndarray | None, n_clusters: int
+    by_name: Mapping[str, Neighborhoods | None],
+    ids: np.ndarray | None,
+    n_clusters: int,
+    observed: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Say what is wrong with neighborhoods, and return what a model notes of them.
 
@@ -185,6 +188,8 @@ def check_neighborhoods(
         Ids of the samples, where they have some.
     n_clusters : int
         How many clusters there are to be.
+    observed : ndarray of bool of shape (n_samples, n_kernels), default=None
+        Which kernels have which samples; None where all have all.
 
     Returns
     -------
@@ -194,15 +199,22 @@ def check_neighborhoods(
     every = {name: each for name, each in by_name.items() if each is not None}
     if not every:
         return {}
+    everyone = next(iter(every.values())).n_samples if observed is None else len(observed)
+    seen = {
+        name: np.ones(everyone, bool) if observed is None else observed[:, place]
+        for place, name in enumerate(by_name)
+    }
     for name, each in every.items():
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
                 f"by {name} every sample is in the neighborhood of every other, which tells "
                 "nothing: pass fewer neighbors, or leave it out"
             )
-    alone = {name: each.isolated() for name, each in every.items()}
+    alone = {name: np.zeros(everyone, bool) for name in every}
+    for name, each in every.items():
+        alone[name][seen[name]] = each.isolated()
     are_all = len(every) == len(by_name)
-    everywhere = np.all(list(alone.values()), axis=0)
+    everywhere = np.all([alone[name] | ~seen[name] for name in every], axis=0)
     if are_all and everywhere.any():
         raise ValueError(
             f"{_listed(everywhere, ids)} no neighbor in any kernel, similarities above zero being "
@@ -219,7 +231,9 @@ def check_neighborhoods(
             )
     if not are_all:
         return {}
-    n_components = count_components(list(every.values()))
+    n_components = count_components(
+        [(each, np.flatnonzero(seen[name])) for name, each in every.items()], everyone
+    )
     if n_components > n_clusters:
         warnings.warn(
             f"the neighborhoods of all kernels together fall apart into {n_components} groups that "

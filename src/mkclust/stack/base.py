@@ -22,6 +22,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.operators import Operator
 from mkclust.stack.mapped import Features
+from mkclust.stack.sample_map import SampleMap
 from mkclust.types import Array, Float
 
 Storage = Literal["dense", "sparse", "streamed"]
@@ -65,6 +66,10 @@ class KernelStack(Protocol):
     @property
     def standardizations(self) -> Sequence["Standardization"]:
         """How each kernel is centered and scaled."""
+
+    @property
+    def parts(self) -> Sequence["StackPart"]:
+        """The kernels by the samples that they have: all together where none lacks a sample."""
 
     @property
     def raw_kernels(self) -> Sequence[Array]:
@@ -122,6 +127,13 @@ class KernelStack(Protocol):
     def kernel(self, index: int) -> KernelOperator:
         """Return one kernel, as something that supports ``@``."""
 
+    @property
+    def counted(self) -> np.ndarray:
+        """Which kernels count as those that could have a sample, (m,) of bool."""
+
+    def counting(self, indices: Sequence[int]) -> "KernelStack":
+        """Return the same where samples that are missing count as such by these kernels only."""
+
     def subset(self, indices: Sequence[int]) -> "KernelStack":
         """Return some of the kernels, each computed with alone, whatever stands beside it."""
 
@@ -159,6 +171,31 @@ class KernelStack(Protocol):
         """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""
 
 
+@dataclass(frozen=True)
+class StackPart:
+    """Kernels that have the same samples.
+
+    Attributes
+    ----------
+    stack : KernelStack
+        The kernels, over the samples that they have.
+    indices : tuple of int
+        Their numbers among all kernels.
+    map : SampleMap
+        Which samples they have, and what becomes of the others.
+    """
+
+    stack: KernelStack
+    indices: tuple[int, ...]
+    map: SampleMap
+
+    @classmethod
+    def whole(cls, stack: KernelStack) -> "StackPart":
+        """Return all kernels of a stack as one part."""
+        everyone = SampleMap(np.arange(stack.n_samples), stack.n_samples)
+        return cls(stack, tuple(range(stack.n_kernels)), everyone)
+
+
 class UncompressedStack:
     """What a stack answers whose vectors are as long as the samples, as all but compressed ones."""
 
@@ -185,6 +222,10 @@ class UncompressedStack:
     def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
         """Return what takes the features of samples to rows: there are no features."""
         return None
+
+    def counting(self, indices: Sequence[int]) -> Any:
+        """Return the same where samples that are missing count by some kernels: none is missing."""
+        return self
 
     def raw_lengths(self) -> Sequence[Array]:
         """Return the lengths of the samples by each kernel, scaled but not centered, m of (n,)."""

@@ -28,7 +28,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sums import n_threads, weighted_sum
-from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
+from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import OffDiagonalSums, compared_samples
 from mkclust.types import Array, Float
@@ -219,6 +219,16 @@ class DenseStack(UncompressedStack):
     whole: Any = field(default=None, repr=False)
     view_numbers: tuple[int, ...] | None = None
     combining_pays: ClassVar[bool] = True
+
+    @property
+    def parts(self) -> Sequence[StackPart]:
+        """The kernels by the samples that they have: all together, for none lacks a sample."""
+        return [StackPart.whole(self)]
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Which kernels count as those that could have a sample, (m,) of bool: all."""
+        return np.ones(self.n_kernels, bool)
 
     @property
     def repaired(self) -> bool:

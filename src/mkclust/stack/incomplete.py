@@ -33,6 +33,7 @@ from mkclust.stack.base import (
     KernelOperator,
     KernelStack,
     Operator,
+    StackPart,
     Standardization,
     Storage,
     UncompressedStack,
@@ -45,25 +46,6 @@ from mkclust.types import Array, Float
 
 # How samples that are missing from views are treated without being learned.
 FillRule = Literal["zero", "rescale"]
-
-
-@dataclass(frozen=True)
-class StackPart:
-    """Kernels that have the same samples.
-
-    Attributes
-    ----------
-    stack : KernelStack
-        The kernels, over the samples that they have.
-    indices : tuple of int
-        Their numbers among all kernels.
-    map : SampleMap
-        Which samples they have, and what becomes of the others.
-    """
-
-    stack: KernelStack
-    indices: tuple[int, ...]
-    map: SampleMap
 
 
 @dataclass(frozen=True)
@@ -206,13 +188,13 @@ class IncompleteStack(UncompressedStack):
         What becomes of samples that are missing: nothing, so that their similarities are zero,
         which of centered kernels is the average; or besides that, every sample is scaled up to the
         total self-similarity of one that all kernels have.
-    counted : ndarray of bool of shape (n_kernels,) or None
-        Which kernels count in that; None for all.
+    counted : ndarray of bool of shape (n_kernels,)
+        Which kernels count in that.
     """
 
     parts: Sequence[StackPart]
-    rule: FillRule = "rescale"
-    counted: np.ndarray | None = None
+    rule: FillRule
+    counted: np.ndarray
 
     @classmethod
     def of(
@@ -237,8 +219,9 @@ class IncompleteStack(UncompressedStack):
         """
         maps = [SampleMap(np.flatnonzero(column), len(observed)) for column in observed.T]
         triples = zip(stacks, map(tuple, indices), maps, strict=True)
-        stack = cls([StackPart(*each) for each in triples], rule)
-        return stack.counting(range(stack.n_kernels))
+        parts = [StackPart(*each) for each in triples]
+        m = sum(len(part.indices) for part in parts)
+        return cls(parts, rule, np.ones(m, bool)).counting(range(m))
 
     @cached_property
     def _places(self) -> dict[int, tuple[StackPart, int]]:

@@ -23,7 +23,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.row_source import RowSource
-from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
+from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS, StandardizedKernel
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import OffDiagonalSums, compared_samples
@@ -137,6 +137,16 @@ class StreamedStack(UncompressedStack):
     def like(self) -> Array:
         """An array that says where vectors over the samples live: beside it, in float64."""
         return like_of(self.source)
+
+    @property
+    def parts(self) -> Sequence[StackPart]:
+        """The kernels by the samples that they have: all together, for none lacks a sample."""
+        return [StackPart.whole(self)]
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Which kernels count as those that could have a sample, (m,) of bool: all."""
+        return np.ones(self.n_kernels, bool)
 
     @property
     def raw_kernels(self) -> Sequence[RowMatrix]:
