@@ -192,18 +192,17 @@ class NullSamples:
         of the same samples are left out of the draws.
     settings : MixSettings
         How they become one kernel.
-    K : ndarray of shape (n, n)
-        The mix of these samples. The row of the most similar sample that a view has stands for one
-        that it lacks, for the covariance alone.
     """
 
-    def __init__(self, X: Any, settings: MixSettings, K: Float):
+    def __init__(self, X: Any, settings: MixSettings):
         self._settings, missing = settings, missing_of(X)
         self._maker = _DrawnKernels(X, settings)
         coordinates = self._maker.coordinates
         self._names, self._observed = list(coordinates), None
         if missing is not None:
-            by_name = self._maker.observed(X)
+            # The row of the most similar sample that a view has stands for one that it lacks: for
+            # the covariance alone.
+            K, by_name = settings.mix(X), self._maker.observed(X)
             self._observed = [by_name[name] for name in self._names]
             coordinates = {
                 name: rows[_nearest(K, by_name[name])] for name, rows in coordinates.items()
@@ -277,7 +276,8 @@ class _DrawnKernels:
     def __init__(self, X: Any, settings: MixSettings):
         self._settings, self._bank, self.missing = settings, None, missing_of(X)
         if isinstance(settings.kernels, str):
-            rows, kernels = {}, X.by_name if isinstance(X, Samples) else X
+            rows: dict[str, Float] = {}
+            kernels = X.by_name if isinstance(X, Samples) else X
         else:
             rows, kernels = self._learn(X)
         coordinates, self._gaussian = _coordinates(kernels, settings) if kernels else ({}, {})

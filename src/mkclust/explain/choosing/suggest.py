@@ -168,15 +168,10 @@ def suggest_n_clusters(
         part = _on_host(source.take(used))
         K = settings.mix(part)
         clusterings = tested_clusterings = cluster_for_all_k(K, numbers)
-        tested_mix = K
         if n_tested < n_used:
             part = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
-            tested_mix = settings.mix(part)
-            tested_clusterings = cluster_for_all_k(tested_mix, numbers)
-        cloud = NullSamples(part, settings, tested_mix)
-        evidence = _test(
-            part, settings, cloud, tested_clusterings, numbers, n_draws, level, rng, progress
-        )
+            tested_clusterings = cluster_for_all_k(settings.mix(part), numbers)
+        evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng, progress)
         expected = evidence.expected_silhouettes
         stabilities, best_of_resamples = _resample(
             K, clusterings, numbers, expected, n_resamples, rng, progress
@@ -218,7 +213,6 @@ class _Evidence(NamedTuple):
 def _test(
     part: Any,
     settings: MixSettings,
-    cloud: NullSamples,
     clusterings: Clusterings,
     k_values: Sequence[int],
     n_draws: int,
@@ -227,6 +221,7 @@ def _test(
     progress: StepCallback,
 ) -> _Evidence:
     """Compare the clusterings of some samples with those of draws without clusters."""
+    cloud = NullSamples(part, settings)
     cloud_draws = _Draws(lambda: cloud.draw(rng), "draws of one cloud", progress)
     draws, p_cloud = _compare(clusterings, cloud_draws, k_values, n_draws)
     silhouettes = _silhouettes(draws)
