@@ -37,11 +37,11 @@ class Diagnosis:
         k = 1.
     agreement : ndarray of shape (n_kernels,)
         Adjusted Rand index between the kernel's own clusters (relaxed kernel k-means of that
-        kernel alone) and the model's.
+        kernel alone) and the model's, on the samples that the kernel has.
     leave_one_out : ndarray of shape (n_kernels,)
         Adjusted Rand index between the model's clusters and those of the same model fitted
-        without that kernel; NaN where that was not asked for, or the other kernels cannot be
-        clustered.
+        without that kernel, on the samples that the others have; NaN where that was not asked for,
+        or the other kernels cannot be clustered.
     view_agreement : Agreement
         What the kernels share beyond chance, and with whom: the model's ``agreement_``.
     missingness : Missingness or None

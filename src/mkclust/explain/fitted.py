@@ -46,6 +46,14 @@ def observed_samples(model: Any) -> dict[str, np.ndarray]:
     return {name: np.flatnonzero(observed[:, v]) for v, name in enumerate(names)}
 
 
+def observed_of_kernels(model: Any) -> np.ndarray | None:
+    """Return which kernels have which samples, (n, m) of bool; None where all have all."""
+    observed = getattr(model, "observed_", None)
+    if observed is None or kernel_source(model) != "bank":
+        return observed
+    return observed[:, list(model.bank_.kernel_views_)]
+
+
 def certified_gap(model: Any) -> float | None:
     """Return the certified relative gap, None for a method without a certificate."""
     return getattr(model, "duality_gap_", None)

@@ -142,6 +142,11 @@ def generalization_bound(model: Any, delta: float = 0.05) -> float:
     True
     """
     _check_mixes(model)
+    if hasattr(model, "observed_"):
+        raise ValueError(
+            "the bound is for samples that all views have, and some that the model was fitted on "
+            "are missing from views; fit with join='inner'"
+        )
     _check_unit_kernels(model)
     n, k = model.embedding_.shape
     return model.alignment_error_ + _slack(k, delta) / np.sqrt(n)
