@@ -14,6 +14,7 @@ from mkclust.explain.choosing.mix import (
     NullSamples,
     _gaussian_inner_products,
     centered,
+)
 from mkclust.explain.choosing.suggest import chance
 from mkclust.methods import solve_average_kkm
 from mkclust.metrics import adjusted_rand_index
