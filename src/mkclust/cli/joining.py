@@ -66,7 +66,7 @@ def contributions(
         return [*lines, *(f"{sentence}." for sentence, _ in by_row)]
     if len(lines) == 1:
         return [*lines, f"1 file, {kept} samples."]
-    if max(sizes) < kept:
+    if min(sizes) < kept:
         return [*lines, f"Joined by id: {kept} samples, some of them missing from some files."]
     if max(sizes) == kept:
         return [*lines, f"Joined by id: all {kept} samples."]
