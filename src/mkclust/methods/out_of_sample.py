@@ -371,7 +371,9 @@ class IncompleteExtension:
 AnyExtension = Extension | IncompleteExtension
 
 
-def extend(stack: KernelStack, projections: Sequence[Array], rule: FillRule) -> AnyExtension:
+def extend(
+    stack: KernelStack, projections: Sequence[Array], rule: FillRule
+) -> AnyExtension:
     """Return the embedding ``sum_p K_p P_p`` as a function of similarities.
 
     Parameters
@@ -399,7 +401,9 @@ def eigenvector_projections(
     return [float(c) * projection for c in coefficients]
 
 
-def embed_seen(extension: AnyExtension, parts: Sequence[SeenSimilarities], n_new: int) -> Array:
+def embed_seen(
+    extension: AnyExtension, parts: Sequence[SeenSimilarities], n_new: int
+) -> Array:
     """Embed new samples of which some kernels lack some, (n_new, k)."""
     seen, rows = np.zeros((n_new, len(extension.standardizations)), bool), None
     for part in parts:

@@ -6,7 +6,7 @@ it, and is positive semidefinite as K is: solvers and certificates hold for it a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
