@@ -238,7 +238,8 @@ def _read(
     if len(table.shape) != 2:
         raise ValueError(f"{who} has the shape {table.shape}: pass a table, one row a sample")
     n_rows = int(table.shape[0])
-    if index is None and observed is not None and n_rows == len(observed) < n_samples:
+    by_row = index is None or ids is None
+    if by_row and observed is not None and n_rows == len(observed) < n_samples:
         samples, rows = observed, np.arange(n_rows)
     else:
         rows = match_rows(index, n_rows, n_samples, ids, who)

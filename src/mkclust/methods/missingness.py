@@ -258,7 +258,7 @@ class Missingness:
 
     def _numbers(self, agreement: float, p_value: float) -> str:
         """Return what a verdict rests on."""
-        return f"adjusted mutual information {agreement + 0:.2f}, chance {p_value:.2g}"
+        return f"adjusted mutual information {round(agreement, 2) + 0:.2f}, chance {p_value:.2g}"
 
 
 def _is_noteworthy(agreement: float, p_value: float) -> bool:
