@@ -212,15 +212,15 @@ def test_medians_fill_cells_and_never_samples():
 def test_numbers_and_categories_of_a_frame_lack_the_same_samples():
     table = pd.DataFrame(
         {
-            "x": [1.0, 2.0, NAN, 4.0],
-            "kind": ["u", "v", None, "u"],
-            "flag": [True, False, None, True],
+            "x": [1.0, 2.0, NAN, 4.0, NAN, 2.0],
+            "kind": ["u", "v", None, "u", "v", "u"],
+            "flag": [True, False, None, True, None, True],
         }
     )
-    samples = read_views({"t": table, "b": np.ones((4, 1))}, options=TableOptions(impute="median"))
+    samples = read_views({"t": table, "b": np.ones((6, 1))}, options=TableOptions(impute="median"))
     assert samples.names == ("t", "t (categories)", "b")
-    assert samples.missing.tolist() == [[i == 2, i == 2, False] for i in range(4)]
-    assert samples.views["t"].tolist() == [[1.0], [2.0], [4.0]]
+    assert samples.missing.tolist() == [[i == 2, i == 2, False] for i in range(6)]
+    assert samples.views["t"].tolist() == [[1.0], [2.0], [4.0], [2.0], [2.0]]
     assert samples.columns["t (categories)"] == ["kind=u", "kind=v", "flag=False", "flag=True"]
     assert samples.encodings["t"].fills.tolist() == [2.0]
     assert samples.encodings["t"].fill_levels == {1: "u", 2: True}

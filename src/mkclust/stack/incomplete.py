@@ -6,7 +6,7 @@ it, and is positive semidefinite as K is: solvers and certificates hold for it a
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -251,7 +251,7 @@ class IncompleteStack(UncompressedStack):
         """Which kernels have which samples, (n_samples, n_kernels) of bool."""
         observed = np.zeros((self.n_samples, self.n_kernels), dtype=bool)
         for part in self.parts:
-            observed[np.ix_(part.map.samples, part.indices)] = True
+            observed[np.ix_(part.map.samples, np.array(part.indices))] = True
         return observed
 
     def counting(self, indices: Sequence[int]) -> "IncompleteStack":
@@ -279,7 +279,7 @@ class IncompleteStack(UncompressedStack):
         return self._in_order(lambda part: part.stack.views)
 
     @property
-    def standardizations(self) -> Sequence[Standardization]:
+    def standardizations(self) -> Sequence[Standardization]:  # type: ignore[override]
         """How each kernel is centered and scaled, among the samples that it has."""
         return self._in_order(lambda part: part.stack.standardizations)
 
