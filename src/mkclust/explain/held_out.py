@@ -44,8 +44,8 @@ def alignment_errors(model: Any, X: Any, self_similarity: Array | None = None) -
        Kernel K-means. ICML 2020. Section 4.
     """
     _check_mixes(model)
-    similarities = model._source.similarities(model, X, self_similarity)
-    cosines = model._centroids.times(model.coefficients_).embed(*similarities)
+    centroids = model._centroids.times(model.coefficients_)
+    cosines = model._source.embed_by(centroids, model, X, self_similarity)
     return to_host(1 - namespace(cosines).max(cosines, axis=1))
 
 

@@ -47,6 +47,7 @@ MODULES_OF_PARTS = (
     "mkclust.stack.base",
     "mkclust.stack.mapped",
     "mkclust.stack.repair",
+    "mkclust.stack.sample_map",
 )
 # Sparse arrays, which skops leaves to its users; their indices are checked after loading.
 SPARSE = (scipy.sparse.csr_array, scipy.sparse.csc_array)
