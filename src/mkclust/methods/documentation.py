@@ -105,6 +105,9 @@ unheard_ : ndarray of int
     Numbers of the samples that are seen only in views without a weight, such as views that were set
     aside: nothing tells their cluster. The clusters are found without them, and they are given
     the one nearest to the average sample (`UnheardSamplesWarning`). Only where there are any.
+missingness_ : Missingness
+    Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
+    warns of; only where some are.
 alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
