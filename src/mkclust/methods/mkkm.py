@@ -5,13 +5,20 @@ from typing import Any, ClassVar, Literal
 from mkclust.engine.simplex import best_response
 from mkclust.methods.alternate import descend
 from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.learned_fill import RegressedFills, learn_fills
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
+from mkclust.types import Float
 
 
 def solve_mkkm(
-    stack: KernelStack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 50
+    stack: KernelStack,
+    n_clusters: int,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 50,
+    weights: Float | None = None,
 ) -> Solution:
     r"""Minimize what a partition leaves unexplained of the mixed kernel, over both.
 
@@ -33,6 +40,8 @@ def solve_mkkm(
         Relative change of the objective at which to stop.
     max_iter : int, default=50
         Most iterations.
+    weights : ndarray of shape (n_kernels,), default=None
+        Weights to start from; None starts from equal ones.
 
     Returns
     -------
@@ -46,7 +55,7 @@ def solve_mkkm(
     """
     mixture = Mixture(stack, n_clusters)
     descent = descend(
-        mixture.uniform,
+        mixture.uniform if weights is None else weights,
         lambda gamma: mixture.relax(gamma**2),
         mixture.unexplained,
         lambda unexplained: best_response(unexplained)[0],
@@ -126,6 +135,7 @@ class MKKM(InductiveClusterer):
         "Transactions on Fuzzy Systems 20(1), 2012.",
     )
     FOOTPRINT: ClassVar[str] = "mkkm"
+    LEARNS_MISSING: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -167,5 +177,13 @@ class MKKM(InductiveClusterer):
         self.max_iter = max_iter
 
     def _solve(self, stack: KernelStack) -> Solution:
-        """Solve by block descent."""
-        return solve_mkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+        """Solve by block descent, with what was learned of missing samples where asked for."""
+        if not self._learns_missing(stack):
+            return self._descend(stack)
+        return learn_fills(stack, self._descend, RegressedFills(), goal="falling")
+
+    def _descend(self, stack: KernelStack, previous: Solution | None = None) -> Solution:
+        """Solve by block descent from the weights of an earlier solution, if there is one."""
+        weights = None if previous is None else previous.weights
+        tol, max_iter = self.tol, self.max_iter
+        return solve_mkkm(stack, self.n_clusters, tol=tol, max_iter=max_iter, weights=weights)

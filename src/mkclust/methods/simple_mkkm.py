@@ -6,10 +6,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces
+from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.search import Search, search
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
@@ -36,6 +38,7 @@ def solve_simple_mkkm(
     tol: float = 1e-6,
     max_iter: int = 200,
     prove: bool | Literal["auto"] = "auto",
+    start: Relaxation | None = None,
 ) -> Solution:
     r"""Solve SimpleMKKM to a certified relative gap.
 
@@ -61,6 +64,9 @@ def solve_simple_mkkm(
         Whether to prove, by a Cholesky factorization of one more n x n matrix, that no eigenvector
         was missed. "auto" does so where it takes a fraction of the solve, or where a random search
         cannot tell; False only searches.
+    start : Relaxation, default=None
+        A partition to begin with, such as that of similar kernels; None begins with that of the
+        uniform combination.
 
     Returns
     -------
@@ -72,7 +78,9 @@ def solve_simple_mkkm(
        Kernel K-means. ICML 2020. Eqs. 4-5.
     """
     surfaces = CuttingSurfaces(stack.n_kernels, ROUNDINGS * stack.precision)
-    result = search(stack, n_clusters, surfaces, tol=tol, max_iter=max_iter, prove=prove)
+    result = search(
+        stack, n_clusters, surfaces, tol=tol, max_iter=max_iter, prove=prove, baseline=start
+    )
     return solution_of(result)
 
 
@@ -118,8 +126,8 @@ class SimpleClusterer(CertifiedClusterer):
                 "or stopping='gap' for the subspace solver"
             )
 
-    def _minimize(self, stack: KernelStack) -> Solution:
-        """Solve with the chosen solver."""
+    def _minimize(self, stack: KernelStack, previous: Solution | None = None) -> Solution:
+        """Solve with the chosen solver, which may begin with an earlier solution."""
         if self.solver == "subspace":
             return solve_simple_mkkm(
                 stack,
@@ -127,6 +135,7 @@ class SimpleClusterer(CertifiedClusterer):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 prove=self.prove,
+                start=None if previous is None else previous.relaxation,
             )
         return solve_reduced_gradient(
             stack,
@@ -256,6 +265,8 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         "Kernel K-means. ICML, 2020.",
     )
 
+    LEARNS_MISSING: ClassVar[bool] = True
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -302,8 +313,10 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         self.max_iter = max_iter
 
     def _solve(self, stack: KernelStack) -> Solution:
-        """Solve with the chosen solver."""
-        return self._minimize(stack)
+        """Solve with the chosen solver, and learn what is missing where that is asked for."""
+        if not self._learns_missing(stack):
+            return self._minimize(stack)
+        return learn_fills(stack, self._minimize, AlignedFills(), goal="rising")
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

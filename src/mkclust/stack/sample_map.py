@@ -115,9 +115,9 @@ class SampleMap:
             return self.scatter(lengths[:, None])[:, 0]
         xp = namespace(lengths)
         sizes = Fill(*(xp.abs(to_device(side, lengths)) for side in vars(self.fill).values()))
-        return SampleMap(self.samples, self.n_samples, self.scale, sizes).scatter(
-            lengths[:, None]
-        )[:, 0]
+        return SampleMap(self.samples, self.n_samples, self.scale, sizes).scatter(lengths[:, None])[
+            :, 0
+        ]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: its attributes, as arrays of the host."""
