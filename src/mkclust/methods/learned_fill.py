@@ -14,8 +14,8 @@ h_j`, whatever the kernel. Each of the three moves is exact, so the objective ne
 **SimpleMKKM** minimizes over the weights what the partition maximizes, and here the fills side with
 the partition [2]_: they maximize
 :math:`G = \min_\gamma \max_H \sum_p \gamma_p^2 a_p`, among features no longer than a length
-:math:`\ell`, or G would grow without end. A fill is :math:`\varphi_j = \ell M h_j / \|M h_j\|`, with
-M by the features before it.
+:math:`\ell`, or G would grow without end. A fill is :math:`\varphi_j = \ell M h_j / \|M h_j\|`,
+with M by the features before it.
 
 *It never lowers G.* Let :math:`(\gamma, H)` be the optimum before a fill. As a is convex in the
 features, :math:`a(\Phi') - a(\Phi) \ge 2 \sum_j \langle M h_j, \varphi'_j - \varphi_j \rangle`, and

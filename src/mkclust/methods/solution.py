@@ -65,9 +65,11 @@ class Solution:
     seconds : float
         What the solve took, where an estimator timed it.
     stack : KernelStack or None
-        The kernels with what was learned of the samples that they lack, where that was.
+        The kernels that it is of, where samples that are missing from some became something else
+        than they were given as.
     fill_history : ndarray of shape (n_fills + 1,) or None
-        The objective before samples were filled in, and after each time.
+        The objective before anything stood for missing samples, and after each time that what
+        stands for them was learned.
     """
 
     partition: Array

@@ -19,10 +19,9 @@ from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.kernels.view_neighborhoods import lone_neighborhoods
-from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
-from mkclust.methods.neighborhoods import KernelNeighborhoods
-from mkclust.methods.missing_rows import without_missing_rows
-from mkclust.methods.out_of_sample import AnyExtension, SeenSimilarities
+from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
+from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
+from mkclust.methods.out_of_sample import AnyExtension, Extension, SeenSimilarities
 from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import check_entries, check_view
@@ -101,11 +100,15 @@ class _FromSimilarities:
     def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
         """Embed new samples."""
         assert self.extension is not None
+        return self.embed_by(self.extension, model, X, self_similarity)
+
+    def embed_by(self, extension: AnyExtension, model: Any, X: Any, self_similarity: Any) -> Array:
+        """Return what an extension of the model makes of new samples."""
         samples = self.read_new(model, X)
-        if samples.missing is None and self.missing is None:
-            return self.extension.embed(*self.similarities(model, samples, self_similarity))
+        if samples.missing is None and isinstance(extension, Extension):
+            return extension.embed(*self.similarities(model, samples, self_similarity))
         parts = self.seen_similarities(model, samples, self_similarity)
-        return self.extension.embed_seen(parts, samples.n_samples)
+        return extension.embed_seen(parts, samples.n_samples)
 
     def _observed_attribute(self) -> dict[str, Any]:
         """Return what a model shows of samples that are missing, where any are."""
@@ -144,11 +147,11 @@ class FromKernels(_FromSimilarities):
 
     Attributes
     ----------
-    found : KernelNeighborhoods or None
+    found : KernelNeighborhoods, SeparateNeighborhoods or None
         The neighborhoods that replace the kernels; None where they are used as they are.
     """
 
-    found: KernelNeighborhoods | None = None
+    found: KernelNeighborhoods | SeparateNeighborhoods | None = None
     view_names: ClassVar[None] = None
 
     def explain(self) -> list[str]:
@@ -182,10 +185,7 @@ class FromKernels(_FromSimilarities):
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, the columns of data frames in the order of the training samples."""
-        samples = read_samples(X, expected="precomputed", ids=self.ids, cross=True)
-        if samples.missing is not None:
-            return samples
-        return without_missing_rows(samples, model.kernel_names_, self.observed, observed)
+        return read_samples(X, expected="precomputed", ids=self.ids, cross=True, observed=observed)
 
     def kernels(self, model: Any, X: Any) -> Any:
         """Return the kernels that the model was fitted on, neither centered nor scaled."""
@@ -225,14 +225,20 @@ class FromKernels(_FromSimilarities):
         stack = _as_stack(model, self.kernels(model, X), validate=validate, names=names)
         if self.extension is not None:
             _check_same(names, stack.standardizations, self.extension.standardizations)
-        return stack if self.missing is None else stack.with_maps(self.maps)
+        return stack.with_maps(self.maps)
 
     def seen_similarities(
         self, model: Any, samples: Samples, self_similarity: Any
     ) -> list[SeenSimilarities]:
         """Return the similarities of those new samples that kernels have, kernel by kernel."""
         names, n_new = model.kernel_names_, samples.n_samples
-        cross = [as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)]
+        kernels = single_kernels(_match_kernels(samples, names))
+        if samples.names_given:
+            samples = samples.only(names)
+        cross = [
+            self._training_columns(as_numbers(K, name), p, name)
+            for p, (name, K) in enumerate(zip(names, kernels, strict=True))
+        ]
         check_one_place(cross, names)
         if self_similarity is not None:
             self_similarity = self._check_self_similarity(model, self_similarity, cross, n_new)
@@ -268,8 +274,23 @@ class FromKernels(_FromSimilarities):
             self_similarity = self._check_self_similarity(model, self_similarity, cross, n_new)
         if self.found is None:
             return cross, self_similarity
+        assert isinstance(self.found, KernelNeighborhoods)
         matrices = self.found.cross(cross, self_similarity)
         return matrices, np.ones((len(matrices), cross[0].shape[0]))
+
+    def _training_columns(self, K: Array, index: int, name: str) -> Array:
+        """Return the columns of the training samples that a kernel has, of these or of all."""
+        observed = self.observed
+        if K.ndim == 2 and observed is not None:
+            has = observed[:, index]
+            if K.shape[1] == len(has):
+                return select(K, np.flatnonzero(has), axis=1)
+            if K.shape[1] != has.sum():
+                raise ValueError(
+                    f"{name} has the shape {K.shape}: expected a column for each of the {len(has)} "
+                    f"training samples, or of the {has.sum()} that it has"
+                )
+        return K
 
     def _check_self_similarity(
         self, model: Any, self_similarity: Any, cross: Sequence[Array], n_new: int
@@ -518,6 +539,7 @@ class FromFeatures:
     encodings: dict[str, Encoding] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     neighborhoods: ClassVar[dict[str, Neighborhoods]] = {}
+    observed: ClassVar[None] = None  # known once the samples have been looked at
 
     @property
     def view_names(self) -> tuple[str, ...]:
@@ -544,19 +566,23 @@ class FromFeatures:
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
         names = np.array(self.columns[TABLE], object) if TABLE in self.columns else None
-        return {
+        shown = {
             "n_features_in_": sum(self.widths.values()),
             "approximation_error_": stack.approximation_error,
-        } | _feature_names_in(names)
+        }
+        if stack.observed is not None:  # a kernel a view
+            shown["observed_"] = stack.observed
+        return shown | _feature_names_in(names)
 
     def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
         options = model.table_options
         return read_views(X, ids=self.ids, options=options, encodings=self.encodings)
 
-    def read_new(self, model: Any, X: Any) -> Samples:
+    def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, their columns as those of the training samples were."""
-        return read_views(X, options=model.table_options, encodings=self.encodings)
+        options = model.table_options
+        return read_views(X, options=options, encodings=self.encodings, observed=observed)
 
     def check(self, model: Any, X: Any) -> None:
         """Refuse what cannot be what the model was fitted on."""
@@ -666,7 +692,8 @@ def _only_view(samples: Samples, name: str) -> Samples:
 def _check_same_missing(samples: Samples, fitted: np.ndarray | None) -> None:
     """Refuse samples that are missing from other views than those that a model was fitted on."""
     missing = samples.missing
-    if (missing is None) != (fitted is None) or not np.array_equal(missing, fitted):
+    is_same = missing is not None and fitted is not None and np.array_equal(missing, fitted)
+    if not is_same:
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass the same, with "
             "observed as it was in the fit by way of mkclust.samples.read_samples"

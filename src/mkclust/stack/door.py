@@ -33,8 +33,8 @@ from mkclust.stack.checks import (
 )
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.dissimilarity import refuse_distances
-from mkclust.stack.incomplete import IncompleteStack
 from mkclust.stack.in_files import better_streamed, is_dataset, require_memory_to_load
+from mkclust.stack.incomplete import IncompleteStack
 from mkclust.stack.repair import make_positive
 from mkclust.stack.row_checks import check_rows
 from mkclust.stack.row_matrix import RowMatrix
@@ -118,8 +118,8 @@ def as_stack(
     samples = read_kernels(kernels)
     options = {"center": center, "normalize": normalize, "validate": validate}
     if samples.missing is not None:
-        options |= {"psd": psd, "streamed": streamed}
-        return _stack_incomplete(samples, names, views, fill, options)
+        how: dict[str, Any] = {**options, "psd": psd, "streamed": streamed}
+        return _stack_incomplete(samples, names, views, fill, how)
     if (
         streamed
         or isinstance(samples.whole, RowSource)
