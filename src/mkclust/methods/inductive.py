@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.linalg import namespace, to_host
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.learned_fill import LearnedRows
+from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.out_of_sample import (
     AnyExtension,
     FillRule,

@@ -37,7 +37,7 @@ in what the partition says of itself, and scores fall (benchmarks/missing).
 
 *New samples*, and training samples alike, are embedded by what they are seen in. What a kernel that
 lacks x would add is what h(x) predicts of it, so that h(x) solves a linear equation
-(`LearnedRows`).
+(`mkclust.methods.learned_rows`).
 
 References
 ----------
@@ -47,12 +47,13 @@ References
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeGuard
+from dataclasses import replace
+from typing import Literal, TypeGuard
 
 import numpy as np
 
-from mkclust.linalg import namespace, select, to_device, to_host
+from mkclust.linalg import namespace, to_device, to_host
+from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
 from mkclust.stack.incomplete import IncompleteStack
@@ -64,9 +65,6 @@ SETTLED, MOST_FILLS = 1e-3, 20
 # Directions of the partition with less than this share of their squared length on observed samples
 # are not regressed on; and less than this share of a squared length is no direction of a fill.
 SMALLEST_SHARE = 1e-8
-# The share of what is predicted of a kernel that lacks a sample which counts in its embedding:
-# what its other kernels say is then amplified ten times at most.
-TRUST = 0.9
 
 # From the kernels, as they are filled, and a partition to the next fill of every part.
 FillRule = Callable[[KernelStack, Array], Sequence[SampleMap]]
@@ -151,7 +149,7 @@ class AlignedFills:
 
     def __call__(self, stack: KernelStack, H: Array) -> list[SampleMap]:
         """Return the map of each part for a partition."""
-        grams = _grams(stack, H)
+        grams = grams_of(stack, H)
         means = [np.mean([grams[p] for p in part.indices], axis=0) for part in stack.parts]
         maps = [part.map for part in stack.parts]
         if self.lengths is None:
@@ -198,70 +196,3 @@ def _missing_rows(sample_map: SampleMap, H: Array) -> Array:
 def _inverse(shares: Float) -> Float:
     """Return the inverse of ``H_c^T H_c`` on the directions that observed samples tell about."""
     return np.asarray(np.linalg.pinv(shares, SMALLEST_SHARE, hermitian=True), dtype=np.float64)
-
-
-def _grams(stack: KernelStack, H: Array) -> Float:
-    """Return ``H^T K_p H`` of every kernel, (m, k, k)."""
-    products = stack.apply(H)
-    grams = np.stack([to_host(H.T @ products[p, ...]) for p in range(stack.n_kernels)])
-    return (grams + grams.transpose(0, 2, 1)) / 2
-
-
-@dataclass(frozen=True)
-class LearnedRows:
-    r"""The embedding of samples that some kernels lack, from what the others say.
-
-    With a partition H of :math:`\sum_p c_p K_p`, eigenvalues :math:`\Lambda`, a kernel contributes
-    :math:`c_p \varphi_p(x)^\top M_p \Lambda^{-1}` to the embedding of x. Where it lacks x, it
-    contributes a share :math:`\tau` of that for the features :math:`M_p h(x)` that the embedding
-    predicts. With b(x) the sum of what the others contribute,
-
-    .. math:: h(x) = b(x) \Big(I - \tau \sum_{p\ \mathrm{lacks}\ x}
-              c_p M_p^\top M_p \Lambda^{-1}\Big)^{-1}.
-
-    Were :math:`\tau` one, that would be the h for which the features seen are nearest to
-    :math:`M_p h`. A sample that no kernel lacks keeps its b(x).
-
-    Attributes
-    ----------
-    predictions : ndarray of shape (n_kernels, k, k)
-        What a row is multiplied with for what it predicts of each kernel.
-    """
-
-    predictions: Float
-
-    @classmethod
-    def of(
-        cls, stack: KernelStack, coefficients: Float, H: Array, reciprocals: Float
-    ) -> "LearnedRows":
-        """Return that of a partition H, with the reciprocals of its eigenvalues."""
-        return cls(coefficients[:, None, None] * _grams(stack, H) * reciprocals)
-
-    def complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Make up for kernels that lack samples, where all others have been added up.
-
-        Parameters
-        ----------
-        rows : array of shape (n_new, k)
-            What the kernels that have them contribute to the embedding of samples.
-        seen : ndarray of bool of shape (n_new, n_kernels)
-            Which kernels have which samples.
-
-        Returns
-        -------
-        array of shape (n_new, k)
-        """
-        patterns, of_row = np.unique(seen, axis=0, return_inverse=True)
-        order = np.argsort(of_row.ravel(), kind="stable")
-        ends = np.cumsum(np.bincount(of_row.ravel(), minlength=len(patterns)))
-        groups = np.split(order, ends[:-1]) if len(patterns) else []
-        parts: list[Any] = [
-            select(rows, group) @ to_device(self._matrix(pattern), rows)
-            for pattern, group in zip(patterns, groups, strict=True)
-        ]
-        return select(namespace(rows).concat(parts), np.argsort(order)) if parts else rows
-
-    def _matrix(self, seen: np.ndarray) -> Float:
-        """Return what rows are multiplied with where some kernels lack them, (k, k)."""
-        identity = np.eye(self.predictions.shape[1])
-        return np.linalg.inv(identity - TRUST * self.predictions[~seen].sum(axis=0))

@@ -84,6 +84,10 @@ class MKKM(InductiveClusterer):
     clusters: a kernel of low rank tends to take most of the weight. The problem is not convex; the
     result is a stationary point.
 
+    With ``impute="learn"`` it is minimized over what stands for samples that are missing from views,
+    too [2]_: their features by regression of those observed on the partition, in turns with the
+    rest. Turns end where the objective falls by 0.1 % or less, or after 20.
+
     Parameters
     ----------
     {inputs}
@@ -108,6 +112,9 @@ class MKKM(InductiveClusterer):
         ``Tr(K (I - H H^T))`` of the mixed kernel.
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective after each update of the weights, falling; the last is that of the final pair.
+    fill_history_ : ndarray of shape (n_fills + 1,)
+        The objective without and with each of the fills, falling; only where ``impute="learn"`` had
+        something to learn. ``history_`` is that of the last descent.
     {notes}
     {approximation_error}
 
@@ -115,6 +122,8 @@ class MKKM(InductiveClusterer):
     ----------
     .. [1] H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE
        Transactions on Fuzzy Systems 20(1), 2012.
+    .. [2] X. Liu, X. Zhu, M. Li, L. Wang, E. Zhu, T. Liu, M. Kloft, D. Shen, J. Yin, W. Gao.
+       Multiple Kernel k-Means with Incomplete Kernels. IEEE TPAMI 42(5), 2020.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.methods.learned_fill import LearnedRows
+from mkclust.methods.learned_rows import LearnedRows
 from mkclust.stack import KernelStack, Standardization
 from mkclust.stack.incomplete import rescaling
 from mkclust.stack.sample_map import SampleMap

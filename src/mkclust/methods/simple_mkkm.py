@@ -178,6 +178,13 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     so where the clusters are not those that the views agree on. `AgreementKKM` and `AnchoredMKKM`
     set such views aside.
 
+    **Samples missing from views.** With ``impute="learn"`` what stands for them is learned in turns
+    with the clustering, to raise the same objective: combinations of observed samples along what
+    the partition says of a missing one, no longer than what it explains of those observed. The
+    objective after each turn is in ``fill_history_``; turns end where it rises by 0.1 % or less, or
+    after 20. ``duality_gap_`` is that of the last solve: it bounds the distance to the optimum over
+    weights and partitions for these fills, not over fills.
+
     Parameters
     ----------
     {inputs}
@@ -236,6 +243,9 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
     n_passes_ : int
         How often every kernel was read while solving.
+    fill_history_ : ndarray of shape (n_fills + 1,)
+        The objective without and with each of the fills, rising; only where ``impute="learn"`` had
+        something to learn. ``history_`` is that of the last solve.
     {notes}
     {approximation_error}
 
