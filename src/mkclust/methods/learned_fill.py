@@ -33,7 +33,7 @@ and a fill that it finds worse is not taken.
 
 *How long.* :math:`\ell^2` is the part of the squared length of an observed sample that its
 regression on the first partition explains, on average. Longer ones would drown what was observed
-in what the partition says of itself, and scores fall (benchmarks/missing).
+in what the partition says of itself.
 
 *New samples*, and training samples alike, are embedded by what they are seen in. What a kernel that
 lacks x would add is what h(x) predicts of it, so that h(x) solves a linear equation

@@ -84,9 +84,9 @@ class MKKM(InductiveClusterer):
     clusters: a kernel of low rank tends to take most of the weight. The problem is not convex; the
     result is a stationary point.
 
-    With ``impute="learn"`` it is minimized over what stands for samples that are missing from views,
-    too [2]_: their features by regression of those observed on the partition, in turns with the
-    rest. Turns end where the objective falls by 0.1 % or less, or after 20.
+    With ``impute="learn"`` it is also minimized over what stands for samples that are missing from
+    views [2]_: their features are regressions of those observed on the partition, found in turns
+    with the rest. Turns end where the objective falls by 0.1 % or less, or after 20.
 
     Parameters
     ----------
