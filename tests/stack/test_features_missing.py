@@ -117,9 +117,10 @@ def test_cells_are_refused_and_samples_in_no_view_are_named(library):
     told = "2 of the samples 7 to 96 are missing from every view: 47 and 67; drop"
     with pytest.raises(ValueError, match=told):
         check_finite(as_library(library, views), 7)
+    some = np.array([0, 1, 60])
+    drawn = {name: as_library(library, view[some]) for name, view in views.items()}
     with pytest.raises(ValueError, match="1 of 3 samples drawn from all is missing .*: 60; drop"):
-        some = np.array([0, 1, 60])
-        check_finite({name: as_library(library, view[some]) for name, view in views.items()}, some)
+        check_finite(drawn, some)
     with pytest.raises(ValueError, match="missing from every view: 40 and 60"):
         compress(as_blocks(as_library(library, views)), Linear(), **STANDARD)
 
