@@ -15,6 +15,7 @@ from mkclust.methods.localized_simple_mkkm import (
     LocalizedSimpleMKKM,
     solve_localized_simple_mkkm,
 )
+from mkclust.methods.missingness import Missingness, MissingnessWarning
 from mkclust.methods.mkkm import MKKM, solve_mkkm
 from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
 from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle
@@ -22,6 +23,7 @@ from mkclust.methods.onkc import ONKC, solve_onkc
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.simple_mkkm import SimpleMKKM, WeightsWarning, solve_simple_mkkm
 from mkclust.methods.solution import Solution
+from mkclust.methods.unheard import UnheardSamplesWarning
 
 __all__ = [
     "KAMMA",
@@ -42,11 +44,14 @@ __all__ = [
     "InductiveClusterer",
     "LocalizedSimpleMKKM",
     "MKKMMiR",
+    "Missingness",
+    "MissingnessWarning",
     "MultipleKernelClusterer",
     "NeighborhoodsWarning",
     "NoAgreementWarning",
     "SimpleMKKM",
     "Solution",
+    "UnheardSamplesWarning",
     "WeightsWarning",
     "solve_agreement_kkm",
     "solve_anchored_mkkm",
