@@ -18,7 +18,7 @@ from mkclust.samples.checks import (
     check_view,
     is_dask,
 )
-from mkclust.samples.dask import DaskBlocks
+from mkclust.samples.dask import DaskBlocks, spread_lazily
 from mkclust.samples.encoding import EncodedViews, Encoding, encode_views
 from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
 from mkclust.samples.frames import opened, take_rows
@@ -568,7 +568,8 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     if samples.missing is not None:
         observed, n = ~samples.missing.T, len(samples.missing)
         named = zip(tables.items(), map(np.flatnonzero, observed), strict=True)
-        tables = {name: SpreadRows(table, numbers, n) for (name, table), numbers in named}
+        spread = spread_lazily if samples.is_lazy else SpreadRows
+        tables = {name: spread(table, numbers, n) for (name, table), numbers in named}
     if is_dask(next(iter(tables.values()))):
         return DaskBlocks(tables, keep)
     return LocalBlocks(tables, block_rows)
