@@ -26,7 +26,7 @@ def new_model(request: Request) -> Any:
     check_choice("--approximation", request.approximation, CHOICES)
     model = build_model(request.method, request.parameters, request.settings or [])
     # Methods of users need not have these: samples are joined and filled before they are fitted.
-    tables = {"join": request.join, "impute": request.impute}
+    tables = {"join": request.join, "impute": request.tables.impute}
     model.set_params(**{name: tables[name] for name in tables.keys() & model.get_params().keys()})
     check_approximation(
         request.landmark_options, request.method, type(model), kernels=request.kernels_asked_for

@@ -176,14 +176,21 @@ def _ids_of(data: datasets.Dataset) -> Any:
 
 
 def _labels_in_order(data: datasets.Dataset, ids: Any) -> Any:
-    """Return the labels of a data set for samples of these ids, in their order."""
+    """Return the labels of a data set for samples of these ids in order, None if it lacks some."""
     own = None if ids is None else _ids_of(data)
-    return data.y if own is None else np.asarray(data.y)[own.get_indexer(ids)]
+    if own is None:
+        return data.y
+    places = own.get_indexer(ids)
+    return np.asarray(data.y)[places] if np.all(places >= 0) else None
 
 
 def _common_labels(data_sets: Sequence[datasets.Dataset], ids: Any) -> Any:
-    """Return the labels of the first input that has some, or None."""
-    pairs = [(data.name, _labels_in_order(data, ids)) for data in data_sets if data.y is not None]
+    """Return the labels of the first input that has some for all samples, or None."""
+    labels = [(data.name, _labels_in_order(data, ids)) for data in data_sets if data.y is not None]
+    pairs = [(name, y) for name, y in labels if y is not None]
+    if labels and not pairs:
+        message = f"{labels[0][0]} has labels for some of the samples only: there are no scores"
+        warnings.warn(message, stacklevel=2)
     if not pairs:
         return None
     name, y = pairs[0]
@@ -226,7 +233,7 @@ def joined_views(
     ]
     parts = dict(zip(names, arrays, strict=True))
     if first.precomputed:
-        return read_kernels(parts), names
+        return read_kernels(parts, options=tables.options), names
     return read_views(columns_in_order(parts, tables), options=tables.options), names
 
 

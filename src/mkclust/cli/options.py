@@ -101,15 +101,19 @@ SamplesIn = Annotated[
 Join = Annotated[
     str,
     typer.Option(
-        metavar="exact|inner",
-        help="exact: all tables must hold the same samples; inner: those in all tables are kept.",
+        metavar="exact|inner|outer",
+        help="exact: all tables must hold the same samples; inner: those in all tables are kept; "
+        "outer: those in any table are.",
     ),
 ]
 Impute = Annotated[
     str | None,
     typer.Option(
-        metavar="median",
-        help="Fill missing cells: the median of a column, the most frequent category.",
+        metavar="median|zero|rescale|learn",
+        help="What is done about what is missing. median: cells get the median of their column, or "
+        "the most frequent category. For a view that lacks a sample, rescale: the sample's other "
+        "views count for more (the default); zero: nothing is done; learn: the clusters tell. Or "
+        "both, such as median,learn.",
     ),
 ]
 Drop = Annotated[
