@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mkclust.cli import app
-from mkclust.cli.inputs import joined_views, read_all
+from mkclust.cli.inputs import joined_views, read_all, read_inputs
 from mkclust.cli.table_request import TableRequest
 
 N = 40
@@ -118,3 +118,21 @@ def test_a_sample_in_no_file_is_named():
     table.to_csv("mrna.csv", index_label="patient")
     result = invoke("inspect", "mrna.csv", "mirna.tsv", "--join", "outer")
     assert "problem: 1 sample is missing from every view: 'p39'" in result.stdout
+
+
+def test_what_each_file_lacks_is_said_before_clustering():
+    tables = TableRequest.of(None, None, None, "outer", None)
+    data = read_inputs(["mrna.csv", "mirna.tsv"], precomputed=False, tables=tables)
+    assert data.contributions[-2:] == (
+        "Joined by id: 40 samples, 27 of which are in all files.",
+        "Missing samples: mrna lacks 5, mirna 8.",
+    )
+
+
+def test_distances_that_lack_samples_are_told_as_distances():
+    values = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    values[2], values[:, 2] = np.nan, np.nan
+    ids = [f"p{i:02}" for i in range(5)]
+    pd.DataFrame(values, ids, ids).to_csv("d.csv", index_label="patient")
+    result = invoke("inspect", "d.csv", "mrna.csv")
+    assert "d.csv: holds the distances of 5 samples" in result.stdout

@@ -274,10 +274,23 @@ def missing_notes(missing: np.ndarray | None, names: Sequence[str], joined: bool
     """
     if missing is None:
         return []
+    words = lacking_words(missing, names)
+    return [f"{'outer join: ' * joined}{len(missing):,} samples; {words}"]
+
+
+def lacking_words(missing: np.ndarray, names: Sequence[str]) -> str:
+    """Return how many samples are missing from each view that lacks any, in words.
+
+    Parameters
+    ----------
+    missing : ndarray of bool of shape (n_samples, n_views)
+        Which samples are missing from which views; one is.
+    names : sequence of str
+        The views.
+    """
     counts = [(name, int(n)) for name, n in zip(names, missing.sum(axis=0), strict=True) if n]
-    (first, lacks), *others = counts
-    words = [f"{first} lacks {lacks:,}", *(f"{name} {n:,}" for name, n in others)]
-    return [f"{'outer join: ' * joined}{len(missing):,} samples; {', '.join(words)}"]
+    (first, n_first), *others = counts
+    return ", ".join([f"{first} lacks {n_first:,}", *(f"{name} {n:,}" for name, n in others)])
 
 
 def observed_tables(

@@ -420,6 +420,8 @@ def read_views(
     named = {name: unmasked(view) for name, view in named.items()}
     for name, view in named.items():
         check_form(view, titles[name])
+        if encodings is not None and name in encodings:  # further columns say nothing of a sample
+            named[name] = encodings[name].in_order(view, titles[name])
     missing = found.missing
     if compact:
         named, missing = observed_tables(named, missing, observed, found.ids, is_new)
