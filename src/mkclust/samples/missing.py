@@ -163,6 +163,8 @@ def read_mask(observed: Any, names: Sequence[str], ids: np.ndarray | None) -> np
     """
     if is_frame(observed):
         observed = _mask_by_name(observed, ids)
+    elif is_polars(observed):
+        observed = {series.name: series.to_numpy() for series in observed.get_columns()}
     if isinstance(observed, Mapping):
         if unknown := [name for name in observed if str(name) not in names]:
             raise ValueError(
