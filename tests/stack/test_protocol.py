@@ -130,6 +130,11 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         ]
         == [(tuple(range(m)), N, (m, 7, 7))],
         "names": len(stack.names) == m == len(set(stack.names)),
+        "parts": [part.indices for part in stack.parts] == [tuple(range(m))],
+        "counted": stack.counted.tolist() == [True] * m,
+        "counting": stack.counting([0]) is stack,
+        "with_maps": stack.with_maps([part.map for part in stack.parts]) is stack,
+        "raw_lengths": [tuple(each.shape) for each in stack.raw_lengths()] == [(n,)] * m,
         "standardizations": len(stack.standardizations) == m,
         "raw_kernels": [tuple(matrix.shape) for matrix in stack.raw_kernels] == [(n, n)] * m,
         "precision": stack.precision == np.finfo(np.float64).eps,

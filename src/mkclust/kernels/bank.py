@@ -285,6 +285,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
                 )
             )
         }
+        self.neighborhoods_: dict[int, Any] = {}  # of kernels whose rows are looked at for them
         self.neighborhoods_ = view_neighborhoods(self)
         if self.neighbors is not None and self.neighborhoods == "graph":
             self.neighborhoods_ = {

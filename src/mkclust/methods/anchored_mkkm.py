@@ -105,6 +105,7 @@ def solve_anchored_mkkm(
         agreement=compromise.agreement,
         heard=compromise.indices,
         n_passes=n_passes,
+        stack=stack.counting(compromise.indices),
     )
 
 

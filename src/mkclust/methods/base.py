@@ -131,7 +131,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.impute = impute
         self.explain = explain
 
-    def fit(self, X: Any, y: Any = None) -> "MultipleKernelClusterer":
+    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> "MultipleKernelClusterer":
         """Find the weights and the clusters.
 
         Parameters
@@ -140,6 +140,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             See the class documentation.
         y : Ignored
             Present for scikit-learn's conventions.
+        observed : array of bool of shape (n_samples, n_views) or dict of such columns, default=None
+            Which views, or kernels, have which samples; what else they hold is not looked at. None
+            where rows that are NaN throughout, or ids, tell.
 
         Returns
         -------
@@ -147,20 +150,20 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """
         self._check_parameters()
         started = time.perf_counter()
-        source, kernels = open_source(self, X)
+        source, kernels = open_source(self, X, observed)
         if self.explain:
             show_lines(source.explain())
-        noted = check_neighborhoods(source.neighborhoods, source.ids, self.n_clusters)
+        noted = check_neighborhoods(
+            source.neighborhoods, source.ids, self.n_clusters, source.observed
+        )
         made = time.perf_counter()
         stack = source.stack(self, kernels)
         self._check_n_clusters(stack)
         checked = time.perf_counter()
         solution = self._timed_solution(stack)
+        stack = stack if solution.stack is None else solution.stack
         if solution.agreement is None and stack.n_kernels > 1:
             solution = replace(solution, agreement=measure_agreement(stack))
-        if solution.heard is not None:
-            # Samples are missing where one of the views that are mixed lacks them.
-            stack = stack.counting(solution.heard)
         learned, further = self._common_attributes(source, stack, solution)
         learned |= self._learned(stack, solution, learned["labels_"], *further)
         if (agreement := solution.agreement) is not None:

@@ -66,7 +66,9 @@ class InductiveClusterer(
         )
         self.approximation = approximation
 
-    def predict(self, X: Any, self_similarity: Array | None = None) -> Array:
+    def predict(
+        self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
+    ) -> Array:
         """Give new samples the cluster whose center is nearest.
 
         Parameters
@@ -78,6 +80,8 @@ class InductiveClusterer(
             With precomputed kernels and ``normalize=True``: the new samples' similarities to
             themselves, k(x, x). None serves where they are known: kernels with a constant
             diagonal, and the training kernels themselves.
+        observed : array of bool of shape (n_new, n_views), default=None
+            Which views, or kernels, have which new samples, as in ``fit``.
 
         Returns
         -------
@@ -86,9 +90,11 @@ class InductiveClusterer(
             array, whatever the model was fitted on; it is lazy, so that labels of any number of
             samples can be written out chunk by chunk.
         """
-        return assign(self._embed(X, self_similarity), self._centers)
+        return assign(self._embed(X, self_similarity, observed), self._centers)
 
-    def transform(self, X: Any, self_similarity: Array | None = None) -> Float:
+    def transform(
+        self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
+    ) -> Float:
         """Embed new samples, with rows of their natural length.
 
         Parameters
@@ -96,6 +102,8 @@ class InductiveClusterer(
         X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
             As in ``predict``.
         self_similarity : array of shape (m, n_new), default=None
+            As in ``predict``.
+        observed : array of bool of shape (n_new, n_views), default=None
             As in ``predict``.
 
         Returns
@@ -106,7 +114,7 @@ class InductiveClusterer(
             frame of pandas, its index are the ids.
         """
         check_is_fitted(self)
-        samples = self._source.read_new(self, X)
+        samples = self._source.read_new(self, X, observed)
         rows = self._embed(samples, self_similarity)
         if samples.ids is None or _get_output_config("transform", self)["dense"] != "pandas":
             return rows
@@ -114,9 +122,11 @@ class InductiveClusterer(
 
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
-    def _embed(self, X: Any, self_similarity: Array | None) -> Float:
+    def _embed(self, X: Any, self_similarity: Array | None, observed: Any = None) -> Float:
         """Embed new samples in an array, in whatever form `transform` has been set to return it."""
         check_is_fitted(self)
+        if observed is not None:
+            X = self._source.read_new(self, X, observed)
         return self._source.embed(self, X, self_similarity)
 
     def _common_attributes(

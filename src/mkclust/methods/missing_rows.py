@@ -9,6 +9,7 @@ import numpy as np
 from mkclust.linalg import is_sparse, namespace, select, to_host
 from mkclust.samples.row_source import RowSource
 from mkclust.samples.samples import Samples, single_kernels
+from mkclust.stack import as_numbers
 from mkclust.text import list_first
 from mkclust.types import Array
 
@@ -40,6 +41,7 @@ def without_missing_rows(
     if samples.names_given and set(samples.names) == set(names):
         samples = samples.only(list(names))
     parts = list(samples.parts) if samples.whole is None else single_kernels(samples.whole)
+    parts = [as_numbers(part, name) for part, name in zip(parts, names, strict=True)]
     if any(getattr(part, "ndim", 0) != 2 for part in parts):
         return samples  # refused elsewhere
     if fitted is not None:

@@ -346,7 +346,7 @@ class IncompleteExtension:
         seen = np.zeros((stack.n_samples, stack.n_kernels), bool)
         rows: Any = 0.0
         for part, extension in zip(stack.parts, self.extensions, strict=True):
-            seen[np.ix_(part.map.samples, part.indices)] = True
+            seen[np.ix_(part.map.samples, np.array(part.indices))] = True
             alone = replace(part.map, scale=None, fill=None)
             rows = rows + alone.scatter(extension.embed_training(part.stack))
         return self.complete(rows, seen)
@@ -405,7 +405,7 @@ def embed_seen(extension: AnyExtension, parts: Sequence[SeenSimilarities], n_new
     for part in parts:
         if not len(part.rows):
             continue
-        seen[np.ix_(part.rows, part.indices)] = True
+        seen[np.ix_(part.rows, np.array(part.indices))] = True
         own = extension.only(part.indices).embed(part.cross, part.self_similarity)
         spread = SampleMap(part.rows, n_new).scatter(own)
         rows = spread if rows is None else rows + spread

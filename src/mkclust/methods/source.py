@@ -21,8 +21,8 @@ from mkclust.kernels.rows import CrossRows
 from mkclust.kernels.view_neighborhoods import lone_neighborhoods
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
 from mkclust.methods.missing_rows import without_missing_rows
-from mkclust.methods.neighborhoods import KernelNeighborhoods
-from mkclust.methods.out_of_sample import AnyExtension, SeenSimilarities
+from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
+from mkclust.methods.out_of_sample import AnyExtension, Extension, SeenSimilarities
 from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import check_entries, check_view
@@ -102,7 +102,7 @@ class _FromSimilarities:
         """Embed new samples."""
         assert self.extension is not None
         samples = self.read_new(model, X)
-        if samples.missing is None and self.missing is None:
+        if samples.missing is None and isinstance(self.extension, Extension):
             return self.extension.embed(*self.similarities(model, samples, self_similarity))
         parts = self.seen_similarities(model, samples, self_similarity)
         return self.extension.embed_seen(parts, samples.n_samples)
@@ -144,11 +144,11 @@ class FromKernels(_FromSimilarities):
 
     Attributes
     ----------
-    found : KernelNeighborhoods or None
+    found : KernelNeighborhoods, SeparateNeighborhoods or None
         The neighborhoods that replace the kernels; None where they are used as they are.
     """
 
-    found: KernelNeighborhoods | None = None
+    found: KernelNeighborhoods | SeparateNeighborhoods | None = None
     view_names: ClassVar[None] = None
 
     def explain(self) -> list[str]:
@@ -225,7 +225,7 @@ class FromKernels(_FromSimilarities):
         stack = _as_stack(model, self.kernels(model, X), validate=validate, names=names)
         if self.extension is not None:
             _check_same(names, stack.standardizations, self.extension.standardizations)
-        return stack if self.missing is None else stack.with_maps(self.maps)
+        return stack.with_maps(self.maps)
 
     def seen_similarities(
         self, model: Any, samples: Samples, self_similarity: Any
@@ -268,6 +268,7 @@ class FromKernels(_FromSimilarities):
             self_similarity = self._check_self_similarity(model, self_similarity, cross, n_new)
         if self.found is None:
             return cross, self_similarity
+        assert isinstance(self.found, KernelNeighborhoods)
         matrices = self.found.cross(cross, self_similarity)
         return matrices, np.ones((len(matrices), cross[0].shape[0]))
 
@@ -518,6 +519,7 @@ class FromFeatures:
     encodings: dict[str, Encoding] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     neighborhoods: ClassVar[dict[str, Neighborhoods]] = {}
+    observed: ClassVar[None] = None  # known once the samples have been looked at
 
     @property
     def view_names(self) -> tuple[str, ...]:
@@ -554,9 +556,10 @@ class FromFeatures:
         options = model.table_options
         return read_views(X, ids=self.ids, options=options, encodings=self.encodings)
 
-    def read_new(self, model: Any, X: Any) -> Samples:
+    def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, their columns as those of the training samples were."""
-        return read_views(X, options=model.table_options, encodings=self.encodings)
+        options = model.table_options
+        return read_views(X, options=options, encodings=self.encodings, observed=observed)
 
     def check(self, model: Any, X: Any) -> None:
         """Refuse what cannot be what the model was fitted on."""
@@ -666,7 +669,8 @@ def _only_view(samples: Samples, name: str) -> Samples:
 def _check_same_missing(samples: Samples, fitted: np.ndarray | None) -> None:
     """Refuse samples that are missing from other views than those that a model was fitted on."""
     missing = samples.missing
-    if (missing is None) != (fitted is None) or not np.array_equal(missing, fitted):
+    is_same = missing is not None and fitted is not None and np.array_equal(missing, fitted)
+    if not is_same:
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass the same, with "
             "observed as it was in the fit by way of mkclust.samples.read_samples"

@@ -87,6 +87,8 @@ class Samples:
     @property
     def n_samples(self) -> int:
         """Number of samples, n."""
+        if self.missing is not None:
+            return len(self.missing)
         if isinstance(self.whole, RowSource):
             return self.whole.n_samples
         if self.whole is not None:
@@ -118,7 +120,8 @@ class Samples:
         if self.kind == "table":
             return {TABLE: check_view(self.parts[0], "X")}
         views = {name: check_view(view, f"View {name!r}") for name, view in views.items()}
-        check_together(views)
+        if self.missing is None:
+            check_together(views)
         return views
 
     @cached_property
@@ -134,8 +137,12 @@ class Samples:
         """Return the parts of these names, in this order."""
         if tuple(names) == self.names:
             return self
-        parts = self.by_name
-        return replace(self, names=tuple(names), parts=tuple(parts[name] for name in names))
+        parts, missing = self.by_name, self.missing
+        if missing is not None:
+            missing = missing[:, [self.names.index(name) for name in names]]
+        return replace(
+            self, names=tuple(names), parts=tuple(parts[name] for name in names), missing=missing
+        )
 
     def as_table(self) -> "Samples":
         """Return the only view as one table, whatever its name."""
@@ -167,6 +174,7 @@ def read_samples(
     ids: Any = None,
     cross: bool = False,
     options: TableOptions = AS_THEY_ARE,
+    observed: Any = None,
 ) -> Samples:
     """Tell what X is, given what is expected, or refuse what could be two things.
 
@@ -262,6 +270,7 @@ def read_views(
     ids: Any = None,
     options: TableOptions = AS_THEY_ARE,
     encodings: Mapping[str, Encoding] | None = None,
+    observed: Any = None,
 ) -> Samples:
     """Take X for views, or else for one table, whatever else it may look like.
 

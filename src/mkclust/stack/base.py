@@ -138,6 +138,9 @@ class KernelStack(Protocol):
     def counting(self, indices: Sequence[int]) -> "KernelStack":
         """Return the same where samples that are missing count as such by these kernels only."""
 
+    def with_maps(self, maps: Sequence[SampleMap]) -> "KernelStack":
+        """Return the same with other maps, one a part; none is missing where there is one part."""
+
     def subset(self, indices: Sequence[int]) -> "KernelStack":
         """Return some of the kernels, each computed with alone, whatever stands beside it."""
 
@@ -231,6 +234,10 @@ class UncompressedStack:
 
     def counting(self, indices: Sequence[int]) -> Any:
         """Return the same where samples that are missing count by some kernels: none is missing."""
+        return self
+
+    def with_maps(self, maps: Sequence[SampleMap]) -> Any:
+        """Return the same with other maps of samples that are missing: none is."""
         return self
 
     def raw_lengths(self) -> Sequence[Array]:

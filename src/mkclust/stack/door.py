@@ -118,8 +118,8 @@ def as_stack(
     samples = read_kernels(kernels)
     options = {"center": center, "normalize": normalize, "validate": validate}
     if samples.missing is not None:
-        options |= {"psd": psd, "streamed": streamed}
-        return _stack_incomplete(samples, names, views, fill, options)
+        how: dict[str, Any] = {**options, "psd": psd, "streamed": streamed}
+        return _stack_incomplete(samples, names, views, fill, how)
     if (
         streamed
         or isinstance(samples.whole, RowSource)

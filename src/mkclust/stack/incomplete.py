@@ -250,7 +250,7 @@ class IncompleteStack(UncompressedStack):
         """Which kernels have which samples, (n_samples, n_kernels) of bool."""
         observed = np.zeros((self.n_samples, self.n_kernels), dtype=bool)
         for part in self.parts:
-            observed[np.ix_(part.map.samples, part.indices)] = True
+            observed[np.ix_(part.map.samples, np.array(part.indices))] = True
         return observed
 
     def counting(self, indices: Sequence[int]) -> "IncompleteStack":
@@ -278,7 +278,7 @@ class IncompleteStack(UncompressedStack):
         return self._in_order(lambda part: part.stack.views)
 
     @property
-    def standardizations(self) -> Sequence[Standardization]:
+    def standardizations(self) -> Sequence[Standardization]:  # type: ignore[override]
         """How each kernel is centered and scaled, among the samples that it has."""
         return self._in_order(lambda part: part.stack.standardizations)
 
