@@ -150,7 +150,8 @@ def test_streamed_kernels_that_lack_samples_are_the_same():
     stacks = [as_stack(each) for each in rows]
     streamed = IncompleteStack.of(stacks, pattern(), [[p] for p in range(M)], "rescale")
     V = np.random.default_rng(2).normal(size=(N, 3))
-    assert streamed.storage == "streamed" and not streamed.combining_pays
+    assert streamed.storage == "streamed"
+    assert not streamed.combining_pays
     np.testing.assert_allclose(streamed.apply(V), as_stack(samples).apply(V), atol=1e-12)
     np.testing.assert_allclose(streamed.entries(), by_hand("rescale"), atol=1e-12)
 

@@ -19,8 +19,7 @@ from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.kernels.view_neighborhoods import lone_neighborhoods
-from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
-from mkclust.methods.missing_rows import without_missing_rows
+from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.out_of_sample import AnyExtension, Extension, SeenSimilarities
 from mkclust.methods.room import require_room_beside_kernels
@@ -101,11 +100,15 @@ class _FromSimilarities:
     def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
         """Embed new samples."""
         assert self.extension is not None
+        return self.embed_by(self.extension, model, X, self_similarity)
+
+    def embed_by(self, extension: AnyExtension, model: Any, X: Any, self_similarity: Any) -> Array:
+        """Return what an extension of the model makes of new samples."""
         samples = self.read_new(model, X)
-        if samples.missing is None and isinstance(self.extension, Extension):
-            return self.extension.embed(*self.similarities(model, samples, self_similarity))
+        if samples.missing is None and isinstance(extension, Extension):
+            return extension.embed(*self.similarities(model, samples, self_similarity))
         parts = self.seen_similarities(model, samples, self_similarity)
-        return self.extension.embed_seen(parts, samples.n_samples)
+        return extension.embed_seen(parts, samples.n_samples)
 
     def _observed_attribute(self) -> dict[str, Any]:
         """Return what a model shows of samples that are missing, where any are."""
@@ -182,10 +185,7 @@ class FromKernels(_FromSimilarities):
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, the columns of data frames in the order of the training samples."""
-        samples = read_samples(X, expected="precomputed", ids=self.ids, cross=True)
-        if samples.missing is not None:
-            return samples
-        return without_missing_rows(samples, model.kernel_names_, self.observed, observed)
+        return read_samples(X, expected="precomputed", ids=self.ids, cross=True, observed=observed)
 
     def kernels(self, model: Any, X: Any) -> Any:
         """Return the kernels that the model was fitted on, neither centered nor scaled."""
@@ -232,7 +232,13 @@ class FromKernels(_FromSimilarities):
     ) -> list[SeenSimilarities]:
         """Return the similarities of those new samples that kernels have, kernel by kernel."""
         names, n_new = model.kernel_names_, samples.n_samples
-        cross = [as_numbers(K, name) for name, K in zip(names, samples.parts, strict=True)]
+        kernels = single_kernels(_match_kernels(samples, names))
+        if samples.names_given:
+            samples = samples.only(names)
+        cross = [
+            self._training_columns(as_numbers(K, name), p, name)
+            for p, (name, K) in enumerate(zip(names, kernels, strict=True))
+        ]
         check_one_place(cross, names)
         if self_similarity is not None:
             self_similarity = self._check_self_similarity(model, self_similarity, cross, n_new)
@@ -271,6 +277,20 @@ class FromKernels(_FromSimilarities):
         assert isinstance(self.found, KernelNeighborhoods)
         matrices = self.found.cross(cross, self_similarity)
         return matrices, np.ones((len(matrices), cross[0].shape[0]))
+
+    def _training_columns(self, K: Array, index: int, name: str) -> Array:
+        """Return the columns of the training samples that a kernel has, of these or of all."""
+        observed = self.observed
+        if K.ndim == 2 and observed is not None:
+            has = observed[:, index]
+            if K.shape[1] == len(has):
+                return select(K, np.flatnonzero(has), axis=1)
+            if K.shape[1] != has.sum():
+                raise ValueError(
+                    f"{name} has the shape {K.shape}: expected a column for each of the {len(has)} "
+                    f"training samples, or of the {has.sum()} that it has"
+                )
+        return K
 
     def _check_self_similarity(
         self, model: Any, self_similarity: Any, cross: Sequence[Array], n_new: int
@@ -546,10 +566,13 @@ class FromFeatures:
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
         names = np.array(self.columns[TABLE], object) if TABLE in self.columns else None
-        return {
+        shown = {
             "n_features_in_": sum(self.widths.values()),
             "approximation_error_": stack.approximation_error,
-        } | _feature_names_in(names)
+        }
+        if stack.observed is not None:  # a kernel a view
+            shown["observed_"] = stack.observed
+        return shown | _feature_names_in(names)
 
     def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
