@@ -480,7 +480,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 random_state=self.random_state,
             )
         if len(unheard):
-            return assign(rows, centers), centers
+            # Without a direction, whatever rounding has left of them.
+            everyone = np.full(
+                rows.shape[0], int(assign(np.zeros((1, self.n_clusters)), centers)[0])
+            )
+            everyone[order] = labels
+            return everyone, centers
         return labels if order is None else select(labels, np.argsort(order)), centers
 
     def _check_heard(self, n_heard: int, n_samples: int) -> None:
