@@ -6,6 +6,7 @@ made but labels, and these stay where the samples are.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -71,7 +72,7 @@ class ExaminedFeatures(Examined):
         H = self._model.embedding_
         if not is_dask(H):
             H = to_device(H, self._samples.parts[0])  # it may be of another place
-        blocks = as_blocks(self._samples.by_name | {partition: H})
+        blocks = as_blocks(_with_view(self._samples, partition, H))
         centered, toward_partition = map(to_host, blocks.total(products))
         return centered, toward_partition
 
@@ -136,6 +137,15 @@ class _LearnedMaps(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Return the features of rows."""
         return self.maps[0].transform(X)
+
+
+def _with_view(samples: Samples, name: str, view: Array) -> Samples:
+    """Return samples with one view more, which has all of them."""
+    missing = samples.missing
+    if missing is not None:
+        missing = np.column_stack([missing, np.zeros(len(missing), dtype=bool)])
+    names, parts = (*samples.names, name), (*samples.parts, view)
+    return replace(samples, kind="views", names=names, parts=parts, missing=missing)
 
 
 def _relax_features(products: Float, n_clusters: int) -> Relaxation:
