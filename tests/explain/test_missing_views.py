@@ -123,7 +123,8 @@ def test_a_diagnosis_tells_what_each_kernel_brings_on_the_samples_that_it_has(jo
 
 def test_effects_are_those_of_the_samples_that_a_view_has(joined, problem):
     model, frames = joined
-    observed = problem[1]
+    observed = model.observed_
+    assert sorted(observed.sum(axis=0)) == sorted(problem[1].sum(axis=0))
     description = describe(model, frames)
     labels = model.labels_[observed[:, 1]]
     frame = frames["mirna"].loc[model.sample_ids_[observed[:, 1]]]
@@ -150,13 +151,13 @@ def test_what_a_mask_says_is_missing_is_not_described(problem):
         )
 
 
-def test_some_samples_of_tables_that_lack_some_are_those_samples(joined, problem):
+def test_some_samples_of_tables_that_lack_some_are_those_samples(joined):
     model, frames = joined
     samples = read_samples(frames, expected="views", options=model.table_options)
     tables = read_tables(samples, N)
     part = np.arange(0, N, 3)
     for v, (table, whole) in enumerate(zip([t.take(part) for t in tables], tables, strict=True)):
-        seen = problem[1][part, v]
+        seen = model.observed_[part, v]
         assert table.samples.tolist() == np.flatnonzero(seen).tolist()
         rows = np.searchsorted(whole.samples, part[seen])
         np.testing.assert_array_equal(table.numbers, whole.numbers[rows])
@@ -222,12 +223,15 @@ def test_errors_of_samples_are_those_of_the_fit(with_gaps):
 
 
 def test_the_number_of_clusters_is_found_where_samples_are_missing(with_gaps):
-    suggestion = suggest_n_clusters(with_gaps[1], [2, 3], n_resamples=2, n_draws=49)
-    assert suggestion.n_clusters == 3
+    options = {"kernels": "gaussian", "n_resamples": 2, "n_draws": 19, "level": 0.05}
+    views = {name: view[:75] for name, view in with_gaps[1].items()}
+    assert suggest_n_clusters(views, [2, 3], **options).n_clusters == 3
     rng = np.random.default_rng(0)
-    noise = [np.where(np.isnan(view), view, rng.normal(size=view.shape))
-             for view in with_gaps[1].values()]  # fmt: skip
-    assert suggest_n_clusters(noise, [2, 3], n_resamples=2).n_clusters == 1
+    noise = {
+        name: np.where(np.isnan(view), view, rng.normal(size=view.shape))
+        for name, view in views.items()
+    }
+    assert suggest_n_clusters(noise, [2, 3], **options).n_clusters == 1
 
 
 @pytest.mark.parametrize("of_kernels", [False, True])
