@@ -30,6 +30,7 @@ from mkclust.methods import (
     NeighborhoodsWarning,
     NoAgreementWarning,
     SimpleMKKM,
+    UnheardSamplesWarning,
     WeightsWarning,
 )
 from mkclust.metrics import align_labels
@@ -99,6 +100,7 @@ __all__ = [
     "SampleScores",
     "SimpleMKKM",
     "SortedKernelDisplay",
+    "UnheardSamplesWarning",
     "WeightsWarning",
     "__version__",
     "agreement",

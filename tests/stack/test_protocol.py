@@ -125,8 +125,10 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         "like": isinstance(stack.like, np.ndarray) or scipy.sparse.issparse(stack.like),
         "views": list(stack.views) == list(range(m)),
         "subset": np.allclose(stack.subset([2, 0]).entries(), K[[2, 0]]),
-        "off_diagonal_products": stack.off_diagonal_products().n_samples == N,
-        "some_entries": stack.some_entries(7).shape == (m, 7, 7),
+        "comparisons": [
+            (c.kernels, c.n_samples, c.some_entries(7).shape) for c in stack.comparisons()
+        ]
+        == [(tuple(range(m)), N, (m, 7, 7))],
         "names": len(stack.names) == m == len(set(stack.names)),
         "parts": [part.indices for part in stack.parts] == [tuple(range(m))],
         "counted": stack.counted.tolist() == [True] * m,
@@ -144,6 +146,7 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         "repaired": stack.repaired is (kind == "repaired"),
         "compressed": stack.compressed is (kind == "low rank"),
         "approximation_error": (stack.approximation_error is None) is (kind != "low rank"),
+        "observed": stack.observed is None,
         "lift": [len(lifted) for lifted in stack.lift(V, V)] == [N, N],
         "lift_some": stack.lift_some(V).shape == (N, 2),
         "embedding_map": (feature_map is None) is (kind != "low rank"),

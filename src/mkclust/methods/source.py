@@ -566,10 +566,13 @@ class FromFeatures:
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
         names = np.array(self.columns[TABLE], object) if TABLE in self.columns else None
-        return {
+        shown = {
             "n_features_in_": sum(self.widths.values()),
             "approximation_error_": stack.approximation_error,
-        } | _feature_names_in(names)
+        }
+        if stack.observed is not None:  # a kernel a view
+            shown["observed_"] = stack.observed
+        return shown | _feature_names_in(names)
 
     def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""

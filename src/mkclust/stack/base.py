@@ -7,7 +7,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     arrays_to_host,
     astype,
@@ -22,6 +21,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.operators import Operator
 from mkclust.stack.mapped import Features
+from mkclust.stack.off_diagonal import Comparison
 from mkclust.stack.sample_map import SampleMap
 from mkclust.types import Array, Float
 
@@ -111,6 +111,10 @@ class KernelStack(Protocol):
     def approximation_error(self) -> Float | None:
         """The share of each kernel's trace that features miss, (m,); None where there are none."""
 
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which samples each kernel has, bool of shape (all samples, m); None where all."""
+
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors as long as ``n_samples``."""
 
@@ -161,11 +165,8 @@ class KernelStack(Protocol):
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
 
-    def off_diagonal_products(self) -> OffDiagonalProducts:
-        """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-
-    def some_entries(self, count: int) -> Array:
-        """Write the kernels out among samples that stand for all, (m, s, s)."""
+    def comparisons(self) -> Sequence[Comparison]:
+        """Return what every two kernels share off their diagonals, on the samples both have."""
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
@@ -212,6 +213,11 @@ class UncompressedStack:
     @property
     def approximation_error(self) -> Float | None:
         """The share of each kernel's trace that features miss: there are no features."""
+        return None
+
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which samples each kernel has: all of them have all."""
         return None
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:

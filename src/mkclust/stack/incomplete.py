@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     astype,
     empty,
@@ -38,9 +37,9 @@ from mkclust.stack.base import (
     Storage,
     UncompressedStack,
 )
+from mkclust.stack.common_samples import compare_parts
 from mkclust.stack.dense import GRAM_ROWS, GRAM_ROWS_ON_DEVICE
-from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import OffDiagonalSums, compared_samples
+from mkclust.stack.off_diagonal import Comparison
 from mkclust.stack.sample_map import SampleMap
 from mkclust.types import Array, Float
 
@@ -419,16 +418,13 @@ class IncompleteStack(UncompressedStack):
             total += blocks @ blocks.T
         return to_host(total)
 
-    def off_diagonal_products(self) -> OffDiagonalProducts:
-        """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-        samples = compared_samples(self.n_samples)
-        sums = OffDiagonalSums(self.n_kernels, len(samples), self.like)
-        sums.add(0, list(self.entries(samples)))
-        return sums.result()
-
-    def some_entries(self, count: int) -> Array:
-        """Write the kernels out among samples that stand for all, (m, s, s)."""
-        return self.entries(draw(self.n_samples, count))
+    def comparisons(self) -> Sequence[Comparison]:
+        """Return what every two kernels share off their diagonals, on the samples both have."""
+        return compare_parts(
+            [part.stack for part in self.parts],
+            [part.map.samples for part in self.parts],
+            [part.indices for part in self.parts],
+        )
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""

@@ -26,7 +26,7 @@ from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS, StandardizedKernel
 from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import OffDiagonalSums, compared_samples
+from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import for_each_block, for_rows_of, like_of, only
 from mkclust.types import Array, Float
@@ -256,6 +256,11 @@ class StreamedStack(UncompressedStack):
 
         for_each_block(self.source, add)
         return total
+
+    def comparisons(self) -> Sequence[Comparison]:
+        """Return what every two kernels share off their diagonals: all have the same samples."""
+        everyone = tuple(range(self.n_kernels))
+        return [Comparison(everyone, everyone, self.off_diagonal_products(), self.some_entries)]
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
