@@ -96,11 +96,12 @@ class ExaminedFeatures(Examined):
         return as_blocks(self._samples).map(lambda block, _: features.project(block, matrix))
 
     def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
-        """Return the clusters of a model of some of the views, by the features they have."""
+        """Return the clusters of a model of some views, by the features they have."""
         maps = _LearnedMaps([self._features.maps[p] for p in indices])
         # The maps prepare rows themselves, as they learned to.
         model.set_params(approximation=maps, kernels="gaussian", random_state=self._seed)
-        return model.fit(self._views(indices)).labels_
+        views, seen = self._views(indices), self._seen_in(indices)
+        return model.fit(views if seen is None else views.take(seen)).labels_
 
     def _views(self, indices: Sequence[int]) -> Samples:
         """Return some of the views."""
