@@ -12,8 +12,8 @@ draws accuracy against rate.
 
 Of every view ``rate`` percent of the samples are missing, at random; a sample that lost all of its
 views gets the last one back, so that with few views less is missing than was asked for: the share
-is in the rows, and in the table. The masks are a function of data set, rate and seed alone, and what
-is missing at one rate is missing at all higher ones. Every score is on all samples, with an
+is in the rows, and in the table. The masks are a function of data set, rate and seed alone, and
+what is missing at one rate is missing at all higher ones. Every score is on all samples, with an
 exception that says so. No competitor sees labels, or what is missing; all get the number of
 clusters, and the seed as random state.
 
@@ -277,6 +277,9 @@ def run(name, rate, seed, group, competitors, python):
     problem = make_problem(name, rate, seed)
     rows = []
     for competitor in competitors:
+        if rate == 0 and group == "fills" and rows:  # nothing to fill: one fit for all of them
+            rows.append(rows[0] | {"competitor": competitor})
+            continue
         row = {"dataset": name, "rate": rate, "seed": seed, "competitor": competitor}
         row |= {"n_samples": len(problem.y), "missing": round(1 - problem.observed.mean(), 4)}
         arguments = (problem, python) if group == "imml" else (problem,)
