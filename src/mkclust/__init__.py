@@ -28,6 +28,7 @@ from mkclust.methods import (
     NeighborhoodsWarning,
     NoAgreementWarning,
     SimpleMKKM,
+    UnheardSamplesWarning,
     WeightsWarning,
 )
 from mkclust.metrics import align_labels
@@ -95,6 +96,7 @@ __all__ = [
     "SampleScores",
     "SimpleMKKM",
     "SortedKernelDisplay",
+    "UnheardSamplesWarning",
     "WeightsWarning",
     "__version__",
     "agreement",

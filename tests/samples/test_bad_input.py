@@ -640,7 +640,7 @@ def test_bad_new_rows_of_a_table_are_refused(of_table, X, message):
         ({"a": np.ones((3, 4)), "c": np.ones((3, 2))}, "'c'"),
         ({"a": np.ones((3, 4)), "b": np.ones((3, 3))}, "'b' has 3 columns, but 2"),
         ({"a": np.ones((3, 4)), "b": np.ones((2, 2))}, "'a' has 3 rows.*'b' has 2"),
-        ({"a": np.ones((3, 4)), "b": np.full((3, 2), np.nan)}, "'b'.*NaN"),
+        ({"a": np.ones((3, 4)), "b": np.array([[1, np.nan]] * 3)}, "'b'.*NaN"),
         ([np.ones((3, 4)), np.ones((3, 2))], "'view 0'"),
         (np.ones((3, 6)), "2 views.*one table"),
     ],

@@ -125,9 +125,16 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         "like": isinstance(stack.like, np.ndarray) or scipy.sparse.issparse(stack.like),
         "views": list(stack.views) == list(range(m)),
         "subset": np.allclose(stack.subset([2, 0]).entries(), K[[2, 0]]),
-        "off_diagonal_products": stack.off_diagonal_products().n_samples == N,
-        "some_entries": stack.some_entries(7).shape == (m, 7, 7),
+        "comparisons": [
+            (c.kernels, c.n_samples, c.some_entries(7).shape) for c in stack.comparisons()
+        ]
+        == [(tuple(range(m)), N, (m, 7, 7))],
         "names": len(stack.names) == m == len(set(stack.names)),
+        "parts": [part.indices for part in stack.parts] == [tuple(range(m))],
+        "counted": stack.counted.tolist() == [True] * m,
+        "counting": stack.counting([0]) is stack,
+        "with_maps": stack.with_maps([part.map for part in stack.parts]) is stack,
+        "raw_lengths": [tuple(each.shape) for each in stack.raw_lengths()] == [(n,)] * m,
         "standardizations": len(stack.standardizations) == m,
         "raw_kernels": [tuple(matrix.shape) for matrix in stack.raw_kernels] == [(n, n)] * m,
         "precision": stack.precision == np.finfo(np.float64).eps,

@@ -296,7 +296,8 @@ def agreement_record(model: Any) -> dict[str, Any] | None:
     agreement = getattr(model, "agreement_", None)
     if agreement is None:
         return None
-    return {
+    common = {"common_samples": agreement.pair_samples} if agreement.is_incomplete else {}
+    return common | {
         "verdict": agreement.verdict(),
         "alignments": agreement.alignments,
         "chances": agreement.chances,

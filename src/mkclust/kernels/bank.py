@@ -1,6 +1,7 @@
 """Turn views of the samples into a bank of kernels."""
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,11 @@ from mkclust.samples.local import fingerprint
 from mkclust.samples.samples import Samples, read_views
 from mkclust.types import Array, Float
 
+# What a bank knows of each view, by its name.
+OF_VIEWS = (
+    *("views_", "rules_", "scales_", "medians_", "_columns", "_fingerprints", "_encodings"),
+    *("_origins", "_preparations", "_formulas", "_neighbors"),
+)
 # Of fewer samples neighborhoods by rule would hold most, and say little.
 FEWEST_SAMPLES = 10
 
@@ -270,14 +276,16 @@ class KernelBank(TransformerMixin, BaseEstimator):
         counts = [len(each.formulas) for each in learned.values()]
         self.kernel_views_ = tuple(np.repeat(range(len(views)), counts))
         self.n_features_in_ = sum(view.shape[1] for view in views.values())
-        n = next(iter(views.values())).shape[0]
         self._neighbors = {
             name: neighbors
-            for name in views
+            for name, view in views.items()
             if (
-                neighbors := self._neighborhood_part(rules[name].rule, len(self._formulas[name]), n)
+                neighbors := self._neighborhood_part(
+                    rules[name].rule, len(self._formulas[name]), view.shape[0]
+                )
             )
         }
+        self.neighborhoods_: dict[int, Any] = {}  # of kernels whose rows are looked at for them
         self.neighborhoods_ = view_neighborhoods(self)
         if self.neighbors is not None and self.neighborhoods == "graph":
             self.neighborhoods_ = {
@@ -297,6 +305,35 @@ class KernelBank(TransformerMixin, BaseEstimator):
             return None
         size = min(rule.neighbors, count_neighbors("auto", n_samples))
         return NeighborhoodPart(size, rule.neighborhood_share)
+
+    def of_view(self, name: str) -> "KernelBank":
+        """Return a bank of one of the views, as if it had been fitted on that alone.
+
+        Parameters
+        ----------
+        name : str
+            The view.
+
+        Returns
+        -------
+        KernelBank
+            Its kernels have the names that they have among all.
+        """
+        check_is_fitted(self)
+        other, number = copy(self), list(self.views_).index(name)
+        for attribute in OF_VIEWS:
+            values = getattr(self, attribute)
+            setattr(other, attribute, {name: values[name]} if name in values else {})
+        places = [place for place, view in enumerate(self.kernel_views_) if view == number]
+        other.kernel_names_ = tuple(self.kernel_names_[place] for place in places)
+        other.kernel_views_ = (0,) * len(places)
+        other.n_features_in_ = int(self.views_[name].shape[1])
+        other.neighborhoods_ = {
+            place - places[0]: each
+            for place, each in self.neighborhoods_.items()
+            if place in places
+        }
+        return other
 
     @property
     def _shares(self) -> Float:
@@ -354,6 +391,12 @@ class KernelBank(TransformerMixin, BaseEstimator):
             factored matrices, whose ``toarray()`` writes one out.
         """
         formulas, samples = self._read_parameters(), read_views(X)
+        if samples.missing is not None:
+            raise ValueError(
+                f"{int(samples.missing.any(axis=1).sum())} of {samples.n_samples} samples are "
+                "missing from views, and kernels of different samples are no one array: pass the "
+                "views to a method such as SimpleMKKM, or fit the bank and ask of_view(name)"
+            )
         rules = self._read_rules(samples.views)
         n = next(iter(samples.views.values())).shape[0]
         m = sum(len(formulas_of(chosen.rule, formulas)) for chosen in rules.values())
@@ -381,6 +424,19 @@ class KernelBank(TransformerMixin, BaseEstimator):
         advice = ", or pass fewer new samples at a time"
         self._require_memory(len(self.kernel_names_), n_new, n, training_views, advice)
         return self._kernels(views)
+
+    def training_kernels(self) -> Array | KernelRows | KernelList:
+        """Return the kernels of the views that the bank was fitted on, where these live.
+
+        Returns
+        -------
+        array of shape (n_kernels, n_samples, n_samples), KernelRows or KernelList
+            As :meth:`fit_transform` does.
+        """
+        check_is_fitted(self)
+        n = next(iter(self.views_.values())).shape[0]
+        self._require_memory(len(self.kernel_names_), n, n, self.views_, "")
+        return self._kernels(self.views_)
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
         """Tell the size of the kernels of views, without looking at more than their shapes.
@@ -474,11 +530,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     def _read_rules(self, views: dict[str, Array]) -> dict[str, ChosenRule]:
         """Return the rule of every view, or say why one cannot be used."""
-        n = next(iter(views.values())).shape[0]
-        if n < 2:
+        if min(view.shape[0] for view in views.values()) < 2:
             advice = "but the typical distance between samples takes at least two"
             raise ValueError(f"Found n_samples=1, {advice}.")
-        return choose_rules(self.rules, views, n)
+        return choose_rules(self.rules, views)
 
     def _require_memory(
         self, m: int, n_new: int, n: int, training_views: dict[str, Array], advice: str

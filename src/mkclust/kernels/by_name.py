@@ -35,9 +35,8 @@ def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
         return bank
     check_rules(bank.rules)
     views = read_views(X).views
-    n, asked = next(iter(views.values())).shape[0], asked_of_views(bank.rules, views)
-    rules: dict[str, Any] = {}
-    for name, chosen in choose_rules(bank.rules, views, n).items():
+    asked, rules = asked_of_views(bank.rules, views), dict[str, Any]()
+    for name, chosen in choose_rules(bank.rules, views).items():
         wish: Any = asked.get(name)
         kind = chosen.rule.kind
         rules[name] = replace(wish, kernel=kind) if is_view(wish) else kind

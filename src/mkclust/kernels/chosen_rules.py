@@ -87,7 +87,7 @@ def _check_wish(asked: Any, asks_for: str, whom: str) -> None:
 
 
 def choose_rules(
-    rules: Any, views: Mapping[str, Array], n_samples: int, *, of_rows: bool = False
+    rules: Any, views: Mapping[str, Array], *, of_rows: bool = False
 ) -> dict[str, ChosenRule]:
     """Return the rule of every view.
 
@@ -98,8 +98,6 @@ def choose_rules(
         or the rules of some views by name, the others by their kinds.
     views : mapping of str to array of shape (n_rows, n_features)
         The training views, or some of their rows.
-    n_samples : int
-        How many samples there are.
     of_rows : bool, default=False
         Whether rows are looked at for themselves, and columns are no samples.
     """
@@ -110,9 +108,9 @@ def choose_rules(
             f"There is a rule for the view {unknown[0]!r}{near}, and the views are {names}: name "
             "one of these, or leave it out."
         )
-    n_columns = None if of_rows else n_samples
     return {
-        name: _choose(name, asked_for.get(name), view, n_columns) for name, view in views.items()
+        name: _choose(name, asked_for.get(name), view, None if of_rows else view.shape[0])
+        for name, view in views.items()
     }
 
 
@@ -151,7 +149,7 @@ def learn_preparations(rules: Any, views: Mapping[str, Array]) -> dict[str, Prep
     views : mapping of str to array of shape (n_rows, n_features)
         Some rows of each view.
     """
-    chosen = choose_rules(rules, views, 0, of_rows=True)
+    chosen = choose_rules(rules, views, of_rows=True)
     learned = {name: each.learn(views[name], mapped=True) for name, each in chosen.items()}
     return {name: each for name, each in learned.items() if each.changes_rows}
 

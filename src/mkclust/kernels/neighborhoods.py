@@ -205,12 +205,23 @@ class KernelList(list[Any]):
         return (len(self), *self[0].shape)
 
 
-def count_components(neighborhoods: Sequence[Neighborhoods]) -> int:
-    """Return into how many groups samples fall that no neighborhood of any kernel connects."""
-    every = list({id(each): each.members for each in neighborhoods}.values())
-    edges = [members.nonzero() for members in every]
+def count_components(
+    neighborhoods: Sequence[tuple[Neighborhoods, np.ndarray]], n_samples: int
+) -> int:
+    """Return into how many groups samples fall that no neighborhood of any kernel connects.
+
+    Parameters
+    ----------
+    neighborhoods : sequence of (Neighborhoods, ndarray of int)
+        Those by each kernel, and the numbers of the samples that it has.
+    n_samples : int
+        How many samples there are.
+    """
+    every = {id(each): (each.members, samples) for each, samples in neighborhoods}.values()
+    edges = [[samples[ends] for ends in members.nonzero()] for members, samples in every]
     rows, columns = (np.concatenate(parts) for parts in zip(*edges, strict=True))
-    graph = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, columns)), every[0].shape)
+    shape = (n_samples, n_samples)
+    graph = scipy.sparse.coo_array((np.ones(len(rows), bool), (rows, columns)), shape)
     return int(scipy.sparse.csgraph.connected_components(graph, directed=False)[0])
 
 

@@ -89,8 +89,16 @@ def _by_links(view: Array) -> Neighborhoods:
     return Neighborhoods.of_lists(lists, np.zeros(lists.shape[0]))
 
 
+def _bank_of_kernel(bank: Any, place: int) -> tuple[Any, int]:
+    """Return a bank of the one view that a kernel is of, and the place of the kernel there."""
+    view = bank.kernel_views_[place]
+    name = list(bank.views_)[view]
+    return bank.of_view(name), place - bank.kernel_views_.index(view)
+
+
 def _by_rows(bank: Any, place: int, size: int) -> Neighborhoods:
     """Return the neighborhoods by the rows of one kernel."""
+    bank, place = _bank_of_kernel(bank, place)
     rows = KernelRows(bank, bank.views_).only([place])
     builder = ListsOfRows(size, lengths_of(to_host(rows.diagonal())[0]))
     for part, blocks in rows.blocks():

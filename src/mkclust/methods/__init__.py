@@ -22,6 +22,7 @@ from mkclust.methods.onkc import ONKC, solve_onkc
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.simple_mkkm import SimpleMKKM, WeightsWarning, solve_simple_mkkm
 from mkclust.methods.solution import Solution
+from mkclust.methods.unheard import UnheardSamplesWarning
 
 __all__ = [
     "KAMMA",
@@ -47,6 +48,7 @@ __all__ = [
     "NoAgreementWarning",
     "SimpleMKKM",
     "Solution",
+    "UnheardSamplesWarning",
     "WeightsWarning",
     "solve_agreement_kkm",
     "solve_anchored_mkkm",

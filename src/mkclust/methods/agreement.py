@@ -1,6 +1,6 @@
 """Which views agree beyond chance, which share nothing with any other, and who is whose copy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from mkclust.engine.agreement import (
     permutation_scores,
 )
 from mkclust.stack import KernelStack
+from mkclust.stack.off_diagonal import Comparison
 from mkclust.text import join_words
 from mkclust.types import Float
 
@@ -24,6 +25,9 @@ from mkclust.types import Float
 BEYOND_CHANCE = 1e-5
 # Two kernels that are this much alike are one kernel, given twice.
 SAME = 0.99
+# Of kernels that have other samples in common than all of their own, at least so many must be: on
+# fewer, chance makes two of few directions that much alike.
+COPIES_SEEN = 24
 # A voice that agrees with the others less than by this share of what the middle one does, counts as
 # much less. Chosen on the data sets of benchmarks/agreement.py.
 MUCH_LESS = 0.6
@@ -56,7 +60,8 @@ class Agreement:
     views : tuple of int
         The number of the view that each kernel is of.
     n_samples : int
-        How many samples were compared, n: all, or of more than 2048 some that stand for all.
+        How many samples were compared, n: all, or of more than 2048 some that stand for all. Where
+        samples are missing from views, the largest of `pair_samples`.
     alignments : ndarray of shape (m, m)
         Debiased centered kernel alignments: 1 for copies, about 0 for views that share nothing.
     norms : ndarray of shape (m,)
@@ -68,6 +73,10 @@ class Agreement:
         How likely chance makes two of them so much alike; one for kernels of one voice.
     lowest_chances : ndarray of shape (m, m)
         The same if the two were copies: what so many samples can tell.
+    pair_samples : ndarray of int of shape (m, m)
+        On how many samples every two kernels were compared, and each by itself: where samples are
+        missing from views, on those that both have. With fewer than four in common two kernels
+        share nothing that could be told: their alignment is zero, and their chances are one.
 
     Examples
     --------
@@ -89,11 +98,28 @@ class Agreement:
     scores: Float
     pair_chances: Float
     lowest_chances: Float
+    pair_samples: Any = None
+
+    def __post_init__(self) -> None:
+        """Fill in that all kernels were compared on the same samples, unless it is said."""
+        if self.pair_samples is None:
+            everyone = np.full(self.alignments.shape, self.n_samples)
+            object.__setattr__(self, "pair_samples", everyone)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was stored, be it before kernels could differ in their samples."""
+        self.__dict__.update(state)
+        self.__post_init__()
 
     @cached_property
     def voices(self) -> np.ndarray:
         """The number of the voice that each kernel is part of, (m,)."""
-        return _voices(self.alignments, self.views)
+        return _voices(self.alignments, self.views, self._are_many)
+
+    @cached_property
+    def _are_many(self) -> np.ndarray:
+        """Which pairs have samples enough in common to be told copies, (m, m)."""
+        return _are_many(self.pair_samples)
 
     @property
     def n_voices(self) -> int:
@@ -135,6 +161,11 @@ class Agreement:
 
         # The sort is stable: of groups that are equal in both, the first view's comes first.
         return tuple(tuple(map(int, group)) for group in sorted(groups, key=rank, reverse=True))
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether kernels were compared on different samples, some being missing from views."""
+        return bool((self.pair_samples != self.n_samples).any())
 
     @property
     def any_share(self) -> bool:
@@ -197,8 +228,13 @@ class Agreement:
         """Return how much each kernel of a group agrees with its other voices, (g,)."""
         voices = self.voices[list(group)]
         sizes = (voices[:, None] == voices).sum(axis=1)
-        others = np.where(voices[:, None] == voices, 0, self.alignments[np.ix_(group, group)])
-        return (np.maximum(others, 0) / sizes).sum(axis=1)
+        strangers, part = voices[:, None] != voices, np.ix_(group, group)
+        known = strangers & self._are_many[part]
+        known = np.where(known.any(axis=1, keepdims=True), known, strangers)
+        agreeing = np.where(known, np.maximum(self.alignments[part], 0), 0)
+        # A pair with few samples in common counts as the others of the kernel do on average.
+        n_others, n_known = ((which / sizes).sum(axis=1) for which in (strangers, known))
+        return (agreeing / sizes).sum(axis=1) * (n_others / n_known)
 
     def verdict(self) -> str:
         """Return in a sentence or two which views agree, and which were set aside.
@@ -217,13 +253,14 @@ class Agreement:
             )
         if not self.is_testable:
             return (
-                f"{self.n_samples} samples are too few to tell what {m} views share from chance: "
+                f"{self._most_common()} are too few to tell what {m} views share from chance: "
                 "all have the same voice."
             )
         if not self.any_share:
             return (
                 f"No two of the {m} views share anything beyond chance ({join_words(self.names)}): "
                 "nothing can tell which of them is right, and the clusters may be those of none."
+                + self._unknown_pairs()
             )
         heard = join_words([self.names[p] for p in self.chosen])
         if len(self.groups) > 1:
@@ -243,7 +280,30 @@ class Agreement:
         ]
         if strangers:
             sentence += f" Set aside, sharing nothing with any other view: {join_words(strangers)}."
-        return sentence
+        return sentence + self._unknown_pairs()
+
+    def _most_common(self) -> str:
+        """Return in words on how many samples two voices were compared at most."""
+        if not self.is_incomplete:
+            return f"{self.n_samples} samples"
+        strangers = self.voices[:, None] != self.voices
+        return f"{int(self.pair_samples[strangers].max())} samples in common, at most,"
+
+    def _unknown_pairs(self) -> str:
+        """Return a sentence on views that nothing can be said of, for want of common samples."""
+        if not self.is_incomplete:
+            return ""
+        strangers = self.voices[:, None] != self.voices
+        unknown = strangers & (self.lowest_chances >= BEYOND_CHANCE)
+        # Of a kernel of which nothing is left no number of samples tells more.
+        unknown &= np.outer(self.norms, self.norms) > 0
+        pairs = [
+            f"{self.names[p]} and {self.names[q]} ({self.pair_samples[p, q]})"
+            for p, q in np.argwhere(np.triu(unknown))
+        ]
+        if not pairs:
+            return ""
+        return f" Too few samples in common to tell what they share: {join_words(pairs, most=4)}."
 
     def summary(self) -> str:
         """Return the verdict, and for every view its closest partner and what chance would do.
@@ -260,13 +320,15 @@ class Agreement:
             return "\n".join(lines)
         width = max(map(len, ("view", *self.names)))
         weights, chances = self.weights(), self.chances
-        lines.append(f"{'view':{width}}  closest to        alignment  deviations  chance   voice")
+        heading = f"{'view':{width}}  closest to        alignment  deviations  chance   voice"
+        lines.append(heading + ("  samples in common" if self.is_incomplete else ""))
         for p, name in enumerate(self.names):
             others = self.voices != self.voices[p]
             q = int(np.argmax(np.where(others, self.scores[p], -np.inf)))
             lines.append(
                 f"{name:{width}}  {self.names[q]:16.16}  {self.alignments[p, q]:9.3f}  "
                 f"{self.scores[p, q]:10.1f}  {_likelihood(chances[p, q]):<7}  {weights[p]:5.2f}"
+                + (f"  {self.pair_samples[p, q]:17}" if self.is_incomplete else "")
             )
         return "\n".join(lines)
 
@@ -306,39 +368,75 @@ def measure_agreement(stack: KernelStack) -> Agreement:
     -------
     Agreement
     """
-    products = stack.off_diagonal_products()
-    alignments, norms = debiased_alignments(products)
-    scores = permutation_scores(alignments, products.n_samples)
-    voices = _voices(alignments, stack.views)
+    m = stack.n_kernels
+    compared = [(each, *debiased_alignments(each.products)) for each in stack.comparisons()]
+    sizes = _assemble(m, [(each, np.full_like(C, each.n_samples)) for each, C, _ in compared])
+    alignments = _assemble(m, [(each, C) for each, C, _ in compared])
+    voices = _voices(alignments, stack.views, _are_many(sizes))
     strangers = voices[:, None] != voices
-    # A kernel of which nothing is left, off its diagonal, shares nothing.
-    compared = strangers & (np.outer(norms, norms) > 0)
-    likely = lowest = np.ones_like(scores)
-    if compared.any():
-        shares = leading_shares(stack.some_entries(JUDGED_SAMPLES))
-        copies = permutation_scores(np.ones_like(scores), products.n_samples)
-        likely, lowest = (np.where(compared, chances(each, shares), 1) for each in (scores, copies))
+    norms = np.zeros(m)
+    for each, _, lengths in compared:
+        if each.first == each.second:  # on all the samples that these kernels have
+            norms[list(each.first)] = lengths
+    likelihoods = [(each, *_chances(each, C, d, strangers)) for each, C, d in compared]
     return Agreement(
         stack.names,
         tuple(map(int, stack.views)),
-        products.n_samples,
+        int(sizes.max()),
         alignments,
         norms,
-        scores,
-        likely,
-        lowest,
+        _assemble(m, [(each, permutation_scores(C, each.n_samples)) for each, C, _ in compared]),
+        _assemble(m, [(each, likely) for each, likely, _ in likelihoods]),
+        _assemble(m, [(each, lowest) for each, _, lowest in likelihoods]),
+        sizes.astype(int),
     )
 
 
-def _voices(alignments: Float, views: Any) -> np.ndarray:
+def _chances(
+    comparison: Comparison, alignments: Float, norms: Float, strangers: np.ndarray
+) -> tuple[Float, Float]:
+    """Return how likely chance makes kernels so much alike, and as copies are, two (c, c)."""
+    # A kernel of which nothing is left, off its diagonal, shares nothing.
+    told = strangers[np.ix_(comparison.kernels, comparison.kernels)] & (np.outer(norms, norms) > 0)
+    if not told.any():
+        return np.ones_like(alignments), np.ones_like(alignments)
+    shares = leading_shares(comparison.some_entries(JUDGED_SAMPLES))
+    likely, lowest = (
+        np.where(told, chances(permutation_scores(C, comparison.n_samples), shares), 1)
+        for C in (alignments, np.ones_like(alignments))
+    )
+    return likely, lowest
+
+
+def _assemble(n_kernels: int, parts: Iterable[tuple[Comparison, Float]]) -> Float:
+    """Return a matrix of all kernels, from what each comparison says of its own, (m, m)."""
+    whole = np.zeros((n_kernels, n_kernels))
+    for comparison, values in parts:
+        first, second = comparison.first, comparison.second
+        if first == second:
+            whole[np.ix_(first, first)] = values
+            continue
+        across = values[: len(first), len(first) :]
+        whole[np.ix_(first, second)], whole[np.ix_(second, first)] = across, across.T
+    return whole
+
+
+def _are_many(pair_samples: Float) -> np.ndarray:
+    """Return which pairs have all samples in common, or enough to be called copies, (m, m)."""
+    own = np.diag(pair_samples)
+    return np.asarray(pair_samples >= np.minimum(np.maximum(own[:, None], own), COPIES_SEEN))
+
+
+def _voices(alignments: Float, views: Any, are_many: np.ndarray | bool) -> np.ndarray:
     """Return the number of the voice that each kernel is part of, (m,).
 
-    Views are copies where every kernel of the one has a copy among the kernels of the other.
+    Views are copies where every kernel of the one has a copy among the kernels of the other;
+    `are_many` tells which pairs have samples enough in common to be seen as such.
     """
     numbers = np.unique(views, return_inverse=True)[1]
     n_views = numbers.max() + 1
     of_view = numbers == np.arange(n_views)[:, None]
-    alike = alignments > SAME
+    alike = (alignments > SAME) & are_many
     has_copy = np.array([(alike[:, other].any(axis=1)) for other in of_view])  # (view, kernel)
     within = np.array([has_copy[:, members].all(axis=1) for members in of_view])
     copies = within & within.T

@@ -106,6 +106,7 @@ def solve_agreement_kkm(stack: KernelStack, n_clusters: int) -> Solution:
         agreement=compromise.agreement,
         heard=compromise.indices,
         n_passes=solution.n_passes + 1,
+        stack=stack.counting(compromise.indices),
     )
 
 

@@ -105,6 +105,7 @@ def solve_anchored_mkkm(
         agreement=compromise.agreement,
         heard=compromise.indices,
         n_passes=n_passes,
+        stack=stack.counting(compromise.indices),
     )
 
 
@@ -278,8 +279,8 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         n_init: int = 10,
         random_state: Any = None,
         views: Any = None,
-        join: Literal["exact", "inner"] = "exact",
-        impute: Literal["median"] | None = None,
+        join: Literal["exact", "inner", "outer"] = "exact",
+        impute: Any = None,
         explain: bool = False,
     ):
         super().__init__(

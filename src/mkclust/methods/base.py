@@ -18,10 +18,11 @@ from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.mixture import leading_sums
 from mkclust.methods.neighborhoods import check_neighborhoods
-from mkclust.methods.out_of_sample import Extension
+from mkclust.methods.out_of_sample import AnyExtension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.training import check_samples, embedding_cosines, open_source
+from mkclust.methods.unheard import unheard_samples, warn_of_unheard
 from mkclust.parameters import (
     Allowed,
     Choice,
@@ -33,9 +34,9 @@ from mkclust.parameters import (
 )
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
-from mkclust.samples.options import IMPUTATIONS, JOINS, Selection, TableOptions
+from mkclust.samples.options import JOINS, Imputation, Selection, TableOptions
 from mkclust.stack import KernelStack
-from mkclust.stack.discretize import FewerClustersWarning, count_clusters, discretize
+from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct
 from mkclust.text import show_lines
 from mkclust.types import Array, Float
@@ -55,7 +56,7 @@ COMMON: dict[str, Allowed] = {
     "tol": Number(0, 1, open_low=True, open_high=True),
     "views": Selection(),
     "join": Choice(JOINS),
-    "impute": Choice(IMPUTATIONS),
+    "impute": Imputation(),
     "explain": Flag(),
 }
 
@@ -112,8 +113,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         n_init: int = 10,
         random_state: Any = None,
         views: Any = None,
-        join: Literal["exact", "inner"] = "exact",
-        impute: Literal["median"] | None = None,
+        join: Literal["exact", "inner", "outer"] = "exact",
+        impute: Any = None,
         explain: bool = False,
     ):
         self.n_clusters = n_clusters
@@ -130,7 +131,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.impute = impute
         self.explain = explain
 
-    def fit(self, X: Any, y: Any = None) -> "MultipleKernelClusterer":
+    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> "MultipleKernelClusterer":
         """Find the weights and the clusters.
 
         Parameters
@@ -139,6 +140,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             See the class documentation.
         y : Ignored
             Present for scikit-learn's conventions.
+        observed : array of bool of shape (n_samples, n_views) or dict of such columns, default=None
+            Which views, or kernels, have which samples; what else they hold is not looked at. None
+            where rows that are NaN throughout, or ids, tell.
 
         Returns
         -------
@@ -146,23 +150,32 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """
         self._check_parameters()
         started = time.perf_counter()
-        source, kernels = open_source(self, X)
+        source, kernels = open_source(self, X, observed)
         if self.explain:
             show_lines(source.explain())
-        noted = check_neighborhoods(source.neighborhoods, source.ids, self.n_clusters)
+        noted = check_neighborhoods(
+            source.neighborhoods, source.ids, self.n_clusters, source.observed
+        )
         made = time.perf_counter()
         stack = source.stack(self, kernels)
         self._check_n_clusters(stack)
         checked = time.perf_counter()
         solution = self._timed_solution(stack)
+        stack = stack if solution.stack is None else solution.stack
         if solution.agreement is None and stack.n_kernels > 1:
             solution = replace(solution, agreement=measure_agreement(stack))
+        if solution.heard is not None:
+            # Samples are missing where one of the views that are mixed lacks them.
+            stack = stack.counting(solution.heard)
         learned, further = self._common_attributes(source, stack, solution)
         learned |= self._learned(stack, solution, learned["labels_"], *further)
         if (agreement := solution.agreement) is not None:
             learned["agreement_"] = agreement
             if agreement.is_testable and not agreement.any_share:
                 warnings.warn(agreement.verdict(), NoAgreementWarning, 2)
+        if len(unheard := unheard_samples(stack, solution.coefficients)):
+            learned["unheard_"] = unheard
+            warn_of_unheard(stack, unheard, source.ids, 2)
         n_found = count_clusters(learned["labels_"])
         if n_found < self.n_clusters:
             warnings.warn(self._explain_fewer_clusters(n_found), FewerClustersWarning, 2)
@@ -427,22 +440,32 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if source.view_names is not None:
             learned["view_names_in_"] = source.view_names
         order = _order_by_id(source.ids)
-        learned["labels_"], learned["_centers"] = self._discretize(rows, order)
-        return learned, [self._discretize(other_rows, order)[0] for other_rows in further]
+        unheard = unheard_samples(stack, solution.coefficients)
+        learned["labels_"], learned["_centers"] = self._discretize(rows, order, unheard)
+        if further and solution.agreement is not None:  # they are of the views' compromise
+            unheard = unheard_samples(stack, solution.agreement.coefficients())
+        return learned, [self._discretize(rows, order, unheard)[0] for rows in further]
 
     def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
         return []
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, Extension | None]:
+    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension | None]:
         """Return the rows that k-means clusters, and what embeds new samples alike, if anything."""
         return solution.partition, None
 
-    def _discretize(self, rows: Array, order: np.ndarray | None) -> tuple[Array, Float]:
+    def _discretize(
+        self, rows: Array, order: np.ndarray | None, unheard: np.ndarray
+    ) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings.
 
-        Starts are drawn among the rows in an order, where there is one.
+        Starts are drawn among the rows in an order, where there is one. Samples of which nothing is
+        heard have no part in the centers, and are given to the nearest.
         """
+        if len(unheard):
+            order = np.arange(rows.shape[0]) if order is None else order
+            order = order[~np.isin(order, unheard)]
+            self._check_heard(len(order), rows.shape[0])
         with warnings.catch_warnings():
             # Said in words of our own, once it is known how many clusters there are.
             warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
@@ -452,7 +475,18 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 n_init=self.n_init,
                 random_state=self.random_state,
             )
+        if len(unheard):
+            return assign(rows, centers), centers
         return labels if order is None else select(labels, np.argsort(order)), centers
+
+    def _check_heard(self, n_heard: int, n_samples: int) -> None:
+        """Refuse more clusters than there are samples in the views that have a weight."""
+        if n_heard < self.n_clusters:
+            raise ValueError(
+                f"n_clusters={self.n_clusters}, but only {n_heard} of the {n_samples} samples are "
+                "seen in a view that has a weight: ask for fewer clusters, or take a method that "
+                "gives every view a weight, such as AverageKKM"
+            )
 
     def _alignments(self, stack: KernelStack, H: Array) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that H captures."""

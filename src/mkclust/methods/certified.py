@@ -29,7 +29,7 @@ class CertifiedClusterer(MultipleKernelClusterer):
         agreement, start = solution.agreement, solution.baseline
         if agreement is None or start is None:
             return None
-        mixed = stack.combine(agreement.coefficients())
+        mixed = stack.counting(agreement.chosen).combine(agreement.coefficients())
         return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
 
     def _explain_stop(self, solution: Solution) -> str:

@@ -100,6 +100,11 @@ kernel_names_ : tuple of str
     Names of the kernels.
 agreement_ : Agreement
     What the kernels share beyond chance (`mkclust.agreement`); not there for one kernel alone.
+    Where samples are missing from views, every two are compared on the samples both have.
+unheard_ : ndarray of int
+    Numbers of the samples that are seen only in views without a weight, such as views that were set
+    aside: nothing tells their cluster. The clusters are found without them, and they are given
+    the one nearest to the average sample (`UnheardSamplesWarning`). Only where there are any.
 alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for

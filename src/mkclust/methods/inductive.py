@@ -8,7 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.linalg import namespace, to_host
 from mkclust.methods.base import MultipleKernelClusterer
-from mkclust.methods.out_of_sample import Extension
+from mkclust.methods.out_of_sample import (
+    AnyExtension,
+    FillRule,
+    eigenvector_projections,
+    extend,
+)
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.stack import KernelStack
@@ -40,8 +45,8 @@ class InductiveClusterer(
         n_init: int = 10,
         random_state: Any = None,
         views: Any = None,
-        join: Literal["exact", "inner"] = "exact",
-        impute: Literal["median"] | None = None,
+        join: Literal["exact", "inner", "outer"] = "exact",
+        impute: Any = None,
         explain: bool = False,
     ):
         super().__init__(
@@ -61,7 +66,9 @@ class InductiveClusterer(
         )
         self.approximation = approximation
 
-    def predict(self, X: Any, self_similarity: Array | None = None) -> Array:
+    def predict(
+        self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
+    ) -> Array:
         """Give new samples the cluster whose center is nearest.
 
         Parameters
@@ -73,6 +80,8 @@ class InductiveClusterer(
             With precomputed kernels and ``normalize=True``: the new samples' similarities to
             themselves, k(x, x). None serves where they are known: kernels with a constant
             diagonal, and the training kernels themselves.
+        observed : array of bool of shape (n_new, n_views), default=None
+            Which views, or kernels, have which new samples, as in ``fit``.
 
         Returns
         -------
@@ -81,9 +90,11 @@ class InductiveClusterer(
             array, whatever the model was fitted on; it is lazy, so that labels of any number of
             samples can be written out chunk by chunk.
         """
-        return assign(self._embed(X, self_similarity), self._centers)
+        return assign(self._embed(X, self_similarity, observed), self._centers)
 
-    def transform(self, X: Any, self_similarity: Array | None = None) -> Float:
+    def transform(
+        self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
+    ) -> Float:
         """Embed new samples, with rows of their natural length.
 
         Parameters
@@ -91,6 +102,8 @@ class InductiveClusterer(
         X : array of shape (m, n_new, n), list or dict of such kernels, or new views or table
             As in ``predict``.
         self_similarity : array of shape (m, n_new), default=None
+            As in ``predict``.
+        observed : array of bool of shape (n_new, n_views), default=None
             As in ``predict``.
 
         Returns
@@ -101,7 +114,7 @@ class InductiveClusterer(
             frame of pandas, its index are the ids.
         """
         check_is_fitted(self)
-        samples = self._source.read_new(self, X)
+        samples = self._source.read_new(self, X, observed)
         rows = self._embed(samples, self_similarity)
         if samples.ids is None or _get_output_config("transform", self)["dense"] != "pandas":
             return rows
@@ -109,9 +122,11 @@ class InductiveClusterer(
 
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
-    def _embed(self, X: Any, self_similarity: Array | None) -> Float:
+    def _embed(self, X: Any, self_similarity: Array | None, observed: Any = None) -> Float:
         """Embed new samples in an array, in whatever form `transform` has been set to return it."""
         check_is_fitted(self)
+        if observed is not None:
+            X = self._source.read_new(self, X, observed)
         return self._source.embed(self, X, self_similarity)
 
     def _common_attributes(
@@ -121,7 +136,7 @@ class InductiveClusterer(
         learned, further = super()._common_attributes(source, stack, solution)
         learned["_n_features_out"] = self.n_clusters
         if solution.coefficients is not None and not stack.compressed:
-            extension: Extension = learned["_source"].extension
+            extension: AnyExtension = learned["_source"].extension
             centroids = extension.toward_centroids(stack, learned["labels_"])
             rows = centroids.times(solution.coefficients).embed_training(stack)
             xp = namespace(rows)
@@ -129,15 +144,16 @@ class InductiveClusterer(
             learned["_centroids"] = centroids
         return learned, further
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, Extension]:
+    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension]:
         """Embed the training samples as new ones are, so that their labels agree."""
         extension = self._extend(stack, solution)
         return extension.embed_training(stack), extension
 
-    def _extend(self, stack: KernelStack, solution: Solution) -> Extension:
+    def _extend(self, stack: KernelStack, solution: Solution) -> AnyExtension:
         """Return the partition as a function of similarities to the training samples."""
+        rule: FillRule = "zero" if self.table_options.fill == "zero" else "rescale"
         if solution.projections is not None:
-            return Extension.by(stack, solution.projections)
+            return extend(stack, solution.projections, rule)
         if solution.relaxation is None or solution.coefficients is None:
             name = type(self).__name__
             raise TypeError(
@@ -146,4 +162,7 @@ class InductiveClusterer(
                 f"{name} from MultipleKernelClusterer"
             )
         values = solution.relaxation.eigenvalues[: self.n_clusters]
-        return Extension.of(stack, solution.coefficients, solution.partition, values)
+        projections = eigenvector_projections(
+            stack, solution.coefficients, solution.partition, values
+        )
+        return extend(stack, projections, rule)

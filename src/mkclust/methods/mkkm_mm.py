@@ -260,8 +260,8 @@ class MKKMMM(InductiveClusterer):
         n_init: int = 10,
         random_state: Any = None,
         views: Any = None,
-        join: Literal["exact", "inner"] = "exact",
-        impute: Literal["median"] | None = None,
+        join: Literal["exact", "inner", "outer"] = "exact",
+        impute: Any = None,
         explain: bool = False,
     ):
         super().__init__(

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,16 @@ class KernelNeighborhoods:
         by_name = dict(zip(stack.names, every, strict=True))
         return cls(size, by_name, diagonals, bool(model.normalize), prints)
 
+    def of_kernel(self, index: int) -> "KernelNeighborhoods":
+        """Return those of one kernel, by which training samples are not known again."""
+        name = list(self.by_name)[index]
+        return replace(
+            self,
+            by_name={name: self.by_name[name]},
+            diagonals=self.diagonals[index : index + 1],
+            prints=np.zeros((0, 3)),
+        )
+
     def kernels(self) -> list[FactoredMatrix]:
         """Return the kernels of the training samples."""
         return [each.kernel() for each in self.by_name.values()]
@@ -144,6 +154,8 @@ class KernelNeighborhoods:
         The one in the same place comes first: of samples that are alike, too, each finds itself.
         """
         products = _products(matrices, self.diagonals)
+        if not len(self.prints):
+            return np.full(len(products), -1)
         same, n = SAME_SAMPLE * np.abs(self.prints).max(), len(self.prints)
         nearest = KDTree(self.prints).query(products, p=np.inf, distance_upper_bound=same)[1]
         samples = np.where(nearest < n, nearest, -1)
@@ -151,6 +163,49 @@ class KernelNeighborhoods:
         in_place = np.abs(products[:both] - self.prints[:both]).max(axis=1) <= same
         samples[:both][in_place] = np.flatnonzero(in_place)
         return samples
+
+
+@dataclass(frozen=True)
+class SeparateNeighborhoods:
+    """The neighborhoods of kernels that lack samples: those of each among the samples it has.
+
+    Attributes
+    ----------
+    of_kernels : sequence of KernelNeighborhoods
+        One a kernel.
+    """
+
+    of_kernels: Sequence[KernelNeighborhoods]
+
+    @classmethod
+    def of(cls, model: Any, samples: Samples) -> "SeparateNeighborhoods":
+        """Find the neighborhoods of kernels, one after another."""
+        named = zip(samples.names, samples.parts, strict=True)
+        single = (Samples("kernels", (name,), (K,), names_given=True) for name, K in named)
+        return cls([KernelNeighborhoods.of(model, each) for each in single])
+
+    @property
+    def size(self) -> int:
+        """Number of neighbors, the largest where it is a share of the samples."""
+        return max(each.size for each in self.of_kernels)
+
+    @property
+    def by_name(self) -> dict[str, Neighborhoods]:
+        """Those of every kernel."""
+        return {name: each for one in self.of_kernels for name, each in one.by_name.items()}
+
+    def of_kernel(self, index: int) -> KernelNeighborhoods:
+        """Return those of one kernel."""
+        return self.of_kernels[index]
+
+    def kernels(self) -> list[FactoredMatrix]:
+        """Return the kernels of the training samples."""
+        return [kernel for one in self.of_kernels for kernel in one.kernels()]
+
+    def check_same(self, samples: Samples) -> None:
+        """Refuse other kernels than these neighborhoods are of."""
+        for one, K in zip(self.of_kernels, samples.parts, strict=True):
+            one.check_same([K])
 
 
 def _products(blocks: Sequence[Array], diagonals: Float) -> Float:
@@ -173,7 +228,10 @@ def _check(stack: KernelStack) -> None:
 
 
 def check_neighborhoods(
-    by_name: Mapping[str, Neighborhoods | None], ids: np.ndarray | None, n_clusters: int
+    by_name: Mapping[str, Neighborhoods | None],
+    ids: np.ndarray | None,
+    n_clusters: int,
+    observed: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Say what is wrong with neighborhoods, and return what a model notes of them.
 
@@ -185,6 +243,8 @@ def check_neighborhoods(
         Ids of the samples, where they have some.
     n_clusters : int
         How many clusters there are to be.
+    observed : ndarray of bool of shape (n_samples, n_kernels), default=None
+        Which kernels have which samples; None where all have all.
 
     Returns
     -------
@@ -194,15 +254,22 @@ def check_neighborhoods(
     every = {name: each for name, each in by_name.items() if each is not None}
     if not every:
         return {}
+    everyone = next(iter(every.values())).n_samples if observed is None else len(observed)
+    seen = {
+        name: np.ones(everyone, bool) if observed is None else observed[:, place]
+        for place, name in enumerate(by_name)
+    }
     for name, each in every.items():
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
                 f"by {name} every sample is in the neighborhood of every other, which tells "
                 "nothing: pass fewer neighbors, or leave it out"
             )
-    alone = {name: each.isolated() for name, each in every.items()}
+    alone = {name: np.zeros(everyone, bool) for name in every}
+    for name, each in every.items():
+        alone[name][seen[name]] = each.isolated()
     are_all = len(every) == len(by_name)
-    everywhere = np.all(list(alone.values()), axis=0)
+    everywhere = np.all([alone[name] | ~seen[name] for name in every], axis=0)
     if are_all and everywhere.any():
         raise ValueError(
             f"{_listed(everywhere, ids)} no neighbor in any kernel, similarities above zero being "
@@ -219,7 +286,9 @@ def check_neighborhoods(
             )
     if not are_all:
         return {}
-    n_components = count_components(list(every.values()))
+    n_components = count_components(
+        [(each, np.flatnonzero(seen[name])) for name, each in every.items()], everyone
+    )
     if n_components > n_clusters:
         warnings.warn(
             f"the neighborhoods of all kernels together fall apart into {n_components} groups that "

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -20,8 +20,12 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.stack import KernelStack, Standardization
+from mkclust.stack.incomplete import rescaling
+from mkclust.stack.sample_map import SampleMap
 from mkclust.types import Array, Float
 
+# What new samples are that views lack, or that are missing from training views.
+FillRule = Literal["zero", "rescale"]
 # A sample is a training sample where its similarities differ by no more than this share.
 SAME_SAMPLE = 1e-6
 
@@ -30,6 +34,28 @@ def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
     """Return the reciprocals of falling eigenvalues, zero where there is only rounding."""
     is_positive = eigenvalues > n_samples * precision * max(eigenvalues[0], 0)
     return is_positive / np.where(is_positive, eigenvalues, 1)
+
+
+@dataclass(frozen=True)
+class SeenSimilarities:
+    """The similarities of those new samples that some kernels have.
+
+    Attributes
+    ----------
+    indices : sequence of int
+        The numbers of these kernels among all.
+    rows : ndarray of int of shape (n_seen,)
+        Which of the new samples they have, rising.
+    cross : m matrices of shape (n_seen, n_samples), or CrossRows
+        Similarities of these to the training samples that the kernels have.
+    self_similarity : array of shape (m, n_seen) or None
+        Their similarities to themselves; None where they are known.
+    """
+
+    indices: Sequence[int]
+    rows: np.ndarray
+    cross: Sequence[Array] | CrossRows
+    self_similarity: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -53,12 +79,15 @@ class Extension:
     prints : ndarray of shape (n_samples, 3) or None
         Random products of the training samples' similarities, by which they are known again; None
         where no kernel was repaired.
+    rule : {"zero", "rescale"}
+        Whether samples that some kernels lack are scaled up.
     """
 
     standardizations: Sequence[Standardization]
     names: Sequence[str]
     projections: Sequence[Array]
     prints: Float | None = None
+    rule: FillRule = "rescale"
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -68,20 +97,35 @@ class Extension:
     def of(
         cls, stack: KernelStack, coefficients: Float, H: Array, eigenvalues: Float
     ) -> "Extension":
-        """Return the extension of a partition H with the given eigenvalues.
-
-        Where an eigenvalue is zero (the combined kernel has rank below k) the coordinate is zero.
-        """
-        projection = H * to_device(inverse(eigenvalues, H.shape[0], stack.precision), H)
-        return cls.by(stack, [float(c) * projection for c in coefficients])
+        """Return the extension of a partition H with the given eigenvalues."""
+        return cls.by(stack, eigenvector_projections(stack, coefficients, H, eigenvalues))
 
     @classmethod
-    def by(cls, stack: KernelStack, projections: Sequence[Array]) -> "Extension":
+    def by(
+        cls, stack: KernelStack, projections: Sequence[Array], rule: FillRule = "rescale"
+    ) -> "Extension":
         """Return the extension of ``sum_p K_p P_p``, the kernels as they are in the stack."""
-        extension = cls(stack.standardizations, stack.names, _raw_projections(stack, projections))
+        extension = cls(
+            stack.standardizations, stack.names, _raw_projections(stack, projections), None, rule
+        )
         if not stack.repaired:
             return extension
         return replace(extension, prints=extension._products(stack.raw_kernels))
+
+    def only(self, indices: Sequence[int]) -> "Extension":
+        """Return what some kernels contribute; training samples are not known again by these."""
+        return replace(
+            self,
+            standardizations=[self.standardizations[p] for p in indices],
+            names=[self.names[p] for p in indices],
+            projections=[self.projections[p] for p in indices],
+            prints=None,
+        )
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Which kernels contribute anything, (m,) of bool."""
+        return np.array([bool(namespace(P).any(P != 0)) for P in self.projections])
 
     def toward_centroids(self, stack: KernelStack, labels: np.ndarray) -> "Extension":
         """Return the alignments with the clusters' centroids, as such a function.
@@ -116,6 +160,22 @@ class Extension:
 
         stack.for_each_block(visit)
         return embedding
+
+    def embed_seen(self, parts: Sequence[SeenSimilarities], n_new: int) -> Array:
+        """Embed new samples of which some kernels lack some, (n_new, k)."""
+        return embed_seen(self, parts, n_new)
+
+    def complete(self, rows: Array, seen: np.ndarray) -> Array:
+        """Make up for kernels that lack samples, where all others have been added up.
+
+        Parameters
+        ----------
+        rows : array of shape (n_new, k)
+            What the kernels that have them contribute to the embedding of samples.
+        seen : ndarray of bool of shape (n_new, n_kernels)
+            Which kernels have which samples.
+        """
+        return rescaled(rows, seen, self.counted) if self.rule == "rescale" else rows
 
     def embed(
         self, cross: Sequence[Array] | CrossRows, self_similarity: Array | None = None
@@ -204,6 +264,157 @@ class Extension:
             "it is not constant for this kernel; pass self_similarity, an array of shape "
             f"({len(self.standardizations)}, {n_new}) of k(x, x), or fit with normalize=False"
         )
+
+
+@dataclass(frozen=True)
+class IncompleteExtension:
+    """The same where kernels lack training samples: one extension for those of the same samples.
+
+    Attributes
+    ----------
+    extensions : sequence of Extension
+        How similarities to the samples that some kernels have are embedded.
+    parts : sequence of (tuple of int, SampleMap)
+        The numbers of these kernels among all, and the samples that they have.
+    counted : ndarray of bool of shape (n_kernels,)
+        Which kernels count where samples are scaled up.
+    rule : {"zero", "rescale"}
+        Whether they are.
+    """
+
+    extensions: Sequence[Extension]
+    parts: Sequence[tuple[tuple[int, ...], SampleMap]]
+    counted: np.ndarray
+    rule: FillRule
+
+    @classmethod
+    def by(
+        cls, stack: KernelStack, projections: Sequence[Array], rule: FillRule
+    ) -> "IncompleteExtension":
+        """Return the extension of ``sum_p K_p P_p``, the kernels as they are in the stack."""
+        extensions = [
+            Extension.by(part.stack, [part.map.gather(projections[p]) for p in part.indices])
+            for part in stack.parts
+        ]
+        parts = [(part.indices, part.map) for part in stack.parts]
+        return cls(extensions, parts, stack.counted, rule)
+
+    @property
+    def standardizations(self) -> list[Standardization]:
+        """How each kernel was centered and scaled, among the samples that it has."""
+        every = {
+            index: standardization
+            for (indices, _), extension in zip(self.parts, self.extensions, strict=True)
+            for index, standardization in zip(indices, extension.standardizations, strict=True)
+        }
+        return [every[index] for index in sorted(every)]
+
+    def only(self, indices: Sequence[int]) -> Extension:
+        """Return what some kernels of the same samples contribute."""
+        for (numbers, _), extension in zip(self.parts, self.extensions, strict=True):
+            if set(indices) <= set(numbers):
+                if tuple(indices) == tuple(numbers):
+                    return extension
+                return extension.only([numbers.index(index) for index in indices])
+        raise ValueError(f"the kernels {list(indices)} have different samples")
+
+    def toward_centroids(self, stack: KernelStack, labels: np.ndarray) -> "IncompleteExtension":
+        """Return the alignments with the clusters' centroids, as such a function."""
+        members = (labels[:, None] == np.unique(labels)).astype(np.float64)
+        means = to_device(members / members.sum(axis=0), stack.like)
+        extensions = [
+            replace(
+                extension,
+                projections=_raw_projections(
+                    part.stack, [part.map.gather(means)] * len(part.indices)
+                ),
+            )
+            for part, extension in zip(stack.parts, self.extensions, strict=True)
+        ]
+        return replace(self, extensions=extensions)
+
+    def times(self, coefficients: Float) -> "IncompleteExtension":
+        """Return the same of ``sum_p coefficients_p K_p``."""
+        extensions = [
+            extension.times(coefficients[list(indices)])
+            for (indices, _), extension in zip(self.parts, self.extensions, strict=True)
+        ]
+        return replace(self, extensions=extensions)
+
+    def embed_training(self, stack: KernelStack) -> Array:
+        """Embed the training samples as new ones are embedded, (n_samples, k)."""
+        seen = np.zeros((stack.n_samples, stack.n_kernels), bool)
+        rows: Any = 0.0
+        for part, extension in zip(stack.parts, self.extensions, strict=True):
+            seen[np.ix_(part.map.samples, np.array(part.indices))] = True
+            alone = replace(part.map, scale=None, fill=None)
+            rows = rows + alone.scatter(extension.embed_training(part.stack))
+        return self.complete(rows, seen)
+
+    def embed_seen(self, parts: Sequence[SeenSimilarities], n_new: int) -> Array:
+        """Embed new samples of which some kernels lack some, (n_new, k)."""
+        return embed_seen(self, parts, n_new)
+
+    def complete(self, rows: Array, seen: np.ndarray) -> Array:
+        """Make up for kernels that lack samples, where all others have been added up.
+
+        Parameters
+        ----------
+        rows : array of shape (n_new, k)
+            What the kernels that have them contribute to the embedding of samples.
+        seen : ndarray of bool of shape (n_new, n_kernels)
+            Which kernels have which samples.
+        """
+        return rescaled(rows, seen, self.counted) if self.rule == "rescale" else rows
+
+
+AnyExtension = Extension | IncompleteExtension
+
+
+def extend(stack: KernelStack, projections: Sequence[Array], rule: FillRule) -> AnyExtension:
+    """Return the embedding ``sum_p K_p P_p`` as a function of similarities.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    projections : sequence of m arrays of shape (n_samples, k)
+        What each is multiplied with.
+    rule : {"zero", "rescale"}
+        Whether samples that some kernels lack are scaled up.
+    """
+    if len(stack.parts) > 1:
+        return IncompleteExtension.by(stack, projections, rule)
+    return Extension.by(stack, projections, rule)
+
+
+def eigenvector_projections(
+    stack: KernelStack, coefficients: Float, H: Array, eigenvalues: Float
+) -> list[Array]:
+    """Return what takes similarities to leading eigenvectors H of a combination of kernels.
+
+    Where an eigenvalue is zero (the combined kernel has rank below k) the coordinate is zero.
+    """
+    projection = H * to_device(inverse(eigenvalues, H.shape[0], stack.precision), H)
+    return [float(c) * projection for c in coefficients]
+
+
+def embed_seen(extension: AnyExtension, parts: Sequence[SeenSimilarities], n_new: int) -> Array:
+    """Embed new samples of which some kernels lack some, (n_new, k)."""
+    seen, rows = np.zeros((n_new, len(extension.standardizations)), bool), None
+    for part in parts:
+        if not len(part.rows):
+            continue
+        seen[np.ix_(part.rows, np.array(part.indices))] = True
+        own = extension.only(part.indices).embed(part.cross, part.self_similarity)
+        spread = SampleMap(part.rows, n_new).scatter(own)
+        rows = spread if rows is None else rows + spread
+    return extension.complete(rows, seen)
+
+
+def rescaled(rows: Array, seen: np.ndarray, counted: np.ndarray) -> Array:
+    """Return rows of the embedding scaled up by the kernels that lack a sample, (n_new, k)."""
+    return rows * to_device(rescaling(seen, counted), rows)[:, None]
 
 
 def _raw_projections(stack: KernelStack, projections: Sequence[Array]) -> list[Array]:

@@ -8,6 +8,7 @@ import numpy as np
 from mkclust.engine.proof import Certificate
 from mkclust.engine.relaxation import Relaxation
 from mkclust.methods.agreement import Agreement
+from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 
 
@@ -63,6 +64,9 @@ class Solution:
         Length of the cycle that the iterates were seen to repeat, zero where there is none.
     seconds : float
         What the solve took, where an estimator timed it.
+    stack : KernelStack or None
+        The kernels that it is of, where samples that are missing from some became something else
+        than they were given as.
     """
 
     partition: Array
@@ -87,6 +91,7 @@ class Solution:
     heard: Sequence[int] | None = None
     cycle: int = 0
     seconds: float = 0.0
+    stack: KernelStack | None = None
 
     @property
     def lower_bound(self) -> float:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -19,9 +19,9 @@ from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.kernels.view_neighborhoods import lone_neighborhoods
-from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, to_host
-from mkclust.methods.neighborhoods import KernelNeighborhoods
-from mkclust.methods.out_of_sample import Extension
+from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
+from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
+from mkclust.methods.out_of_sample import AnyExtension, Extension, SeenSimilarities
 from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import check_entries, check_view
@@ -46,7 +46,9 @@ from mkclust.stack import (
     row_sums,
 )
 from mkclust.stack.discretize import assign
+from mkclust.stack.incomplete import IncompleteStack
 from mkclust.stack.mapped import Features
+from mkclust.stack.sample_map import SampleMap
 from mkclust.types import Array, Float
 
 # What differs by less than this share of the largest self-similarity is rounding.
@@ -65,16 +67,27 @@ class _FromSimilarities:
     ----------
     ids : ndarray of shape (n_samples,) or None
         Ids of the training samples.
-    extension : Extension or None
+    missing : ndarray of bool of shape (n_samples, n_views) or None
+        Which of them each view, or kernel, lacks; None where none is missing.
+    extension : Extension, IncompleteExtension or None
         How similarities are embedded; None where a method embeds no new samples.
+    maps : sequence of SampleMap
+        What became of samples that are missing, part by part of the kernels.
     """
 
     ids: np.ndarray | None
-    extension: Extension | None = None
+    missing: np.ndarray | None = None
+    extension: AnyExtension | None = None
+    maps: Sequence[SampleMap] = ()
 
-    def extended(self, stack: KernelStack, rows: Array, extension: Extension | None) -> Any:
+    def extended(self, stack: KernelStack, rows: Array, extension: AnyExtension | None) -> Any:
         """Return the same with what embeds new samples."""
-        return replace(self, extension=extension)
+        return replace(self, extension=extension, maps=[part.map for part in stack.parts])
+
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which kernels have which samples, (n_samples, n_kernels) of bool; None where all."""
+        raise NotImplementedError(f"{type(self).__name__} must define observed")
 
     def check(self, model: Any, X: Any) -> None:
         """Refuse what cannot be what the model was fitted on."""
@@ -87,7 +100,29 @@ class _FromSimilarities:
     def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
         """Embed new samples."""
         assert self.extension is not None
-        return self.extension.embed(*self.similarities(model, X, self_similarity))
+        samples = self.read_new(model, X)
+        if samples.missing is None and isinstance(self.extension, Extension):
+            return self.extension.embed(*self.similarities(model, samples, self_similarity))
+        parts = self.seen_similarities(model, samples, self_similarity)
+        return self.extension.embed_seen(parts, samples.n_samples)
+
+    def _observed_attribute(self) -> dict[str, Any]:
+        """Return what a model shows of samples that are missing, where any are."""
+        return {} if self.missing is None else {"observed_": ~self.missing}
+
+    def _training_rule(self, model: Any) -> Literal["zero", "rescale"]:
+        """Return what becomes of training samples that are missing before anything is learned."""
+        return "zero" if model.table_options.fill == "zero" else "rescale"
+
+    def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
+        """Read new samples."""
+        raise NotImplementedError(f"{type(self).__name__} must define read_new")
+
+    def seen_similarities(
+        self, model: Any, samples: Samples, self_similarity: Any
+    ) -> list[SeenSimilarities]:
+        """Return the similarities of those new samples that kernels have, part by part."""
+        raise NotImplementedError(f"{type(self).__name__} must define seen_similarities")
 
     def kernels(self, model: Any, X: Any) -> Any:
         """Return the kernels that the model was fitted on, neither centered nor scaled."""
@@ -108,16 +143,21 @@ class FromKernels(_FromSimilarities):
 
     Attributes
     ----------
-    found : KernelNeighborhoods or None
+    found : KernelNeighborhoods, SeparateNeighborhoods or None
         The neighborhoods that replace the kernels; None where they are used as they are.
     """
 
-    found: KernelNeighborhoods | None = None
+    found: KernelNeighborhoods | SeparateNeighborhoods | None = None
     view_names: ClassVar[None] = None
 
     def explain(self) -> list[str]:
         """Say what was understood of the input."""
         return ["precomputed kernels, taken as they are"]
+
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which kernels have which samples, (n_samples, n_kernels) of bool; None where all."""
+        return None if self.missing is None else ~self.missing
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods]:
@@ -132,21 +172,24 @@ class FromKernels(_FromSimilarities):
 
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
-        shown = {"n_features_in_": stack.n_samples}
+        shown = {"n_features_in_": stack.n_samples} | self._observed_attribute()
         return shown if self.found is None else shown | {"n_neighbors_": self.found.size}
 
     def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
         return read_samples(X, expected="precomputed", ids=self.ids)
 
-    def read_new(self, model: Any, X: Any) -> Samples:
+    def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, the columns of data frames in the order of the training samples."""
-        return read_samples(X, expected="precomputed", ids=self.ids, cross=True)
+        return read_samples(X, expected="precomputed", ids=self.ids, cross=True, observed=observed)
 
     def kernels(self, model: Any, X: Any) -> Any:
         """Return the kernels that the model was fitted on, neither centered nor scaled."""
         names, n = model.kernel_names_, len(model.labels_)
-        kernels = _match_kernels(self.read(model, X), names)
+        samples = self.read(model, X)
+        if self.missing is not None or samples.missing is not None:
+            return self._incomplete_kernels(model, samples)
+        kernels = _match_kernels(samples, names)
         for name, shape in zip(names, kernel_shapes(kernels, len(names)), strict=True):
             if shape != (n, n):
                 raise ValueError(
@@ -158,6 +201,18 @@ class FromKernels(_FromSimilarities):
         self.found.check_same(kernels)
         return self.found.kernels()
 
+    def _incomplete_kernels(self, model: Any, samples: Samples) -> Samples:
+        """Return kernels that lack the samples that those of the fit lack."""
+        names = model.kernel_names_
+        parts = tuple(_match_kernels(samples, names))
+        if samples.names_given:
+            samples = samples.only(names)
+        _check_same_missing(samples, self.missing)
+        if self.found is not None:
+            self.found.check_same(samples)
+            parts = tuple(self.found.kernels())
+        return replace(samples, parts=parts)
+
     def training_stack(self, model: Any, X: Any) -> KernelStack:
         """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
         # What was checked in fit need not be checked again, but what was repaired must be.
@@ -166,7 +221,35 @@ class FromKernels(_FromSimilarities):
         stack = _as_stack(model, self.kernels(model, X), validate=validate, names=names)
         if self.extension is not None:
             _check_same(names, stack.standardizations, self.extension.standardizations)
-        return stack
+        return stack.with_maps(self.maps)
+
+    def seen_similarities(
+        self, model: Any, samples: Samples, self_similarity: Any
+    ) -> list[SeenSimilarities]:
+        """Return the similarities of those new samples that kernels have, kernel by kernel."""
+        names, n_new = model.kernel_names_, samples.n_samples
+        kernels = single_kernels(_match_kernels(samples, names))
+        if samples.names_given:
+            samples = samples.only(names)
+        cross = [
+            self._training_columns(as_numbers(K, name), p, name)
+            for p, (name, K) in enumerate(zip(names, kernels, strict=True))
+        ]
+        check_one_place(cross, names)
+        if self_similarity is not None:
+            self_similarity = self._check_self_similarity(model, self_similarity, cross, n_new)
+        missing = samples.missing
+        parts = []
+        for p, (name, K) in enumerate(zip(names, cross, strict=True)):
+            seen = np.ones(n_new, bool) if missing is None else ~missing[:, p]
+            own = None if self_similarity is None else self_similarity[p : p + 1, seen]
+            row_sums(K, name)  # refuses what is not finite
+            matrices: Sequence[Array] = [K]
+            if self.found is not None:
+                matrices = self.found.of_kernel(p).cross([K], own)
+                own = np.ones((1, int(seen.sum())))
+            parts.append(SeenSimilarities([p], np.flatnonzero(seen), matrices, own))
+        return parts
 
     def similarities(self, model: Any, X: Any, self_similarity: Any) -> Similarities:
         """Return the similarities of new samples to the training samples and to themselves."""
@@ -183,14 +266,30 @@ class FromKernels(_FromSimilarities):
                 )
             row_sums(K, name)  # refuses what is not finite
         if self_similarity is not None:
-            self_similarity = self._check_self_similarity(model, self_similarity, cross)
+            n_new = cross[0].shape[0]
+            self_similarity = self._check_self_similarity(model, self_similarity, cross, n_new)
         if self.found is None:
             return cross, self_similarity
+        assert isinstance(self.found, KernelNeighborhoods)
         matrices = self.found.cross(cross, self_similarity)
         return matrices, np.ones((len(matrices), cross[0].shape[0]))
 
+    def _training_columns(self, K: Array, index: int, name: str) -> Array:
+        """Return the columns of the training samples that a kernel has, of these or of all."""
+        observed = self.observed
+        if K.ndim == 2 and observed is not None:
+            has = observed[:, index]
+            if K.shape[1] == len(has):
+                return select(K, np.flatnonzero(has), axis=1)
+            if K.shape[1] != has.sum():
+                raise ValueError(
+                    f"{name} has the shape {K.shape}: expected a column for each of the {len(has)} "
+                    f"training samples, or of the {has.sum()} that it has"
+                )
+        return K
+
     def _check_self_similarity(
-        self, model: Any, self_similarity: Any, cross: Sequence[Array]
+        self, model: Any, self_similarity: Any, cross: Sequence[Array], n_new: int
     ) -> Float:
         """Return the similarities of new samples to themselves, or say which are none."""
         if is_frame(self_similarity):
@@ -201,7 +300,7 @@ class FromKernels(_FromSimilarities):
             )
         check_masks(self_similarity, "self_similarity")
         self_similarity = to_host(arrays_to_host(self_similarity))
-        expected = (len(cross), cross[0].shape[0])
+        expected = (len(cross), n_new)
         if self_similarity.shape != expected:
             raise ValueError(
                 f"self_similarity has the shape {self_similarity.shape}, expected {expected}: "
@@ -258,6 +357,11 @@ class FromViews(_FromSimilarities):
         return [*self.notes, *self.bank.explain().splitlines()]
 
     @property
+    def observed(self) -> np.ndarray | None:
+        """Which kernels have which samples, (n_samples, n_kernels) of bool; None where all."""
+        return None if self.missing is None else ~self.missing[:, list(self.bank.kernel_views_)]
+
+    @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
         """The neighborhoods, or links, that every kernel consists of; None where of more."""
         found = lone_neighborhoods(self.bank)
@@ -267,11 +371,42 @@ class FromViews(_FromSimilarities):
         """Return the kernels to fit on, checked where one may not be positive semidefinite."""
         names, views = self.bank.kernel_names_, self.bank.kernel_views_
         validate = model.validate and not self.bank.is_definite
-        return _as_stack(model, kernels, validate=validate, names=names, views=views)
+        if self.missing is None:
+            return _as_stack(model, kernels, validate=validate, names=names, views=views)
+        return self._incomplete_stack(
+            model,
+            [
+                _as_stack(
+                    model,
+                    kernels[name],
+                    validate=validate,
+                    names=[names[p] for p in places],
+                    views=[number] * len(places),
+                )
+                for number, (name, places) in enumerate(self._kernels_of_views.items())
+            ],
+        )
+
+    @property
+    def _kernels_of_views(self) -> dict[str, list[int]]:
+        """The numbers of the kernels of each view."""
+        views = np.asarray(self.bank.kernel_views_)
+        return {
+            name: np.flatnonzero(views == number).tolist()
+            for number, name in enumerate(self.bank.views_)
+        }
+
+    def _incomplete_stack(self, model: Any, stacks: Sequence[KernelStack]) -> IncompleteStack:
+        """Return kernels of which each view has some samples, view by view."""
+        assert self.missing is not None
+        places = list(self._kernels_of_views.values())
+        stack = IncompleteStack.of(stacks, ~self.missing, places, self._training_rule(model))
+        return stack.with_maps(self.maps) if self.maps else stack
 
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
         shown = {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
+        shown |= self._observed_attribute()
         if self.bank.neighbors is not None:
             shown["n_neighbors_"] = max(each.size for each in self.bank._neighbors.values())
         return shown | _feature_names_in(self.feature_names)
@@ -281,31 +416,56 @@ class FromViews(_FromSimilarities):
         options = model.table_options
         return read_views(X, ids=self.ids, options=options, encodings=self.encodings)
 
-    def read_new(self, model: Any, X: Any) -> Samples:
+    def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, their columns as those of the training samples were."""
-        return read_views(X, options=model.table_options, encodings=self.encodings)
+        options = model.table_options
+        return read_views(X, options=options, encodings=self.encodings, observed=observed)
 
     def kernels(self, model: Any, X: Any) -> Any:
-        """Return the kernels that the model was fitted on, computed as their rows are asked for."""
+        """Return the kernels that the model was fitted on, computed as their rows are asked for.
+
+        Of samples that are missing from views they come view by view, in a dict.
+        """
         n, bank = len(model.labels_), copy(self.bank).set_params(on_the_fly=True)
-        kernels = bank.transform(_check_new_table(model, self.read(model, X)))
-        if kernels.shape[1] != n:
-            raise ValueError(f"X has {kernels.shape[1]} samples, the model was fitted on {n}")
-        if not kernels.of_training_samples:
-            raise ValueError("X holds other samples than the model was fitted on: pass the same")
-        return kernels
+        samples = _check_new_table(model, self.read(model, X))
+        if samples.n_samples != n:
+            raise ValueError(f"X has {samples.n_samples} samples, the model was fitted on {n}")
+        if self.missing is None and samples.missing is None:
+            return _of_training_samples(bank.transform(samples))
+        samples = _match_views(samples, bank)
+        _check_same_missing(samples, self.missing)
+        return {
+            name: _of_training_samples(bank.of_view(name).transform(_only_view(samples, name)))
+            for name in bank.views_
+        }
 
     def training_stack(self, model: Any, X: Any) -> KernelStack:
         """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
         kernels, names = self.kernels(model, X), model.kernel_names_
+        if self.missing is not None:
+            return self._incomplete_stack(
+                model,
+                [
+                    self._training_part(model, kernels[name], self.bank.of_view(name), places)
+                    for name, places in self._kernels_of_views.items()
+                ],
+            )
+        return self._training_part(model, kernels, self.bank, range(len(names)))
+
+    def _training_part(
+        self, model: Any, kernels: Any, bank: KernelBank, places: Sequence[int]
+    ) -> KernelStack:
+        """Return kernels of the same samples, centered and scaled as in the fit."""
+        names, views = bank.kernel_names_, [self.bank.kernel_views_[place] for place in places]
         if model.psd != "error" and model.validate and not self.bank.is_definite:
             # What was repaired must be repaired again, and is held for that.
             held = kernels.entries(type(model).__name__)
-            return _as_stack(model, held, validate=True, names=names)
-        if self.extension is None or self.bank.only_neighborhoods:
-            return _as_stack(model, kernels, validate=False, names=names)
+            return _as_stack(model, held, validate=True, names=names, views=views)
+        if self.extension is None or bank.only_neighborhoods:
+            return _as_stack(model, kernels, validate=False, names=names, views=views)
         # Spares the pass that learns the means.
-        return StreamedStack(kernels, names, self.extension.standardizations)
+        standardizations = [self.extension.standardizations[place] for place in places]
+        return StreamedStack(kernels, names, standardizations, tuple(views))
 
     def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
         """Embed new samples; dask arrays are left lazy."""
@@ -315,7 +475,8 @@ class FromViews(_FromSimilarities):
             kind = samples.kind
 
             def look(block: dict[str, np.ndarray], start: int) -> Array:
-                return self.embed(model, Samples(kind, tuple(block), tuple(block.values())), None)
+                parts = Samples(kind, tuple(block), tuple(block.values()))
+                return self.embed(model, read_views(block) if kind == "views" else parts, None)
 
             return as_blocks(samples, keep=False).map(look)
         return super().embed(model, samples, None)
@@ -325,6 +486,23 @@ class FromViews(_FromSimilarities):
         _refuse_self_similarity(self_similarity)
         samples = _check_new_table(model, self.read_new(model, X))
         return self.bank.transform(samples), self.bank.self_similarity(samples)
+
+    def seen_similarities(
+        self, model: Any, samples: Samples, self_similarity: Any
+    ) -> list[SeenSimilarities]:
+        """Return the similarities of those new samples that views have, view by view."""
+        samples, n_new = _match_views(samples, self.bank), samples.n_samples
+        parts = []
+        for number, (name, places) in enumerate(self._kernels_of_views.items()):
+            bank, view = self.bank.of_view(name), _only_view(samples, name)
+            rows = np.arange(n_new)
+            if samples.missing is not None:
+                rows = np.flatnonzero(~samples.missing[:, number])
+            if not len(rows):
+                continue
+            similarities = bank.transform(view), bank.self_similarity(view)
+            parts.append(SeenSimilarities(places, rows, *similarities))
+        return parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,6 +535,7 @@ class FromFeatures:
     encodings: dict[str, Encoding] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     neighborhoods: ClassVar[dict[str, Neighborhoods]] = {}
+    observed: ClassVar[None] = None  # known once the samples have been looked at
 
     @property
     def view_names(self) -> tuple[str, ...]:
@@ -393,9 +572,10 @@ class FromFeatures:
         options = model.table_options
         return read_views(X, ids=self.ids, options=options, encodings=self.encodings)
 
-    def read_new(self, model: Any, X: Any) -> Samples:
+    def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, their columns as those of the training samples were."""
-        return read_views(X, options=model.table_options, encodings=self.encodings)
+        options = model.table_options
+        return read_views(X, options=options, encodings=self.encodings, observed=observed)
 
     def check(self, model: Any, X: Any) -> None:
         """Refuse what cannot be what the model was fitted on."""
@@ -475,7 +655,42 @@ def _as_stack(
         validate=validate,
         names=names,
         views=views,
+        fill="zero" if model.table_options.fill == "zero" else "rescale",
     )
+
+
+def _of_training_samples(kernels: Any) -> Any:
+    """Return kernels of the samples that a model was fitted on, or refuse those of others."""
+    if not kernels.of_training_samples:
+        raise ValueError("X holds other samples than the model was fitted on: pass the same")
+    return kernels
+
+
+def _match_views(samples: Samples, bank: KernelBank) -> Samples:
+    """Return views in the order of those that a bank was fitted on, or say how they differ."""
+    if set(samples.names) != set(bank.views_):
+        raise ValueError(
+            f"X has the views {list(samples.names)}, the model was fitted on {list(bank.views_)}: "
+            "pass the same views"
+        )
+    samples.check_columns(bank._columns, "model")
+    return samples.only(list(bank.views_))
+
+
+def _only_view(samples: Samples, name: str) -> Samples:
+    """Return one view, of the samples that it has."""
+    return replace(samples.only([name]), kind="views", missing=None)
+
+
+def _check_same_missing(samples: Samples, fitted: np.ndarray | None) -> None:
+    """Refuse samples that are missing from other views than those that a model was fitted on."""
+    missing = samples.missing
+    is_same = missing is not None and fitted is not None and np.array_equal(missing, fitted)
+    if not is_same:
+        raise ValueError(
+            "X lacks other samples than the model was fitted on, view by view: pass the same, with "
+            "observed as it was in the fit by way of mkclust.samples.read_samples"
+        )
 
 
 def _check_same(

@@ -14,7 +14,7 @@ from mkclust.kernels.by_name import expected_input, rules_of
 from mkclust.kernels.chosen_rules import learn_preparations
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
-from mkclust.methods.neighborhoods import KernelNeighborhoods
+from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.room import require_room_for_features, require_room_for_views
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
 from mkclust.samples.checks import check_entries, check_view
@@ -26,7 +26,7 @@ from mkclust.stack.low_rank import compress
 from mkclust.types import Float
 
 
-def open_source(model: Any, X: Any) -> tuple[Source, Any]:
+def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
     """Read what a model is to be fitted on, and make its kernels.
 
     Parameters
@@ -35,6 +35,8 @@ def open_source(model: Any, X: Any) -> tuple[Source, Any]:
         Its parameters are checked.
     X : object
         What was passed to ``fit``.
+    observed : array of bool of shape (n_samples, n_views), default=None
+        Which views have which samples, where that was passed.
 
     Returns
     -------
@@ -44,16 +46,19 @@ def open_source(model: Any, X: Any) -> tuple[Source, Any]:
         What its ``stack`` takes.
     """
     if model.approximation is not None:
-        return _compress(model, read_views(X, options=model.table_options))
+        return _compress(model, read_views(X, options=model.table_options, observed=observed))
     expected = expected_input(model.kernels)
-    samples = read_samples(X, expected=expected, options=model.table_options)
+    options = model.table_options
+    samples = read_samples(X, expected=expected, options=options, observed=observed)
     if samples.kind == "kernels":
+        source = FromKernels(ids=samples.ids, missing=samples.missing)
         if model.kernel_neighbors is None:
-            return FromKernels(ids=samples.ids), samples
-        found = KernelNeighborhoods.of(model, samples)
+            return source, samples
+        kind = KernelNeighborhoods if samples.missing is None else SeparateNeighborhoods
+        found = kind.of(model, samples)
         names, kernels = tuple(found.by_name), tuple(found.kernels())
         samples = replace(samples, names=names, parts=kernels, whole=None)
-        return FromKernels(ids=samples.ids, found=found), samples
+        return replace(source, found=found), samples
     return _make_kernels(model, samples)
 
 
@@ -70,17 +75,29 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
         samples = _check_training_table(model, samples)
     bank = make_bank(model, several_views=samples.kind == "views")
     require_room_for_views(model, bank, samples)
-    kernels: Any = bank.fit_transform(samples)
-    if bank.on_the_fly and model.NEEDS_ENTRIES and not bank.only_neighborhoods:
-        kernels = kernels.entries(type(model).__name__)
+    if samples.missing is None:
+        kernels = _written_out(model, bank, bank.fit_transform(samples))
+    else:
+        parts = {name: bank.of_view(name) for name in bank.fit(samples).views_}
+        kernels = {
+            name: _written_out(model, part, part.training_kernels()) for name, part in parts.items()
+        }
     source = FromViews(
         ids=samples.ids,
+        missing=samples.missing,
         bank=bank,
         feature_names=feature_names,
         encodings=samples.encodings,
         notes=samples.notes,
     )
     return source, kernels
+
+
+def _written_out(model: Any, bank: KernelBank, kernels: Any) -> Any:
+    """Return kernels as a model takes them: with entries, where it works on these."""
+    if bank.on_the_fly and model.NEEDS_ENTRIES and not bank.only_neighborhoods:
+        return kernels.entries(type(model).__name__)
+    return kernels
 
 
 def make_bank(model: Any, several_views: bool) -> KernelBank:

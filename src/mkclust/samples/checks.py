@@ -75,7 +75,7 @@ def check_dask(views: Mapping[str, Any]) -> None:
             )
 
 
-def check_view(view: Any, title: str) -> Any:
+def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     """Return a view of numbers that can be sliced by rows; arrays and files are not read.
 
     Parameters
@@ -84,6 +84,8 @@ def check_view(view: Any, title: str) -> Any:
         What should be a table of samples by features.
     title : str
         How messages call it.
+    may_lack_rows : bool, default=False
+        Whether it may have no row at all, as a view that all new samples are missing from.
 
     Returns
     -------
@@ -101,12 +103,12 @@ def check_view(view: Any, title: str) -> Any:
             f"{title} has {depth(view)} dimensions, but a view has 2, samples by features; "
             "turn a single feature into a column with reshape(-1, 1)."
         )
-    is_empty = 0 in getattr(view, "shape", ())
+    is_empty = 0 in getattr(view, "shape", ())[int(may_lack_rows) :]
     if not is_empty and (
         isinstance(view, np.ndarray) or hasattr(view, "columns") or not hasattr(view, "shape")
     ):
         view = _as_numbers(view, title)
-    if 0 in view.shape:
+    if 0 in view.shape[int(may_lack_rows) :]:
         raise ValueError(f"{title} is empty, of shape {tuple(view.shape)}; leave it out.")
     if issparse(view):
         return _as_sparse_rows(view, title)
@@ -263,11 +265,11 @@ def check_table(X: Any, columns: Sequence[str] | None = None) -> Array:
     return check_entries({"X": check_view(X, "X")}, {"X": "X"}, names)["X"]
 
 
-def check_together(views: Mapping[str, Any]) -> None:
+def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> None:
     """Refuse views of different numbers of samples, libraries or devices."""
     (first, reference), *others = views.items()
     for name, view in others:
-        if view.shape[0] != reference.shape[0]:
+        if same_length and view.shape[0] != reference.shape[0]:
             raise ValueError(
                 f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
                 f"{view.shape[0]}; every view must describe the same samples, in the same order."

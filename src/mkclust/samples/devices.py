@@ -77,7 +77,7 @@ def to_device(X: Any, device: Any = None, *, like: Any = None, dtype: Any = None
         raise ValueError(f"X is an empty {type(X).__name__}: pass at least one kernel or view")
     for name, part in named_parts(X).items():
         check_masks(part, _title(name, X))
-    named = read_views(X).by_name
+    named = read_views(X, compact=False).by_name
     parts = [_sliceable(part, _title(name, X)) for name, part in named.items()]
     types = [requested or _type_of(part) for part in parts]
     for part, name, dtype_name in zip(parts, named, types, strict=True):

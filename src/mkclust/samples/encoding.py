@@ -190,6 +190,8 @@ class EncodedViews:
         What each view is made of.
     missing : dict of str to dict of str to int
         How many categories are missing, by view and column.
+    tables : dict of str to str, default={}
+        The name of the table that each view is made of.
     """
 
     parts: dict[str, Any]
@@ -197,6 +199,14 @@ class EncodedViews:
     encodings: dict[str, Encoding]
     notes: list[str]
     missing: dict[str, dict[str, int]]
+    tables: dict[str, str] = field(default_factory=dict)
+
+    def by_view(self, missing: np.ndarray | None) -> np.ndarray | None:
+        """Return which samples are missing from views, given that of the tables in order."""
+        if missing is None:
+            return None
+        places = {name: place for place, name in enumerate(dict.fromkeys(self.tables.values()))}
+        return missing[:, [places[name] for name in self.tables.values()]]
 
     def add(self, name: str, table: Any, columns: list[str] | None) -> None:
         """Add a view of numbers, and say how large it is, where that is known."""
@@ -250,6 +260,7 @@ def encode_views(
         encoding, title = encodings.get(name), titles[name]
         if encoding is None:
             matrix = table.matrix if isinstance(table, AnnotatedMatrix) else table
+            views.tables[name] = name
             views.add(name, matrix, column_names(table))
             continue
         table = encoding.in_order(table, title)
@@ -261,6 +272,7 @@ def encode_views(
             if learned is not None:
                 encoding.check_numbers(table, title)
             numbers = encoding.encode_numbers(table, title)
+            views.tables[name] = name
             views.add(name, numbers, encoding.columns_of_numbers())
         if encoding.levels:
             view = CATEGORIES.format(name) if encoding.numbers else name
@@ -270,6 +282,7 @@ def encode_views(
                     "this name: rename one of them."
                 )
             marks, missing = encoding.encode_categories(table, title, is_new=learned is not None)
+            views.tables[view] = name
             views.add_categories(view, marks, missing, encoding)
     return views
 

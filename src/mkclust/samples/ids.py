@@ -1,6 +1,8 @@
 """Which row is which sample: data frames are paired by their ids, and never by row against them."""
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,39 @@ FITTED = "the samples that the model was fitted on"
 BY_ROW = "reset_index(drop=True) on every frame pairs by row"
 
 
-def aligned(
+class IdSpellingWarning(UserWarning):
+    """An outer join takes two ids for two samples that are most likely one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Views or kernels whose data frames are in one order of samples.
+
+    Parameters
+    ----------
+    X : dict, list, or what was given
+        The same, with data frames in the common order; of an outer join they have the rows of
+        their own samples only. What is in order already is not copied.
+    ids : ndarray of shape (n_samples,) or None
+        The ids in that order; None where no frame has any, or the only one has some twice.
+    missing : ndarray of bool of shape (n_samples, n_parts) or None
+        Which samples are missing from which part after an outer join; None where none is.
+    """
+
+    X: Any
+    ids: np.ndarray | None = None
+    missing: np.ndarray | None = None
+
+
+def joined(
     X: Any,
     expected: Any = None,
     *,
     kernels: bool = False,
     of_pairs: bool = True,
     join: str = "exact",
-) -> tuple[Any, np.ndarray | None]:
+    is_new: bool = False,
+) -> Joined:
     """Bring the data frames among views, or kernels, to one order of samples.
 
     Frames with the same ids are brought to the order of the first one that has ids. The index
@@ -39,16 +66,16 @@ def aligned(
     of_pairs : bool, default=True
         Whether a frame whose columns are the ids of its rows, as one of distances, keeps its
         columns in the order of its rows; new samples have the columns of a fit instead.
-    join : {"exact", "inner"}, default="exact"
+    join : {"exact", "inner", "outer"}, default="exact"
         Whether all frames must have the same ids, or the samples that all of them have are kept,
-        in the order of the first frame with ids.
+        in the order of the first frame with ids, or all samples are: those of the first frame,
+        then the others of the next, and so on.
+    is_new : bool, default=False
+        Whether the samples are new ones of a model, of which every frame may have others.
 
     Returns
     -------
-    X : dict, list, or what was given
-        The same, with data frames in the common order; what is in order already is not copied.
-    ids : ndarray of shape (n_samples,) or None
-        The ids in that order; None where no frame has any, or the only one has some twice.
+    Joined
 
     Raises
     ------
@@ -62,12 +89,14 @@ def aligned(
         parts = list(X.values()) if isinstance(X, Mapping) else list(X)
         whos = _titles(X, kernels)
     else:
-        return X, None
+        return Joined(X)
+    if join == "outer" and len(parts) > 1:
+        _refuse_lengths_without_ids(parts, whos)
     if not any(map(_has_ids, parts)):
-        return X, None
+        return Joined(X)
     square = [kernels or (of_pairs and is_kernel(part)) for part in parts]
     parts, indices = _columns_like_rows(parts, whos, square)
-    orders, ids = _orders(indices, whos, expected, join)
+    orders, ids, missing = _orders(indices, whos, expected, join, is_new)
     for place, order in enumerate(orders):
         if order is not None:
             part = parts[place]
@@ -76,11 +105,30 @@ def aligned(
     as_objects = ids is not None and getattr(ids.dtype, "kind", "O") in "mM"
     values = None if ids is None else ids.to_numpy(dtype=object if as_objects else None)
     if _has_ids(X):
-        return parts[0], values
-    return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts, values
+        return Joined(parts[0], values, missing)
+    ordered = dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts
+    return Joined(ordered, values, missing)
 
 
-def aligned_to_training(X: Any, expected: Any) -> Any:
+def aligned(
+    X: Any, expected: Any = None, *, kernels: bool = False
+) -> tuple[Any, np.ndarray | None]:
+    """Return views, or kernels, of the same samples in one order, and the ids in that order.
+
+    Parameters
+    ----------
+    X : mapping, list, tuple, or anything else
+        Views or kernels, or one table.
+    expected : array-like of shape (n_samples,), default=None
+        Ids whose order the frames are to have; None takes that of the first frame with ids.
+    kernels : bool, default=False
+        Whether X holds kernels, whose columns are the samples, too.
+    """
+    found = joined(X, expected, kernels=kernels)
+    return found.X, found.ids
+
+
+def aligned_to_training(X: Any, expected: Any, join: str = "exact") -> Joined:
     """Bring data frames among kernels of new samples against the training samples to one order.
 
     Parameters
@@ -89,20 +137,27 @@ def aligned_to_training(X: Any, expected: Any) -> Any:
         Kernels of shape (n_new, n_samples).
     expected : array-like of shape (n_samples,) or None
         Ids of the training samples, None where they have none.
+    join : {"exact", "inner", "outer"}, default="exact"
+        Whether frames must have the same rows. After an outer join the columns of a frame may be
+        some of the training samples, whose order they get.
 
     Returns
     -------
-    dict, list, or what was given
-        The same, frames having the rows of the first one with ids, and the columns of the fit.
+    Joined
+        Frames have the rows of the first one with ids, and the columns of the fit. There are no
+        ids.
     """
     if not isinstance(X, Mapping | list | tuple):
-        return X
+        return Joined(X)
     parts, whos = (list(X.values()) if isinstance(X, Mapping) else list(X)), _titles(X, True)
     if not any(map(is_frame, parts)):
-        return X
-    rows, _ = _orders([p.index if is_frame(p) else None for p in parts], whos, None)
+        return Joined(X)
+    indices = [p.index if is_frame(p) else None for p in parts]
+    rows, _, missing = _orders(indices, whos, None, join, is_new=True)
     labels = [_like(p.columns, expected) if is_frame(p) else None for p in parts]
-    columns, _ = _orders(labels, [f"the columns of {who}" for who in whos], expected)
+    titles = [f"the columns of {who}" for who in whos]
+    only_some = join == "outer" and expected is not None
+    columns, _, _ = _orders(labels, titles, expected, "some" if only_some else "exact")
     if expected is None and (
         reordered := [w for w, c in zip(whos, columns, strict=True) if c is not None]
     ):
@@ -117,7 +172,8 @@ def aligned_to_training(X: Any, expected: Any) -> Any:
             parts[place] = parts[place].iloc[
                 everything if row is None else row, everything if column is None else column
             ]
-    return dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts
+    ordered = dict(zip(X, parts, strict=True)) if isinstance(X, Mapping) else parts
+    return Joined(ordered, missing=missing)
 
 
 def order_of(ids: np.ndarray, expected: Any) -> np.ndarray | None:
@@ -170,7 +226,7 @@ def _columns_like_rows(
         # What should be square and is not is refused elsewhere.
         if is_square and is_frame(part) and part.shape[0] == part.shape[1]:
             columns, titles = _like(part.columns, part.index), ("the rows of", "the columns of")
-            (_, order), _ = _orders(
+            (_, order), *_ = _orders(
                 [part.index, columns], [f"{title} {who}" for title in titles], None
             )
             part = part if order is None else part.iloc[:, order]
@@ -181,8 +237,12 @@ def _columns_like_rows(
 
 
 def _orders(
-    indices: Sequence[Any], whos: Sequence[str], expected: Any, join: str = "exact"
-) -> tuple[list[np.ndarray | None], Any]:
+    indices: Sequence[Any],
+    whos: Sequence[str],
+    expected: Any,
+    join: str = "exact",
+    is_new: bool = False,
+) -> tuple[list[np.ndarray | None], Any, np.ndarray | None]:
     """Return where the rows in the common order are, None where they stay, and the ids.
 
     Parameters
@@ -193,8 +253,11 @@ def _orders(
         How messages call them.
     expected : array-like or None
         Ids that say the order; None leaves that to the first part that has ids.
-    join : {"exact", "inner"}, default="exact"
-        Whether all have the same ids, or those are kept that all have.
+    join : {"exact", "inner", "outer", "some"}, default="exact"
+        Whether all have the same ids, or those are kept that all have, or all are; or whether each
+        has some of those that are expected.
+    is_new : bool, default=False
+        Whether parts of an outer join need have no id in common.
 
     Returns
     -------
@@ -202,6 +265,8 @@ def _orders(
         For each part.
     ids : pandas.Index or None
         None where no part has any.
+    missing : ndarray of bool of shape (n_samples, n_parts) or None
+        Which samples an outer join misses in which part; None where it misses none.
     """
     orders: list[np.ndarray | None] = [None] * len(indices)
     has_ids = [index is not None and not _is_default(index) for index in indices]
@@ -210,28 +275,31 @@ def _orders(
     elif any(has_ids):
         first, title = indices[has_ids.index(True)], whos[has_ids.index(True)]
     else:
-        return orders, None
+        return orders, None, None
     if first is None:  # ids are known, but no part is a frame
-        return orders, None
+        return orders, None, None
     for place, index in enumerate(indices):
         if index is not None and not has_ids[place]:
-            has_ids[place] = _counts_as_ids(index, first, whos[place], title)
+            has_ids[place] = _counts_as_ids(index, first, whos[place], title, join)
     if not any(has_ids):
-        return orders, None
+        return orders, None, None
     if expected is None:
         first, title = indices[has_ids.index(True)], whos[has_ids.index(True)]
         if sum(has_ids) == 1 and not first.is_unique:  # there is nothing to pair
-            return orders, None
+            return orders, None, None
     for index, who, has_some in zip(indices, whos, has_ids, strict=True):
         if has_some:
             _refuse_repeated(index, who)
     if join == "inner" and expected is None:
         first = _common(indices, has_ids, whos)
+    if join in ("outer", "some"):
+        first = _union(indices, has_ids, whos, None if expected is None else first, join, is_new)
+        return _outer_orders(indices, has_ids, whos, first)
     for place, index in enumerate(indices):
         if has_ids[place] and not index.equals(first):
             orders[place] = _order(index, first, whos[place], title, join)
     _refuse_without_ids(orders, has_ids, whos, title, len(first))
-    return orders, first
+    return orders, first, None
 
 
 def _common(indices: Sequence[Any], has_ids: Sequence[bool], whos: Sequence[str]) -> Any:
@@ -249,6 +317,121 @@ def _common(indices: Sequence[Any], has_ids: Sequence[bool], whos: Sequence[str]
             f"one of them out, or give the same samples the same ids ({BY_ROW})"
         )
     return common
+
+
+def _union(
+    indices: Sequence[Any],
+    has_ids: Sequence[bool],
+    whos: Sequence[str],
+    expected: Any,
+    join: str,
+    is_new: bool,
+) -> Any:
+    """Return all ids that parts have: those of the first, then the others of the next, and so on.
+
+    Where ids are expected, these are all that parts may have.
+    """
+    pairs = [(i, w) for i, w, has in zip(indices, whos, has_ids, strict=True) if has and len(i)]
+    everybody = pairs[0][0] if pairs else indices[has_ids.index(True)]
+    for index, _ in pairs[1:]:
+        if not index.equals(everybody):
+            everybody = everybody.append(index[everybody.get_indexer(index) < 0])
+    if expected is not None:
+        for index, who in pairs:
+            _refuse_others(index, expected, who)
+        unknown = expected[everybody.get_indexer(expected) < 0]
+        if len(unknown) and join == "outer":
+            raise ValueError(
+                f"{len(unknown)} of the {len(expected)} ids of {FITTED} are in no view, such as "
+                f"{unknown[0]!r}: pass the same samples"
+            )
+        return expected
+    if not is_new:
+        _refuse_unconnected(pairs)
+    for place, (index, who) in enumerate(pairs):
+        for other, title in pairs[:place]:
+            only_here, only_there = index[~index.isin(other)], other[~other.isin(index)]
+            if alike := spelling_difference(only_there, only_here):
+                warnings.warn(
+                    f"The outer join of {title} and {who} takes two ids for two samples that may "
+                    f"be one: {alike}.",
+                    IdSpellingWarning,
+                    stacklevel=2,
+                )
+    return everybody
+
+
+def _refuse_others(index: Any, expected: Any, who: str) -> None:
+    """Refuse ids that are not among those of a fit."""
+    others = index[expected.get_indexer(index) < 0]
+    if len(others):
+        alike = spelling_difference(expected, others)
+        raise ValueError(
+            f"{_has(who)} {len(others)} ids that are not among {FITTED}, such as {others[0]!r}: "
+            f"pass the same samples{f'. {alike}' * bool(alike)}"
+        )
+
+
+def _refuse_unconnected(pairs: Sequence[tuple[Any, str]]) -> None:
+    """Refuse an outer join of parts that have no id in common, by way of no other part."""
+    if not pairs:
+        return
+    (everybody, title), *others = pairs
+    while others:
+        near = [pair for pair in others if pair[0].isin(everybody).any()]
+        if not near:
+            _order(others[0][0], everybody, others[0][1], title)  # raises
+        for pair in near:
+            everybody = everybody.append(pair[0][~pair[0].isin(everybody)])
+        others = [pair for pair in others if not any(pair is each for each in near)]
+
+
+def _outer_orders(
+    indices: Sequence[Any], has_ids: Sequence[bool], whos: Sequence[str], everybody: Any
+) -> tuple[list[np.ndarray | None], Any, np.ndarray | None]:
+    """Return where the rows of each part are in the order of all ids, and who lacks which."""
+    orders: list[np.ndarray | None] = [None] * len(indices)
+    missing = np.zeros((len(everybody), len(indices)), dtype=bool)
+    for place, index in enumerate(indices):
+        if has_ids[place] and not index.equals(everybody):
+            where = index.get_indexer(everybody)
+            missing[:, place], order = where < 0, where[where >= 0]
+            orders[place] = None if np.array_equal(order, np.arange(len(index))) else order
+    is_joined = missing.any() or any(order is not None for order in orders)
+    without = [who for who, has_some in zip(whos, has_ids, strict=True) if not has_some]
+    if is_joined and without:
+        raise ValueError(
+            f"an outer join needs the ids of all rows, and {without[0]} has none: it cannot be "
+            f"known which of the {len(everybody)} samples its rows are. Make {without[0]} a data "
+            "frame with ids, or give every part a row for each sample, empty (NaN) where it is "
+            "missing"
+        )
+    return orders, everybody, missing if missing.any() else None
+
+
+def _refuse_lengths_without_ids(parts: Sequence[Any], whos: Sequence[str]) -> None:
+    """Refuse an outer join of tables of several lengths none of which has ids."""
+    if any(_has_ids(part) and not _is_default(part.index) for part in parts):
+        return
+    lengths = {who: _length(part) for who, part in zip(whos, parts, strict=True)}
+    known = {who: n for who, n in lengths.items() if n is not None}
+    if len(set(known.values())) < 2:
+        return
+    (first, n), *others = known.items()
+    other = next(who for who, number in others if number != n)
+    raise ValueError(
+        f"join='outer' joins tables by the ids of their rows, and none has any: {first} has {n} "
+        f"rows, {other} {known[other]}, and it cannot be known which samples these are. Pass data "
+        "frames of pandas with the ids as index, such as by frame.set_index(column), or tables of "
+        "a row for each sample, empty (NaN) where it is missing"
+    )
+
+
+def _length(part: Any) -> int | None:
+    """Return the number of rows of a part, None where it cannot be told."""
+    shape = getattr(part, "shape", None)
+    length = shape[0] if shape else len(part) if isinstance(part, list | tuple) else None
+    return length if isinstance(length, int) else None
 
 
 def _refuse_without_ids(
@@ -294,8 +477,8 @@ def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") ->
         raise ValueError(
             f"{_start(title)} and {who} have {common} ids in common, and {len(first) - common} are "
             f"only in {title}, {len(index) - common} only in {who}: pass join='inner' to keep the "
-            f"samples that all have, or select them yourself by frame.loc[common] ({BY_ROW})"
-            f"{f'. {alike}' * bool(alike)}"
+            "samples that all have or join='outer' to keep all samples, or select them yourself "
+            f"by frame.loc[common] ({BY_ROW}){f'. {alike}' * bool(alike)}"
         )
     differ = str(index.dtype) != str(first.dtype)
     types = f" (they are of the types {first.dtype} and {index.dtype})" * differ
@@ -320,9 +503,13 @@ def _refuse_repeated(ids: Any, owner: str) -> None:
     )
 
 
-def _counts_as_ids(index: Any, first: Any, who: str, title: str) -> bool:
+def _counts_as_ids(index: Any, first: Any, who: str, title: str, join: str) -> bool:
     """Return whether the default index 0, 1, ... holds the ids of another, or refuse a part."""
+    if join == "outer" and not len(index):
+        return True  # a frame of no sample
     common = 0 if first.nlevels > 1 else int(np.sum(index.isin(first)))
+    if join == "outer" and common == len(first):
+        return True  # the other frame has lost rows, and kept their numbers
     if common == 0 or common == len(index) == len(first):
         return common > 0
     raise ValueError(

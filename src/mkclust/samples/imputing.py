@@ -65,7 +65,7 @@ def filled(table: Any, fills: Float, title: str) -> Any:
         missing = np.isnan(entries.data)
         entries.data[missing] = fills[entries.coords[1][missing]]
         return entries.tocsr()
-    array = as_floats(check_view(table, title), title)
+    array = as_floats(check_view(table, title, may_lack_rows=True), title)
     missing = np.isnan(array)
     if not missing.any() or array.shape[1] != len(fills):  # another width is refused elsewhere
         return array

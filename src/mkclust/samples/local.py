@@ -159,7 +159,7 @@ class LocalBlocks:
             if owner is None:
                 block = as_floats(view[rows], f"View {name!r}")
             else:
-                _check_length(owner)
+                check_length(owner)
                 # A copy, for otherwise the file would be read no sooner than it is looked at.
                 block = as_floats(np.array(view[rows]), f"View {name!r}")
             expected = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
@@ -199,14 +199,14 @@ def fingerprint(view: Any) -> str | None:
     owner = memory_map(view)
     if owner is None:
         return None
-    _check_length(owner)
+    check_length(owner)
     digest = hashlib.blake2b(digest_size=16)
     for rows in ranges(view.shape[0], max(1, DIGEST_BYTES // max(1, view[:1].nbytes))):
         digest.update(np.ascontiguousarray(view[rows]).data)
     return digest.hexdigest()
 
 
-def _check_length(owner: np.memmap) -> None:
+def check_length(owner: np.memmap) -> None:
     """Refuse a map of a file that was cut short: to touch what is missing ends the process."""
     assert isinstance(owner.base, mmap.mmap)
     size, expected = owner.base.size(), owner.offset + owner.nbytes

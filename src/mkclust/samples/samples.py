@@ -1,6 +1,6 @@
 """Input understood once: what a user passed becomes one frozen object, which all else takes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -19,12 +19,22 @@ from mkclust.samples.checks import (
     is_dask,
 )
 from mkclust.samples.dask import DaskBlocks
-from mkclust.samples.encoding import Encoding, encode_views
+from mkclust.samples.encoding import EncodedViews, Encoding, encode_views
 from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
 from mkclust.samples.frames import opened, take_rows
-from mkclust.samples.ids import aligned, aligned_to_training, is_kernel, order_of
+from mkclust.samples.ids import (
+    Joined,
+    aligned,
+    aligned_to_training,
+    is_kernel,
+    joined,
+    order_of,
+)
 from mkclust.samples.imputing import unmasked
 from mkclust.samples.local import LocalBlocks
+from mkclust.samples.missing import missing_notes, observed_tables
+from mkclust.samples.missing_kernels import observed_kernels
+from mkclust.samples.observed_block import take_block, take_stack, take_table
 from mkclust.samples.options import AS_THEY_ARE, TableOptions
 from mkclust.samples.row_source import RowSource
 from mkclust.samples.selection import split_columns
@@ -48,7 +58,8 @@ class Samples:
         one whole.
     parts : tuple of array-like
         The views or kernels as they came, data frames in one order of samples; the one table.
-        Empty where kernels are one whole.
+        Where samples are missing, each holds just the rows of the samples that it has, in their
+        order, and a kernel just their columns. Empty where kernels are one whole.
     whole : array of shape (m, n, n), dataset or RowSource, default=None
         Kernels that are one thing: to take it apart may be to read a file.
     names_given : bool, default=False
@@ -87,12 +98,22 @@ class Samples:
     @property
     def n_samples(self) -> int:
         """Number of samples, n."""
+        if self.missing is not None:
+            return len(self.missing)
         if isinstance(self.whole, RowSource):
             return self.whole.n_samples
         if self.whole is not None:
             return int(self.whole.shape[-1])
         first = self.parts[0]
         return int(first.shape[0]) if hasattr(first, "shape") else len(first)
+
+    @property
+    def observed(self) -> dict[str, np.ndarray]:
+        """The numbers of the samples that each part has, rising, by the names of the parts."""
+        if self.missing is None:
+            return {name: np.arange(self.n_samples) for name in self.names}
+        columns = zip(self.names, self.missing.T, strict=True)
+        return {name: np.flatnonzero(~lacks) for name, lacks in columns}
 
     @property
     def n_features(self) -> tuple[int, ...]:
@@ -117,8 +138,12 @@ class Samples:
         check_dask(views)
         if self.kind == "table":
             return {TABLE: check_view(self.parts[0], "X")}
-        views = {name: check_view(view, f"View {name!r}") for name, view in views.items()}
-        check_together(views)
+        complete = self.missing is None
+        views = {
+            name: check_view(view, f"View {name!r}", may_lack_rows=not complete)
+            for name, view in views.items()
+        }
+        check_together(views, same_length=complete)
         return views
 
     @cached_property
@@ -134,8 +159,37 @@ class Samples:
         """Return the parts of these names, in this order."""
         if tuple(names) == self.names:
             return self
-        parts = self.by_name
-        return replace(self, names=tuple(names), parts=tuple(parts[name] for name in names))
+        parts, missing = self.by_name, self.missing
+        if missing is not None:
+            missing = _if_any(missing[:, [self.names.index(name) for name in names]])
+        chosen = tuple(parts[name] for name in names)
+        return replace(self, names=tuple(names), parts=chosen, missing=missing)
+
+    def take(self, numbers: np.ndarray) -> "Samples":
+        """Return some samples.
+
+        Parameters
+        ----------
+        numbers : ndarray of int
+            Their numbers, rising.
+
+        Returns
+        -------
+        Samples
+            Views have the rows, and kernels the columns, too, of those samples that they have.
+        """
+        numbers = np.asarray(numbers)
+        ids = None if self.ids is None else self.ids[numbers]
+        if self.whole is not None:
+            return replace(self, whole=take_stack(self.whole, numbers), ids=ids)
+        places, missing = _places(self, numbers)
+        parts = tuple(map(self._taking, self.parts, places))
+        return replace(self, parts=parts, ids=ids, missing=missing)
+
+    @property
+    def _taking(self) -> Callable[[Any, np.ndarray], Any]:
+        """What takes some samples of a part."""
+        return take_block if self.kind == "kernels" else take_table
 
     def as_table(self) -> "Samples":
         """Return the only view as one table, whatever its name."""
@@ -167,6 +221,7 @@ def read_samples(
     ids: Any = None,
     cross: bool = False,
     options: TableOptions = AS_THEY_ARE,
+    observed: Any = None,
 ) -> Samples:
     """Tell what X is, given what is expected, or refuse what could be two things.
 
@@ -182,6 +237,9 @@ def read_samples(
         Whether kernels are those of new samples (rows) with the samples of these ids (columns).
     options : TableOptions, default=TableOptions()
         How tables become views.
+    observed : array-like of bool of shape (n_samples, n_views) or mapping, default=None
+        True where a view, or kernel, has a sample, in the order of the samples; or such a column
+        by the name of each. What it says is missing is not looked at, and may be left out.
 
     Returns
     -------
@@ -200,19 +258,21 @@ def read_samples(
     if isinstance(X, Samples):
         if expected == "precomputed" and X.kind != "kernels":
             raise ValueError(f"kernels='precomputed' expects kernels, got {X.kind}")
-        return read_views(X, ids=ids) if expected == "views" else _in_order(X, ids)
+        if expected == "views":
+            return read_views(X, ids=ids, observed=observed)
+        return _in_order(_masked(X, observed), ids)
     if options.views is not None:
         if expected == "precomputed":
             raise ValueError(
                 f"views={list(options.views)} takes a table apart, and kernels='precomputed' "
                 "expects kernels: pass one of them"
             )
-        return read_views(X, ids=ids, options=options)
+        return read_views(X, ids=ids, options=options, observed=observed)
     X = opened(X)
     kind = _kind(X, expected)
     if kind == "kernels":
-        return read_kernels(X, ids=ids, cross=cross)
-    samples = read_views(X, ids=ids, options=options)
+        return read_kernels(X, ids=ids, cross=cross, options=options, observed=observed)
+    samples = read_views(X, ids=ids, options=options, observed=observed)
     # A list of what has other than two dimensions.
     if kind == "table" != samples.kind and isinstance(X, list | tuple):
         return replace(samples, kind=kind, names=(TABLE,), parts=(list(samples.parts),))
@@ -221,8 +281,18 @@ def read_samples(
     return samples
 
 
-def read_kernels(X: Any, *, ids: Any = None, cross: bool = False) -> Samples:
+def read_kernels(
+    X: Any,
+    *,
+    ids: Any = None,
+    cross: bool = False,
+    options: TableOptions = AS_THEY_ARE,
+    observed: Any = None,
+) -> Samples:
     """Take X for kernels, square or not, and bring data frames to one order of samples.
+
+    A sample whose rows and columns are all NaN in a kernel is missing from it; so is one of new
+    samples by its row alone.
 
     Parameters
     ----------
@@ -232,22 +302,61 @@ def read_kernels(X: Any, *, ids: Any = None, cross: bool = False) -> Samples:
         Ids whose order data frames are to have; None takes that of the first frame with ids.
     cross : bool, default=False
         Whether they are kernels of new samples (rows) with the samples of these ids (columns).
+    options : TableOptions, default=TableOptions()
+        How data frames are joined.
+    observed : array-like of bool of shape (n_samples, n_views) or mapping, default=None
+        True where a view, or kernel, has a sample, in the order of the samples; or such a column
+        by the name of each. What it says is missing is not looked at, and may be left out.
 
     Returns
     -------
     Samples
     """
     if isinstance(X, Samples):
-        return read_samples(X, expected="precomputed", ids=None if cross else ids)
-    X, ids = (aligned_to_training(X, ids), None) if cross else aligned(X, ids, kernels=True)
+        ids = None if cross else ids
+        return read_samples(X, expected="precomputed", ids=ids, observed=observed)
+    if cross:
+        found = aligned_to_training(X, ids, options.join)
+    else:  # a mask has the order of what it came with
+        expected = ids if observed is None else None
+        found = joined(X, expected, kernels=True, join=options.join)
+    samples = _only_observed(_named_kernels(found.X, found.ids), found.missing, observed, cross)
+    return samples if cross or observed is None else _in_order(samples, ids)
+
+
+def _only_observed(
+    samples: Samples, absent: np.ndarray | None, observed: Any, cross: bool
+) -> Samples:
+    """Return kernels of just the samples that they have, the same where they have all."""
+    names, kernels = samples.names, samples.parts if samples.whole is None else samples.whole
+    if samples.whole is not None:
+        whole = samples.whole
+        m = whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
+        names = tuple(_kernel_names(m))
+    found = observed_kernels(names, kernels, absent, observed, samples.ids, cross)
+    if found is None:
+        return samples
+    parts, missing = found
+    notes = missing_notes(missing, names, absent is not None)
+    return replace(
+        samples, names=names, parts=tuple(parts), whole=None, missing=missing, notes=tuple(notes)
+    )
+
+
+def _kernel_names(count: int) -> list[str]:
+    """Return the names of kernels that have none of their own."""
+    return [f"kernel {place}" for place in range(count)]
+
+
+def _named_kernels(X: Any, ids: np.ndarray | None) -> Samples:
+    """Return kernels with their names."""
     if isinstance(X, Mapping) and not issparse(X):
         names = list(X)
         if len(set(map(str, names))) < len(names):
             raise ValueError(f"two kernels have the same name, among {names}: rename one of them")
         return Samples("kernels", tuple(map(str, names)), tuple(X.values()), None, True, ids)
     if isinstance(X, list | tuple):
-        names = [f"kernel {place}" for place in range(len(X))]
-        return Samples("kernels", tuple(names), tuple(X), ids=ids)
+        return Samples("kernels", tuple(_kernel_names(len(X))), tuple(X), ids=ids)
     if not isinstance(X, RowSource) and getattr(X, "ndim", 0) not in (2, 3):
         raise TypeError(
             f"kernels of type {type(X).__name__}: pass an array of shape (m, n, n), or a "
@@ -262,6 +371,8 @@ def read_views(
     ids: Any = None,
     options: TableOptions = AS_THEY_ARE,
     encodings: Mapping[str, Encoding] | None = None,
+    observed: Any = None,
+    compact: bool = True,
 ) -> Samples:
     """Take X for views, or else for one table, whatever else it may look like.
 
@@ -275,6 +386,12 @@ def read_views(
         How tables become views.
     encodings : mapping of str to Encoding or None, default=None
         What was learned of the tables in a fit; None learns it of these.
+    observed : array-like of bool of shape (n_samples, n_views) or mapping, default=None
+        True where a view, or kernel, has a sample, in the order of the samples; or such a column
+        by the name of each. What it says is missing is not looked at, and may be left out.
+    compact : bool, default=True
+        Whether samples are missing from a view that has nothing but NaN in their rows, which the
+        view then loses; False takes these rows for any others.
 
     Returns
     -------
@@ -285,11 +402,13 @@ def read_views(
     if isinstance(X, Samples):
         if X.kind == "kernels":
             raise ValueError("X holds kernels where views belong: pass views, samples x features")
-        return _in_order(X, ids)
-    X = opened(X)
-    notes: tuple[str, ...] = ()
+        return _in_order(_masked(X, observed), ids)
+    X, is_new = opened(X), encodings is not None and ids is None
+    found, notes = Joined(X), list[str]()
     if options.views is None or hasattr(X, "shape"):  # views takes nothing else apart
-        X, ids, notes = _joined(X, ids, options, is_new=encodings is not None and ids is None)
+        # A mask has the order of what it came with.
+        found, notes = _joined(X, ids if observed is None else None, options, is_new)
+    X = found.X
     if options.views is not None:
         X, unused = split_columns(X, options.views)
         notes += unused
@@ -301,30 +420,41 @@ def read_views(
     named = {name: unmasked(view) for name, view in named.items()}
     for name, view in named.items():
         check_form(view, titles[name])
-    encoded = encode_views(named, titles, impute=options.impute, learned=encodings)
-    if encoded.missing:  # beside what else is missing
-        titles = _titles(encoded.parts) | titles
-        views = {name: check_view(view, titles[name]) for name, view in encoded.parts.items()}
-        check_entries(views, titles, encoded.columns, encoded.missing)
-    return Samples(
+    missing = found.missing
+    if compact:
+        named, missing = observed_tables(named, missing, observed, found.ids, is_new)
+    notes += missing_notes(missing, list(named), found.missing is not None)
+    encoded = encode_views(named, titles, impute=options.cells, learned=encodings)
+    _check_categories(encoded, titles)
+    samples = Samples(
         "table" if is_table and list(encoded.parts) == [TABLE] else "views",
         tuple(encoded.parts),
         tuple(encoded.parts.values()),
         names_given=(isinstance(X, Mapping) and not is_table) or len(encoded.parts) > len(named),
-        ids=ids,
+        ids=found.ids,
+        missing=encoded.by_view(missing),
         columns=encoded.columns,
         encodings=encoded.encodings,
         notes=(*notes, *encoded.notes),
     )
+    return samples if observed is None else _in_order(samples, ids)
 
 
-def _joined(
-    X: Any, ids: Any, options: TableOptions, is_new: bool
-) -> tuple[Any, np.ndarray | None, tuple[str, ...]]:
+def _check_categories(encoded: EncodedViews, titles: Mapping[str, str]) -> None:
+    """Refuse missing categories, beside what else is missing."""
+    if not encoded.missing:
+        return
+    titles, views = _titles(encoded.parts) | dict(titles), {}
+    for name, view in encoded.parts.items():
+        views[name] = check_view(view, titles[name], may_lack_rows=True)
+    check_entries(views, titles, encoded.columns, encoded.missing)
+
+
+def _joined(X: Any, ids: Any, options: TableOptions, is_new: bool) -> tuple[Joined, list[str]]:
     """Bring data frames to one order of samples, and say how many a join keeps."""
     lengths = _lengths(X)
-    X, ids = aligned(X, ids, of_pairs=not is_new, join=options.join)
-    return X, ids, _join_notes(lengths, _lengths(X))
+    found = joined(X, ids, of_pairs=not is_new, join=options.join, is_new=is_new)
+    return found, _join_notes(lengths, _lengths(found.X))
 
 
 def _lengths(X: Any) -> list[int]:
@@ -336,11 +466,11 @@ def _lengths(X: Any) -> list[int]:
     return [shape[0] for shape in shapes if len(shape) == 2 and isinstance(shape[0], int)]
 
 
-def _join_notes(before: Sequence[int], after: Sequence[int]) -> tuple[str, ...]:
+def _join_notes(before: Sequence[int], after: Sequence[int]) -> list[str]:
     """Say how many samples of each view a join keeps, where it keeps fewer than all."""
     if before == after:
-        return ()
-    return (f"join keeps {after[0]:,} of {join_words(f'{count:,}' for count in before)} samples",)
+        return []
+    return [f"join keeps {after[0]:,} of {join_words(f'{count:,}' for count in before)} samples"]
 
 
 def _titles(names: Iterable[str]) -> dict[str, str]:
@@ -391,7 +521,7 @@ def as_views(X: Any) -> dict[str, Array]:
     >>> list(as_views([[1, 2], [3, 4], [5, 6]]))
     ['table']
     """
-    return read_views(X).views
+    return read_views(X, compact=False).views
 
 
 def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Blocks:
@@ -497,6 +627,10 @@ def _in_order(samples: Samples, ids: Any) -> Samples:
     order = order_of(samples.ids, ids)
     if order is None:
         return replace(samples, ids=np.asarray(ids))
+    if samples.missing is not None:
+        places, missing = _places(samples, order)
+        parts = tuple(map(samples._taking, samples.parts, places))
+        return replace(samples, parts=parts, missing=missing, ids=np.asarray(samples.ids)[order])
     if samples.kind == "kernels":
         parts, ids = aligned(samples.by_name, ids, kernels=True)
         return replace(samples, parts=tuple(parts.values()), ids=ids)
@@ -507,13 +641,43 @@ def _in_order(samples: Samples, ids: Any) -> Samples:
     return replace(samples, parts=parts, ids=np.asarray(samples.ids)[order])
 
 
+def _places(samples: Samples, numbers: np.ndarray) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Return where some samples are in each part, of those that it has, and who lacks which."""
+    if samples.missing is None:
+        return [numbers] * len(samples.parts), None
+    ranks, missing = (~samples.missing).cumsum(axis=0) - 1, samples.missing[numbers]
+    places = [rank[numbers][~lacks] for rank, lacks in zip(ranks.T, missing.T, strict=True)]
+    return places, _if_any(missing)
+
+
+def _if_any(missing: np.ndarray) -> np.ndarray | None:
+    """Return which samples are missing, None where none is."""
+    return missing if missing.any() else None
+
+
+def _masked(samples: Samples, observed: Any) -> Samples:
+    """Return samples that have been read without those that a mask says are missing."""
+    if observed is None:
+        return samples
+    if samples.kind == "kernels":
+        return _only_observed(samples, samples.missing, observed, cross=False)
+    named, missing = observed_tables(
+        samples.by_name, samples.missing, observed, samples.ids, is_new=False
+    )
+    return replace(samples, parts=tuple(named.values()), missing=missing)
+
+
 def _refuse_square(samples: Samples, expected: Expected) -> None:
     """Refuse square matrices of one size, which could be kernels or views, unless it was said."""
     shapes = {tuple(np.shape(view)) for view in samples.parts}
     n = max(max(shapes), default=0)
-    if expected == "auto" and shapes == {(n, n)}:
+    are_square = shapes == {(n, n)} or (
+        samples.missing is not None and all(len(set(shape)) == 1 for shape in shapes)
+    )
+    if expected == "auto" and are_square:
+        sizes = f"{n} x {n}" if len(shapes) == 1 else f"up to {n} x {n}"
         raise ValueError(
-            f"X holds square matrices only, all {n} x {n}: they could be kernels or views with as "
+            f"X holds square matrices only, all {sizes}: they could be kernels or views with as "
             "many features as samples; pass kernels='precomputed' for kernels or "
             "kernels=KernelBank() for views, or kernels='from_distances' for distances"
         )

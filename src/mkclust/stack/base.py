@@ -7,7 +7,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
     arrays_to_host,
     astype,
@@ -22,6 +21,8 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.operators import Operator
 from mkclust.stack.mapped import Features
+from mkclust.stack.off_diagonal import Comparison
+from mkclust.stack.sample_map import SampleMap
 from mkclust.types import Array, Float
 
 Storage = Literal["dense", "sparse", "streamed"]
@@ -67,6 +68,10 @@ class KernelStack(Protocol):
         """How each kernel is centered and scaled."""
 
     @property
+    def parts(self) -> Sequence["StackPart"]:
+        """The kernels by the samples that they have: all together where none lacks a sample."""
+
+    @property
     def raw_kernels(self) -> Sequence[Array]:
         """The kernels as they came: neither centered nor scaled nor repaired."""
 
@@ -106,6 +111,10 @@ class KernelStack(Protocol):
     def approximation_error(self) -> Float | None:
         """The share of each kernel's trace that features miss, (m,); None where there are none."""
 
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which samples each kernel has, bool of shape (all samples, m); None where all."""
+
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors as long as ``n_samples``."""
 
@@ -122,6 +131,16 @@ class KernelStack(Protocol):
     def kernel(self, index: int) -> KernelOperator:
         """Return one kernel, as something that supports ``@``."""
 
+    @property
+    def counted(self) -> np.ndarray:
+        """Which kernels count as those that could have a sample, (m,) of bool."""
+
+    def counting(self, indices: Sequence[int]) -> "KernelStack":
+        """Return the same where samples that are missing count as such by these kernels only."""
+
+    def with_maps(self, maps: Sequence[SampleMap]) -> "KernelStack":
+        """Return the same with other maps, one a part; none is missing where there is one part."""
+
     def subset(self, indices: Sequence[int]) -> "KernelStack":
         """Return some of the kernels, each computed with alone, whatever stands beside it."""
 
@@ -137,17 +156,17 @@ class KernelStack(Protocol):
     def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
 
+    def raw_lengths(self) -> Sequence[Array]:
+        """Return the lengths of the samples by each kernel, scaled but not centered, m of (n,)."""
+
     def traces(self) -> Float:
         """Return the m traces."""
 
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
 
-    def off_diagonal_products(self) -> OffDiagonalProducts:
-        """Return what pairs of kernels share off their diagonals, in one pass over the data."""
-
-    def some_entries(self, count: int) -> Array:
-        """Write the kernels out among samples that stand for all, (m, s, s)."""
+    def comparisons(self) -> Sequence[Comparison]:
+        """Return what every two kernels share off their diagonals, on the samples both have."""
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""
@@ -156,8 +175,35 @@ class KernelStack(Protocol):
         """Write ``sum_p c_p K_p`` out, (n, n), or the part of some samples; on the host."""
 
 
+@dataclass(frozen=True)
+class StackPart:
+    """Kernels that have the same samples.
+
+    Attributes
+    ----------
+    stack : KernelStack
+        The kernels, over the samples that they have.
+    indices : tuple of int
+        Their numbers among all kernels.
+    map : SampleMap
+        Which samples they have, and what becomes of the others.
+    """
+
+    stack: KernelStack
+    indices: tuple[int, ...]
+    map: SampleMap
+
+    @classmethod
+    def whole(cls, stack: KernelStack) -> "StackPart":
+        """Return all kernels of a stack as one part."""
+        everyone = SampleMap(np.arange(stack.n_samples), stack.n_samples)
+        return cls(stack, tuple(range(stack.n_kernels)), everyone)
+
+
 class UncompressedStack:
     """What a stack answers whose vectors are as long as the samples, as all but compressed ones."""
+
+    standardizations: Sequence["Standardization"]
 
     @property
     def compressed(self) -> bool:
@@ -167,6 +213,11 @@ class UncompressedStack:
     @property
     def approximation_error(self) -> Float | None:
         """The share of each kernel's trace that features miss: there are no features."""
+        return None
+
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which samples each kernel has: all of them have all."""
         return None
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
@@ -180,6 +231,18 @@ class UncompressedStack:
     def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
         """Return what takes the features of samples to rows: there are no features."""
         return None
+
+    def counting(self, indices: Sequence[int]) -> Any:
+        """Return the same where samples that are missing count by some kernels: none is missing."""
+        return self
+
+    def with_maps(self, maps: Sequence[SampleMap]) -> Any:
+        """Return the same with other maps of samples that are missing: none is."""
+        return self
+
+    def raw_lengths(self) -> Sequence[Array]:
+        """Return the lengths of the samples by each kernel, scaled but not centered, m of (n,)."""
+        return [each.raw_lengths() for each in self.standardizations]
 
 
 @dataclass(frozen=True)
@@ -234,6 +297,12 @@ class Standardization:
         return (
             zeros(self.diagonal.shape[0], self.diagonal) + 1.0 if self.scale is None else self.scale
         )
+
+    def raw_lengths(self) -> Array:
+        """Return the lengths of the samples, scaled but not centered, (n_samples,)."""
+        xp = namespace(self.diagonal)
+        lengths = xp.sqrt(xp.abs(self.diagonal))
+        return lengths if self.scale is None else lengths * self.scale
 
     def centered_diagonal(self) -> Array:
         """Return the self-similarities after centering, before scaling, (n_samples,)."""

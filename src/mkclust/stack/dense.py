@@ -28,9 +28,9 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sums import n_threads, weighted_sum
-from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
+from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import OffDiagonalSums, compared_samples
+from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -221,6 +221,16 @@ class DenseStack(UncompressedStack):
     combining_pays: ClassVar[bool] = True
 
     @property
+    def parts(self) -> Sequence[StackPart]:
+        """The kernels by the samples that they have: all together, for none lacks a sample."""
+        return [StackPart.whole(self)]
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Which kernels count as those that could have a sample, (m,) of bool: all."""
+        return np.ones(self.n_kernels, bool)
+
+    @property
     def repaired(self) -> bool:
         """Whether an indefinite kernel was clipped or shifted."""
         pairs = zip(self.kernels, self.raw_kernels, strict=True)
@@ -339,6 +349,11 @@ class DenseStack(UncompressedStack):
             blocks = xp.stack([xp.reshape(part, (-1,)) for part in parts])
             total += blocks @ blocks.T
         return to_host(total)
+
+    def comparisons(self) -> Sequence[Comparison]:
+        """Return what every two kernels share off their diagonals: all have the same samples."""
+        everyone = tuple(range(self.n_kernels))
+        return [Comparison(everyone, everyone, self.off_diagonal_products(), self.some_entries)]
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""

@@ -17,11 +17,11 @@ def count_distinct(stack: KernelStack) -> int:
     mix = np.random.default_rng(1).standard_normal(stack.n_kernels)
     largest = np.abs(probe).max(axis=1)
     limits: Array = 0.0
-    for p, standardization in enumerate(stack.standardizations):
-        xp = namespace(standardization.diagonal)
-        size = xp.sqrt(xp.abs(standardization.diagonal))
+    for p, (size, standardization) in enumerate(
+        zip(stack.raw_lengths(), stack.standardizations, strict=True)
+    ):
+        xp = namespace(size)
         mix[p] /= (standardization.scale is None and float(xp.max(size)) ** 2) or 1.0
-        size = size if standardization.scale is None else size * standardization.scale
         # By Cauchy and Schwarz no sum of terms is larger, nor its rounding than a share of it.
         reach = float(xp.sum(size * to_device(largest, size)))
         limits = limits + abs(float(mix[p])) * reach * size

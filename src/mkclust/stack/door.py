@@ -34,6 +34,7 @@ from mkclust.stack.checks import (
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.in_files import better_streamed, is_dataset, require_memory_to_load
+from mkclust.stack.incomplete import IncompleteStack
 from mkclust.stack.repair import make_positive
 from mkclust.stack.row_checks import check_rows
 from mkclust.stack.row_matrix import RowMatrix
@@ -53,6 +54,7 @@ def as_stack(
     names: Sequence[str] | None = None,
     views: Sequence[int] | None = None,
     streamed: bool | None = None,
+    fill: Literal["zero", "rescale"] = "rescale",
 ) -> KernelStack:
     """Check kernels and stack them, to be centered and scaled on the fly.
 
@@ -95,10 +97,13 @@ def as_stack(
         and HDF5 datasets of which all kernels and one more would; smaller datasets are loaded.
         Streamed kernels cannot be repaired: with psd="clip" or psd="shift" what is in files is
         loaded, or refused where it does not fit, and sources of rows are refused.
+    fill : {"zero", "rescale"}, default="rescale"
+        Where kernels lack samples: whether these are similar to nobody, or what other kernels tell
+        of them is scaled up to the self-similarity of a sample that no kernel lacks.
 
     Returns
     -------
-    DenseStack or StreamedStack
+    DenseStack, StreamedStack or IncompleteStack
 
     Examples
     --------
@@ -112,6 +117,9 @@ def as_stack(
     _check_options({"center": center, "normalize": normalize, "validate": validate}, streamed, psd)
     samples = read_kernels(kernels)
     options = {"center": center, "normalize": normalize, "validate": validate}
+    if samples.missing is not None:
+        how: dict[str, Any] = {**options, "psd": psd, "streamed": streamed}
+        return _stack_incomplete(samples, names, views, fill, how)
     if (
         streamed
         or isinstance(samples.whole, RowSource)
@@ -128,6 +136,35 @@ def as_stack(
         require_memory_to_load(samples, psd)
         stack = _hold(samples, names, psd=psd, **options)
     return stack if views is None else replace(stack, view_numbers=tuple(views))
+
+
+def _stack_incomplete(
+    samples: Samples,
+    names: Sequence[str] | None,
+    views: Sequence[int] | None,
+    fill: Literal["zero", "rescale"],
+    options: dict[str, Any],
+) -> KernelStack:
+    """Stack kernels that lack samples, those with the same samples together."""
+    assert samples.missing is not None
+    names = _named(len(samples.parts), samples.names if names is None else names)
+    views = range(len(names)) if views is None else views
+    patterns, number = np.unique(samples.missing.T, axis=0, return_inverse=True)
+    groups = [np.flatnonzero(number == each).tolist() for each in range(len(patterns))]
+    stacks = [
+        as_stack(
+            Samples("kernels", _some(names, group), _some(samples.parts, group), names_given=True),
+            views=_some(views, group),
+            **options,
+        )
+        for group in groups
+    ]
+    return IncompleteStack.of(stacks, ~patterns.T, groups, fill)
+
+
+def _some(values: Sequence[Any], indices: Sequence[int]) -> tuple[Any, ...]:
+    """Return some of the values."""
+    return tuple(values[index] for index in indices)
 
 
 def _check_options(flags: dict[str, Any], streamed: Any, psd: Any) -> None:

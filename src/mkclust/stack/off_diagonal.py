@@ -1,6 +1,7 @@
 """What pairs of kernels share off their diagonals, summed up from blocks of their rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +13,37 @@ from mkclust.types import Array
 # Up to so many samples all are compared. Of more, some stand for all: by so many, two kernels that
 # share one percent of what they have are told from chance, and the cost grows no further.
 ALL_COMPARED, SOME_COMPARED = 2048, 1024
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Kernels that are compared with each other, on samples that all of them have.
+
+    Attributes
+    ----------
+    first, second : tuple of int
+        The numbers of the kernels; each of the first is compared with each of the second. Both are
+        the same where kernels are compared among themselves.
+    products : OffDiagonalProducts
+        Of these samples, the first kernels before the second, or once where both are the same.
+    some_entries : callable
+        Takes a number s, and writes these kernels out among s of the samples, (c, s, s).
+    """
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    products: OffDiagonalProducts
+    some_entries: Callable[[int], Array]
+
+    @property
+    def kernels(self) -> tuple[int, ...]:
+        """The numbers of the kernels, in the order of the products."""
+        return self.first if self.first == self.second else self.first + self.second
+
+    @property
+    def n_samples(self) -> int:
+        """On how many samples they are compared."""
+        return self.products.n_samples
 
 
 class OffDiagonalSums:

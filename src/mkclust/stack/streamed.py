@@ -23,10 +23,10 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.row_source import RowSource
-from mkclust.stack.base import Operator, Standardization, Storage, UncompressedStack
+from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS, StandardizedKernel
 from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import OffDiagonalSums, compared_samples
+from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import for_each_block, for_rows_of, like_of, only
 from mkclust.types import Array, Float
@@ -139,6 +139,16 @@ class StreamedStack(UncompressedStack):
         return like_of(self.source)
 
     @property
+    def parts(self) -> Sequence[StackPart]:
+        """The kernels by the samples that they have: all together, for none lacks a sample."""
+        return [StackPart.whole(self)]
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Which kernels count as those that could have a sample, (m,) of bool: all."""
+        return np.ones(self.n_kernels, bool)
+
+    @property
     def raw_kernels(self) -> Sequence[RowMatrix]:
         """The kernels as they came, read when asked for."""
         return [
@@ -246,6 +256,11 @@ class StreamedStack(UncompressedStack):
 
         for_each_block(self.source, add)
         return total
+
+    def comparisons(self) -> Sequence[Comparison]:
+        """Return what every two kernels share off their diagonals: all have the same samples."""
+        everyone = tuple(range(self.n_kernels))
+        return [Comparison(everyone, everyone, self.off_diagonal_products(), self.some_entries)]
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""

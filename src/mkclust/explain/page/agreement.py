@@ -20,6 +20,11 @@ def views(findings: Findings, agreement: Agreement) -> Section:
             "kernels: 1 for copies, about 0 for views that share nothing. Chance is how likely so "
             "much is shared if the samples of one view change places, corrected for the number of "
             "pairs; below 0.0001 two views agree."
+            + (
+                " Where samples are missing from views, two are compared on the samples both have."
+                if agreement.is_incomplete
+                else ""
+            )
         ),
         *_groups(agreement),
         *_without_agreement(agreement),
@@ -79,6 +84,8 @@ def _partners(agreement: Agreement) -> str:
         Column("Chance", "how likely chance alone does as well"),
         Column("Voice", "share of voice among the views that agree, 0 for none"),
     ]
+    if agreement.is_incomplete:
+        columns.append(Column("Samples in common", "on which the two were compared"))
     rows, weights = [], agreement.weights()
     for p, name in enumerate(agreement.names):
         strangers = agreement.voices != agreement.voices[p]
@@ -94,4 +101,6 @@ def _partners(agreement: Agreement) -> str:
                 number(float(weights[p]), ".2f"),
             ]
         )
+        if agreement.is_incomplete:
+            rows[-1].append(number(int(agreement.pair_samples[p, q]), "d"))
     return table(columns, rows, "The views")

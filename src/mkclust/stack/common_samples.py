@@ -1,0 +1,99 @@
+"""What kernels of different samples share: compared pair by pair on the samples that both have."""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from mkclust.engine.agreement import FEWEST_SAMPLES, OffDiagonalProducts
+from mkclust.linalg import is_foreign, namespace
+from mkclust.stack.base import KernelStack
+from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS
+from mkclust.stack.mapped import draw
+from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
+from mkclust.types import Array
+
+Block = Callable[[slice, slice], list[Array]]
+
+
+def compare_parts(
+    stacks: Sequence[KernelStack],
+    samples: Sequence[np.ndarray],
+    kernels: Sequence[Sequence[int]],
+) -> list[Comparison]:
+    """Return what every two kernels share off their diagonals, on the samples both have.
+
+    Parameters
+    ----------
+    stacks : sequence of KernelStack
+        Complete stacks, one for each set of kernels with the same samples.
+    samples : sequence of ndarray of int
+        The numbers of the samples of each stack, rising.
+    kernels : sequence of sequences of int
+        The numbers that the kernels of each stack have among those of all stacks.
+
+    Returns
+    -------
+    list of Comparison
+        One a stack, and one for every two stacks.
+    """
+    numbers = [tuple(map(int, each)) for each in kernels]
+    comparisons = [
+        Comparison(kernels, kernels, whole.products, whole.some_entries)
+        for stack, kernels in zip(stacks, numbers, strict=True)
+        for whole in stack.comparisons()
+    ]
+    for a, b in combinations(range(len(stacks)), 2):
+        _, *places = np.intersect1d(samples[a], samples[b], assume_unique=True, return_indices=True)
+        pair = _Pair((stacks[a], stacks[b]), places)
+        comparisons.append(
+            Comparison(numbers[a], numbers[b], pair.off_diagonal_products(), pair.some_entries)
+        )
+    return comparisons
+
+
+class _Pair:
+    """Two stacks, and where the samples that both have stand in each of them."""
+
+    def __init__(self, stacks: Sequence[KernelStack], places: Sequence[np.ndarray]):
+        self.stacks, self.places = stacks, places
+        self.n_common = len(places[0])
+        self.n_kernels = sum(stack.n_kernels for stack in stacks)
+
+    def off_diagonal_products(self) -> OffDiagonalProducts:
+        """Return what the kernels share, on the samples that both stacks have."""
+        n, m = self.n_common, self.n_kernels
+        if n < FEWEST_SAMPLES:  # nothing can be told of them, so nothing is read
+            return OffDiagonalProducts(n, np.zeros((m, m)), np.zeros((m, m)), np.zeros(m))
+        some = compared_samples(n)
+        like = self.stacks[0].like
+        height = GRAM_ROWS_ON_DEVICE if is_foreign(like) else OFF_DIAGONAL_ROWS
+        sums = OffDiagonalSums(m, len(some), like)
+        blocks = [
+            _blocks(stack, place[some])
+            for stack, place in zip(self.stacks, self.places, strict=True)
+        ]
+        for start in range(0, len(some), height):
+            rows, columns = slice(start, start + height), slice(start, len(some))
+            sums.add(start, [part for block in blocks for part in block(rows, columns)])
+        return sums.result()
+
+    def some_entries(self, count: int) -> Array:
+        """Write the kernels out among samples that stand for all that both stacks have."""
+        some = draw(self.n_common, count)
+        parts = [
+            stack.entries(place[some])
+            for stack, place in zip(self.stacks, self.places, strict=True)
+        ]
+        return namespace(*parts).concat(parts)
+
+
+def _blocks(stack: KernelStack, samples: np.ndarray) -> Block:
+    """Return what gives some rows and columns of every kernel among some samples."""
+    kernels = range(stack.n_kernels)
+    if stack.storage == "streamed":  # read once, for few samples stand for many
+        entries = stack.entries(samples)
+        return lambda rows, columns: [entries[p, rows, columns] for p in kernels]
+    return lambda rows, columns: [
+        stack.kernel(p).block(samples[rows], samples[columns]) for p in kernels
+    ]

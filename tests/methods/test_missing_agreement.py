@@ -1,0 +1,152 @@
+"""Views that lack samples: who is heard, and what becomes of samples that only others have."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from agreeing import named_blobs, one_hot
+from mkclust import METHODS, AgreementKKM, UnheardSamplesWarning
+from mkclust.datasets import load
+from mkclust.methods.agreement import measure_agreement
+from mkclust.samples.samples import Samples
+from mkclust.stack import as_stack
+
+SETTING_ASIDE = ("agreement-kkm", "anchored-mkkm")
+
+
+def gaussian(X):
+    """Return a Gaussian kernel of median width."""
+    lengths = np.square(X).sum(axis=1)
+    squares = np.maximum(lengths[:, None] + lengths - 2 * X @ X.T, 0)
+    return np.exp(-squares / np.median(squares))
+
+
+def kernels_of(views, observed, ids=None, start=0):
+    """Return kernels of which each has the samples that its view has, from one sample on."""
+    observed = observed[start:]
+    pairs = zip(views.values(), observed.T, strict=True)
+    parts = tuple(gaussian(X)[start:, start:][np.ix_(seen, seen)] for X, seen in pairs)
+    missing = ~observed if (~observed).any() else None
+    return Samples("kernels", tuple(views), parts, names_given=True, missing=missing, ids=ids)
+
+
+def noisy_problem(seed=0, n=80, missing=0.3, n_unheard=5):
+    """Return three views that agree and one of noise, and which samples each has.
+
+    The first samples are seen in the noise only.
+    """
+    rng = np.random.default_rng(seed)
+    views, y = named_blobs(rng, n, strengths=(3, 3, 2))
+    views["noise"] = rng.normal(size=(n, 5))
+    observed = rng.random((n, 4)) >= missing
+    observed[~observed[:, :3].any(axis=1), 0] = True
+    observed[:n_unheard] = [False, False, False, True]
+    return views, observed, y
+
+
+def fitted(name, samples, **options):
+    """Return a model, and what it warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = METHODS[name](3, kernels="precomputed", random_state=0, **options).fit(samples)
+    return model, [w for w in caught if w.category is UnheardSamplesWarning]
+
+
+@pytest.mark.parametrize("name", SETTING_ASIDE)
+@pytest.mark.parametrize("impute", ["zero", "rescale"])
+def test_samples_that_only_a_view_set_aside_has_change_nothing(name, impute):
+    views, observed, _ = noisy_problem()
+    model, said = fitted(name, kernels_of(views, observed), impute=impute)
+    assert model.set_aside_ == ("noise",)
+    assert model.unheard_.tolist() == [0, 1, 2, 3, 4]
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    del views["noise"]
+    alone, said = fitted(name, kernels_of(views, observed[:, :3], start=5), impute=impute)
+    assert not said
+    assert not hasattr(alone, "unheard_")
+    assert np.array_equal(model.labels_[5:], alone.labels_)
+    np.testing.assert_allclose(model.weights_[:3], alone.weights_, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(model.embedding_[5:]), np.abs(alone.embedding_), atol=1e-6)
+    # Of the others nothing is known: all have the same cluster, and no place in the embedding.
+    assert len(set(model.labels_[:5].tolist())) == 1
+    assert np.abs(model.embedding_[:5]).max() < 1e-12
+
+
+@pytest.mark.parametrize("name", SETTING_ASIDE)
+def test_a_noise_view_that_lacks_samples_changes_nothing(name):
+    views, observed, _ = noisy_problem(n_unheard=0)
+    model, said = fitted(name, kernels_of(views, observed))
+    assert not said
+    del views["noise"]
+    alone, _ = fitted(name, kernels_of(views, observed[:, :3]))
+    assert np.array_equal(model.labels_, alone.labels_)
+    np.testing.assert_allclose(model.weights_[:3], alone.weights_, rtol=1e-9)
+
+
+def test_a_warning_names_the_samples_that_are_not_heard_and_what_to_do():
+    views, observed, _ = noisy_problem()
+    ids = np.array([f"P{i:02}" for i in range(80)])
+    _, (said,) = fitted("agreement-kkm", kernels_of(views, observed, ids))
+    assert str(said.message) == (
+        "5 of 80 samples are seen in no view that has a weight, only in noise: P00, P01, P02, P03 "
+        "and P04. Nothing tells their cluster: it is the one nearest to the average sample, and "
+        "the clusters were found without them. Leave such samples out (unheard_ has their "
+        "numbers), or take a method that gives every view a weight, such as AverageKKM"
+    )
+    views, observed, _ = noisy_problem(n_unheard=1)
+    _, (said,) = fitted("agreement-kkm", kernels_of(views, observed))
+    assert str(said.message).startswith(
+        "1 of 80 samples is seen in no view that has a weight, only in noise: 0. Nothing tells its "
+        "cluster: it is the one nearest to the average sample, and the clusters were found without "
+        "it."
+    )
+
+
+@pytest.mark.parametrize("name", set(METHODS) - set(SETTING_ASIDE))
+def test_methods_that_mix_every_view_hear_every_sample(name):
+    views, observed, _ = noisy_problem()
+    model, said = fitted(name, kernels_of(views, observed))
+    silent = np.flatnonzero(getattr(model, "coefficients_", np.ones(4)) == 0)
+    assert bool(said) == (3 in silent)
+
+
+def test_more_clusters_than_samples_that_are_heard_are_refused():
+    views, observed, _ = noisy_problem()
+    samples = kernels_of(views, observed)
+    with pytest.raises(ValueError, match="n_clusters=78, but only 75 of the 80 samples are seen"):
+        AgreementKKM(78, kernels="precomputed").fit(samples)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.6])
+def test_noise_beside_the_digits_is_set_aside_however_many_samples_are_missing(missing):
+    views = {name: view[:400] for name, view in load("digits").views.items()}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        strange = {"static": rng.normal(size=(400, 20)), "dice": one_hot(rng, 400, 4)}
+        every = views | {name: X + 1e-3 for name, X in strange.items()}
+        observed = rng.random((400, 6)) >= missing
+        observed[~observed.any(axis=1), 0] = True
+        found = measure_agreement(as_stack(kernels_of(every, observed), validate=False))
+        assert found.set_aside == ("static", "dice")
+        assert found.is_incomplete == (missing > 0)
+
+
+@pytest.mark.parametrize("missing", [0.3, 0.5, 0.7])
+def test_chances_are_no_smaller_than_chance_makes_them_where_samples_are_missing(missing):
+    chances = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = 100
+        views = [rng.normal(size=(n, 8)), one_hot(rng, n, 3), rng.normal(size=(n, 1))]
+        views = {f"view {p}": X + 1e-3 * rng.normal(size=X.shape) for p, X in enumerate(views)}
+        observed = rng.random((n, 3)) >= missing
+        observed[~observed.any(axis=1), 0] = True
+        found = measure_agreement(as_stack(kernels_of(views, observed), validate=False))
+        assert not found.any_share
+        chances.extend(found.pair_chances[np.triu_indices(3, 1)])
+    # Of 120, one in ten below a tenth is expected, and 21 or more one time in two hundred.
+    assert np.sum(np.array(chances) < 0.1) <= 21
+    assert np.sum(np.array(chances) < 0.01) <= 5
+    assert min(chances) > 1e-5
