@@ -251,7 +251,7 @@ def test_new_samples_must_have_the_same_views(views):
     with pytest.raises(ValueError, match="the model was fitted on"):
         model.predict({name: view[:, :3] for name, view in views.items()})
     views["view 2"] = views["view 2"].copy()
-    views["view 2"][4] = np.nan
+    views["view 2"][4, 0] = np.nan
     with pytest.raises(ValueError, match=r"View 'view 2' .* first in sample 4"):
         model.predict(views)
 

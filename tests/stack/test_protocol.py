@@ -146,6 +146,7 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         "repaired": stack.repaired is (kind == "repaired"),
         "compressed": stack.compressed is (kind == "low rank"),
         "approximation_error": (stack.approximation_error is None) is (kind != "low rank"),
+        "observed": stack.observed is None,
         "lift": [len(lifted) for lifted in stack.lift(V, V)] == [N, N],
         "lift_some": stack.lift_some(V).shape == (N, 2),
         "embedding_map": (feature_map is None) is (kind != "low rank"),

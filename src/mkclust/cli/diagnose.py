@@ -9,7 +9,7 @@ from mkclust.cli import fitting
 from mkclust.cli.failures import expected_failures, recorded_warnings, say, show_warnings
 from mkclust.cli.like_cluster import request_for, require_number, takes_options_of_cluster
 from mkclust.cli.options import Inputs, NClusters
-from mkclust.cli.outputs import agreement_record, strict_json
+from mkclust.cli.outputs import agreement_record, missingness_record, strict_json
 from mkclust.cli.printing import Progress, phase_lines
 from mkclust.explain import Diagnosis, diagnose
 
@@ -52,4 +52,7 @@ def _record(diagnosis: Diagnosis, model: Any) -> dict[str, Any]:
     record = {field.name: getattr(diagnosis, field.name) for field in fields(diagnosis)}
     derived = ("redundancy", "chance", "noise", "duplicates")
     record |= {name: getattr(diagnosis, name) for name in derived}
-    return record | {"view_agreement": agreement_record(model)}
+    return record | {
+        "view_agreement": agreement_record(model),
+        "missingness": missingness_record(model),
+    }

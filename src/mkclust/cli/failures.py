@@ -35,6 +35,7 @@ TRANSLATIONS: tuple[tuple[str, str], ...] = (
     (r"\bapproximation=Nystroem\([^)]*\)", "--approximation nystroem"),
     (r"\bapproximation=None", "--approximation none"),
     (r"\b(psd|join|impute|solver|id|drop)='([^']*)'", r"--\1 \2"),
+    (r"\banother value of impute\b", "another --impute"),
     (r"\bsamples_in='([^']*)'", r"--samples-in \1"),
     (r"\b(psd|join|impute|id|drop)=\[?'?([\w-]+)'?\]?", r"--\1 \2"),
     (r"\b(center|normalize|validate)=False", r"--no-\1"),

@@ -175,21 +175,37 @@ def _ids_of(data: datasets.Dataset) -> Any:
     return row_ids(next(iter(data.X.values() if isinstance(data.X, dict) else data.X)))
 
 
-def _labels_in_order(data: datasets.Dataset, ids: Any) -> Any:
-    """Return the labels of a data set for samples of these ids, in their order."""
-    own = None if ids is None else _ids_of(data)
-    return data.y if own is None else np.asarray(data.y)[own.get_indexer(ids)]
+def _labels_in_order(data: datasets.Dataset, ids: Any) -> tuple[Any, np.ndarray]:
+    """Return the labels of a data set for samples of these ids, in their order, and who has one."""
+    own, y = None if ids is None else _ids_of(data), np.asarray(data.y)
+    if own is None:
+        return y, np.ones(len(y), dtype=bool)
+    rows = own.get_indexer(ids)
+    return y[rows], rows >= 0
 
 
 def _common_labels(data_sets: Sequence[datasets.Dataset], ids: Any) -> Any:
-    """Return the labels of the first input that has some, or None."""
-    pairs = [(data.name, _labels_in_order(data, ids)) for data in data_sets if data.y is not None]
-    if not pairs:
+    """Return the labels of the first input that has some, or None.
+
+    Samples that it lacks have those of the next input; where nobody has some, there are none.
+    """
+    labelled = [data for data in data_sets if data.y is not None]
+    if not labelled:
         return None
-    name, y = pairs[0]
-    if any(not np.array_equal(other, y) for _, other in pairs):
-        message = f"the inputs hold different labels; scores are those of {name}"
-        warnings.warn(message, stacklevel=2)
+    y, known = _labels_in_order(labelled[0], ids)
+    for data in labelled[1:]:
+        other, has = _labels_in_order(data, ids)
+        if not np.array_equal(other[has & known], y[has & known]):
+            message = f"the inputs hold different labels; scores are those of {labelled[0].name}"
+            warnings.warn(message, stacklevel=2)
+        y, known = np.where(known, y, other), known | has
+    if not known.all():
+        warnings.warn(
+            f"no scores: {np.sum(~known):,} of {len(y):,} samples are missing from the inputs that "
+            "hold labels",
+            stacklevel=2,
+        )
+        return None
     return y
 
 

@@ -236,8 +236,8 @@ def _explain(
     n = samples.n_samples
     if n > MOST_SAMPLES:
         rows = np.linspace(0, n - 1, MOST_SAMPLES).astype(int)
-        parts = tuple(view[rows] for view in samples.views.values())
-        samples = replace(samples, parts=parts, ids=None)
+        checked = replace(samples, parts=tuple(samples.views.values()), ids=None)
+        samples = checked.take(rows)
     by_name = kernels_by_view(kernels, samples.names)
     several = len(samples.names) > 1 or isinstance(by_name, Mapping)
     with recorded_warnings() as log:
@@ -276,8 +276,8 @@ def _join_sentence(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset])
     if common == len(everybody):
         return f"{how}: all files hold the same {common} samples.{rest}"
     return (
-        f"{how}: {common} of {len(everybody)} samples are in all files; --join inner keeps "
-        f"these.{rest}"
+        f"{how}: {common} of {len(everybody)} samples are in all files; --join inner keeps these, "
+        f"--join outer all.{rest}"
     )
 
 

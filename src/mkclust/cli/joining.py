@@ -66,6 +66,8 @@ def contributions(
         return [*lines, *(f"{sentence}." for sentence, _ in by_row)]
     if len(lines) == 1:
         return [*lines, f"1 file, {kept} samples."]
+    if min(sizes) < kept:
+        return [*lines, f"Joined by id: {kept} samples, some of them missing from some files."]
     if max(sizes) == kept:
         return [*lines, f"Joined by id: all {kept} samples."]
     return [*lines, f"Joined by id: {kept} samples are in all files, of up to {max(sizes)}."]

@@ -101,15 +101,19 @@ SamplesIn = Annotated[
 Join = Annotated[
     str,
     typer.Option(
-        metavar="exact|inner",
-        help="exact: all tables must hold the same samples; inner: those in all tables are kept.",
+        metavar="exact|inner|outer",
+        help="exact: all tables must hold the same samples; inner: those in all tables are kept; "
+        "outer: all are, those missing from some tables included.",
     ),
 ]
 Impute = Annotated[
     str | None,
     typer.Option(
-        metavar="median",
-        help="Fill missing cells: the median of a column, the most frequent category.",
+        metavar="median|rescale|zero|learn",
+        help="median fills missing cells: the median of a column, the most frequent category. The "
+        "others say what stands for a table that lacks a sample: nothing, with what is there "
+        "scaled up (rescale, unless said otherwise), nothing (zero), or what is learned with the "
+        "clusters (learn). median,learn says both.",
     ),
 ]
 Drop = Annotated[

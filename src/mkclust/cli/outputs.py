@@ -263,6 +263,7 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
         "weights": model.weights_,
         "alignments": model.alignments_,
         "agreement": agreement_record(model),
+        "missingness": missingness_record(model),
         "kernel_choice": choice.sentence or None,
         "rules": model.bank_.rules_ if hasattr(model, "bank_") else None,
         "approximation": None if choice.landmarks is None else "nystroem",
@@ -305,6 +306,12 @@ def agreement_record(model: Any) -> dict[str, Any] | None:
         # Of the method: one that hears every kernel has set none aside, whatever they share.
         "set_aside": list(getattr(model, "set_aside_", ())),
     }
+
+
+def missingness_record(model: Any) -> dict[str, Any] | None:
+    """Return how clusters and missing views go together, None where no sample is missing."""
+    missingness = getattr(model, "missingness_", None)
+    return None if missingness is None else missingness.to_dict()
 
 
 def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | None:

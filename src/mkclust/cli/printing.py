@@ -59,7 +59,10 @@ def fit_summary(model: Any) -> str:
     lines = [verdict(model), "", kernel_table(model), "", cluster_sizes(model.labels_)]
     if hasattr(model, "anchor_"):
         lines.append(anchor_used(model))
-    return "\n".join([*lines, certificate(model)])
+    lines.append(certificate(model))
+    if hasattr(model, "missingness_"):
+        lines += ["", missing_views(model.missingness_)]
+    return "\n".join(lines)
 
 
 def verdict(model: Any) -> str:
@@ -87,6 +90,13 @@ def cluster_sizes(labels: Any) -> str:
         return f"Cluster sizes: {' '.join(map(str, sizes))}"
     middle = int(np.median(sizes))
     return f"Cluster sizes: {sizes.min()} to {sizes.max()}, median {middle}"
+
+
+def missing_views(missingness: Any) -> str:
+    """Return whether clusters follow missing views, and the samples of each pattern in them."""
+    few = len(missingness.sizes) <= MAX_SIZES
+    lines = (missingness.summary() if few else missingness.verdict()).splitlines()
+    return "\n".join(map(printable, lines))
 
 
 def anchor_used(model: Any) -> str:

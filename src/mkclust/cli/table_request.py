@@ -10,7 +10,7 @@ from mkclust import datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.method import check_choice
 from mkclust.datasets.layout import SAMPLES_IN, TableLayout
-from mkclust.samples.options import IMPUTATIONS, JOINS, TableOptions
+from mkclust.samples.options import IMPUTATIONS, JOINS, Imputation, TableOptions
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,11 @@ class TableRequest:
     ----------
     ids, samples_in, drop : tuple of str
         Values for all files, or FILE=VALUE for one.
-    join : {"exact", "inner"}
-        Whether all files must hold the same samples, or those in all of them are kept.
-    impute : {"median"} or None
-        How missing cells are filled.
+    join : {"exact", "inner", "outer"}
+        Whether all files must hold the same samples, those in all of them are kept, or all are.
+    impute : str or None
+        How missing cells are filled, and what stands for files that lack a sample, with a comma
+        between both.
     """
 
     ids: tuple[str, ...] = ()
@@ -41,13 +42,12 @@ class TableRequest:
     @property
     def options(self) -> TableOptions:
         """What the samples are read with."""
-        return TableOptions(join=self.join, impute=self.impute)
+        return TableOptions(join=self.join, impute=parse_impute(self.impute))
 
     def layouts(self, inputs: Sequence[str]) -> list[TableLayout]:
         """Return how each input is to be read, refusing options that are about none of them."""
         check_choice("--join", self.join, JOINS)
-        if self.impute is not None:
-            check_choice("--impute", self.impute, [name for name in IMPUTATIONS if name])
+        parse_impute(self.impute)
         ids = _by_input("--id", self.ids, inputs)
         sides = _by_input("--samples-in", self.samples_in, inputs)
         drops = _by_input("--drop", self.drop, inputs)
@@ -62,6 +62,21 @@ class TableRequest:
             TableLayout(id_[-1] if id_ else None, side[-1] if side else "rows", tuple(drop))
             for id_, side, drop in zip(ids, sides, drops, strict=True)
         ]
+
+
+def parse_impute(text: str | None) -> str | tuple[str, ...] | None:
+    """Return how what is missing is treated, as estimators take it, or refuse it."""
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        check_choice("--impute", name, [each for each in IMPUTATIONS if each])
+    if not Imputation().holds(names):
+        raise CommandError(
+            f"--impute {text}: give one that fills cells (median) and one that stands for files "
+            "that lack a sample (rescale, zero or learn), such as median,learn"
+        )
+    return names[0] if len(names) == 1 else names
 
 
 def _by_input(option: str, values: Sequence[str], inputs: Sequence[str]) -> list[list[str]]:

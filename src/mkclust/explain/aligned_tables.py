@@ -1,7 +1,8 @@
 """Tables of the samples of a fit, brought to its order, their columns told apart by what they hold.
 
 Tables are those that a model was fitted on, or others of the same samples: what has ids is matched
-by them, may hold further samples, and may lack some; what has none is matched by row.
+by them, may hold further samples, and may lack some; what has none is matched by row. Of a view
+that lacks samples only those are looked at that it has.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,11 +57,20 @@ class AlignedTable:
     categories: tuple[Category, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def take(self, rows: np.ndarray) -> "AlignedTable":
-        """Return some rows of the table, which become samples 0, 1, ... of their own."""
+    def take(self, samples: np.ndarray) -> "AlignedTable":
+        """Return some samples, by rising numbers, as far as there are; they become 0, 1, ..."""
+        rows = np.flatnonzero(np.isin(self.samples, samples))
+        numbers = np.searchsorted(samples, self.samples[rows])
+        return replace(self.rows(rows), samples=numbers)
+
+    def rows(self, rows: np.ndarray) -> "AlignedTable":
+        """Return some rows of the table."""
+        if len(rows) == len(self.samples):
+            return self
         categories = tuple(replace(each, codes=each.codes[rows]) for each in self.categories)
-        numbers = self.numbers[rows]
-        return replace(self, samples=np.arange(len(rows)), numbers=numbers, categories=categories)
+        return replace(
+            self, samples=self.samples[rows], numbers=self.numbers[rows], categories=categories
+        )
 
 
 def count_entries(table: AlignedTable) -> int:
@@ -69,7 +79,9 @@ def count_entries(table: AlignedTable) -> int:
     return int(numbers) + len(table.categories) * len(table.samples)
 
 
-def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[AlignedTable]:
+def read_tables(
+    tables: Any, n_samples: int, ids: Any = None, observed: Mapping[str, np.ndarray] | None = None
+) -> list[AlignedTable]:
     """Return tables of the samples of a fit in its order.
 
     Parameters
@@ -81,16 +93,28 @@ def read_tables(tables: Any, n_samples: int, ids: Any = None) -> list[AlignedTab
         How many samples the fit has.
     ids : array-like of shape (n_samples,), default=None
         Their ids; None matches rows by their order.
+    observed : mapping of str to ndarray of int, default=None
+        By the names of views that lack samples, rising, the numbers of those that they have. A
+        table of such a name holds these alone, or all.
 
     Returns
     -------
     list of AlignedTable
+        Of tables that lack samples, those that they have.
     """
-    columns = tables.columns if isinstance(tables, Samples) else {}
+    columns: dict[str, list[str]] = {}
+    if isinstance(tables, Samples):
+        columns = tables.columns
+        observed = observed_parts(tables)
     return [
-        _read(name, table, n_samples, ids, columns.get(name))
+        _read(name, table, n_samples, ids, columns.get(name), (observed or {}).get(name))
         for name, table in _by_name(tables).items()
     ]
+
+
+def observed_parts(samples: Samples) -> dict[str, np.ndarray]:
+    """Return the numbers of the samples of every view, nothing where none lacks any."""
+    return {} if samples.missing is None else samples.observed
 
 
 def match_rows(index: Any, n_rows: int, n_samples: int, ids: Any, who: str) -> np.ndarray:
@@ -194,9 +218,14 @@ class _FrameOfColumns:
 
 
 def _read(
-    name: str, table: Any, n_samples: int, ids: Any, columns: Sequence[str] | None = None
+    name: str,
+    table: Any,
+    n_samples: int,
+    ids: Any,
+    columns: Sequence[str] | None = None,
+    observed: np.ndarray | None = None,
 ) -> AlignedTable:
-    """Return one table in the order of the fit."""
+    """Return one table in the order of the fit, of a view the samples that it has."""
     who, index = f"table {name!r}", None
     if hasattr(table, "obs_names") and hasattr(table, "X"):
         index, columns, table = table.obs_names, table.var_names, table.X
@@ -208,8 +237,15 @@ def _read(
         table = np.asarray(table)
     if len(table.shape) != 2:
         raise ValueError(f"{who} has the shape {table.shape}: pass a table, one row a sample")
-    rows = match_rows(index, int(table.shape[0]), n_samples, ids, who)
-    samples, rows = np.flatnonzero(rows >= 0), rows[rows >= 0]
+    n_rows = int(table.shape[0])
+    by_row = index is None or ids is None
+    if by_row and observed is not None and n_rows == len(observed) < n_samples:
+        samples, rows = observed, np.arange(n_rows)
+    else:
+        rows = match_rows(index, n_rows, n_samples, ids, who)
+        if observed is not None:  # what else is there, the fit has not looked at
+            rows = np.where(np.isin(np.arange(n_samples), observed), rows, -1)
+        samples, rows = np.flatnonzero(rows >= 0), rows[rows >= 0]
     if is_frame(table) or isinstance(table, _FrameOfColumns) or hasattr(table, "get_columns"):
         return _read_frame(name, table, samples, rows)
     if columns is None:  # a table on disk has names, an array has none

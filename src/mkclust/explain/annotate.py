@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control, rankdata
 
 from mkclust.explain.aligned_tables import AlignedTable, read_tables
 from mkclust.explain.annotation import Annotation, VariableTest
-from mkclust.explain.fitted import check_fitted
+from mkclust.explain.fitted import check_fitted, observed_samples
 from mkclust.linalg import to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.text import join_words
@@ -194,25 +194,27 @@ def _are_events(values: Float) -> bool:
 
 
 def _fitted_columns(model: Any) -> dict[str, list[Float]]:
-    """Return the columns that a model was clustered on, by their names."""
+    """Return the columns that a model was clustered on, by their names; NaN where it had none."""
     bank: Any = getattr(model, "bank_", None)
     columns: dict[str, list[Float]] = {}
     for view, names in getattr(bank, "_columns", {}).items():
-        values = bank.views_[view]
+        values, samples = bank.views_[view], observed_samples(model).get(view, slice(None))
         for place, name in enumerate(names):
             column = values[:, [place]].toarray() if issparse(values) else values[:, place]
-            columns.setdefault(str(name), []).append(to_host(column).ravel())
+            everyone = np.full(len(model.labels_), np.nan)
+            everyone[samples] = to_host(column).ravel()
+            columns.setdefault(str(name), []).append(everyone)
     return columns
 
 
 def _was_clustered_on(variable: _Variable, fitted: dict[str, list[Float]]) -> bool:
     """Return whether a model was clustered on a column of the same name and values."""
-    known = np.isfinite(variable.values)
     title = variable.name.rpartition(": ")[2]
-    return any(
-        known.any() and np.allclose(values[known], variable.values[known])
-        for values in fitted.get(title, [])
-    )
+    for values in fitted.get(title, []):
+        known = np.isfinite(variable.values) & np.isfinite(values)
+        if known.any() and np.allclose(values[known], variable.values[known]):
+            return True
+    return False
 
 
 def _test(

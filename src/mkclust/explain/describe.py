@@ -9,7 +9,7 @@ from scipy.sparse import csc_array, csr_array, issparse
 
 from mkclust.explain.aligned_tables import AlignedTable, read_tables
 from mkclust.explain.description import Description, FeatureEffect
-from mkclust.explain.fitted import check_fitted, is_approximated
+from mkclust.explain.fitted import check_fitted, is_approximated, observed_samples
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges
 from mkclust.samples import Samples
@@ -66,9 +66,8 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     labels, ids = np.asarray(model.labels_), getattr(model, "sample_ids_", None)
     if not isinstance(n_features, int | np.integer) or n_features < 1:
         raise ValueError(f"n_features={n_features!r}: pass a whole number, at least 1")
-    return describe_tables(
-        labels, read_tables(tables, len(labels), ids), n_features, int(model.n_clusters)
-    )
+    aligned = read_tables(tables, len(labels), ids, observed_samples(model))
+    return describe_tables(labels, aligned, n_features, int(model.n_clusters))
 
 
 def describe_tables(
@@ -101,9 +100,15 @@ def describe_tables(
             for place, row in strongest:
                 profiles[row.view, row.feature] = group.contrast.standardized[:, place]
     rows.sort(key=lambda row: row.cluster)  # stable: views and effects stay in their order
-    notes = tuple(_note(table) for table in tables if table.skipped)
+    notes = [_note(table) for table in tables if table.skipped]
+    notes += [
+        f"{table.name!r} has {len(table.samples):,} of the {len(labels):,} samples: clusters are "
+        "compared by these."
+        for table in tables
+        if len(table.samples) < len(labels)
+    ]
     sizes = np.bincount(labels, minlength=n_clusters)
-    return Description(tuple(rows), tuple(sizes.tolist()), notes, profiles)
+    return Description(tuple(rows), tuple(sizes.tolist()), tuple(notes), profiles)
 
 
 def views_of_features(model: Any, samples: Samples) -> list[str]:

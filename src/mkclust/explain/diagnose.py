@@ -122,9 +122,15 @@ def diagnose_examined(
         alignments=model.alignments_.copy(),
         top_share=np.where(has_trace, values / np.where(has_trace, traces, 1), np.nan),
         cluster_gap=np.array([relaxation.cluster_gap for relaxation in structure]),
-        agreement=np.array([_agreement(model, labels) for labels in examined.labels]),
+        agreement=np.array(
+            [
+                _agreement(model, examined.of_kernel(p, model.labels_), labels)
+                for p, labels in enumerate(examined.labels)
+            ]
+        ),
         leave_one_out=_agreements_without_each(model, examined, leave_one_out, progress),
         view_agreement=model.agreement_,
+        missingness=getattr(model, "missingness_", None),
     )
 
 
@@ -140,12 +146,17 @@ def _agreements_without_each(
         return np.full(m, np.nan)
     kernels = counted(range(m), progress, "kernels left out in turn")
     without = [examined.labels_without(p) for p in kernels]
-    return np.array([np.nan if one is None else _agreement(model, one) for one in without])
+    agreements = np.full(m, np.nan)
+    for p, labels in enumerate(without):
+        if labels is not None:
+            pair = (examined.of_others(p, each) for each in (model.labels_, labels))
+            agreements[p] = _agreement(model, *pair)
+    return agreements
 
 
-def _agreement(model: MultipleKernelClusterer, labels: Any) -> float:
-    """Return the adjusted Rand index between the model's clusters and others."""
-    return agreement(model.labels_, labels, model.n_clusters)
+def _agreement(model: MultipleKernelClusterer, labels: Any, others: Any) -> float:
+    """Return the adjusted Rand index between clusters of the model and others."""
+    return agreement(labels, others, model.n_clusters)
 
 
 def _check_same(model: MultipleKernelClusterer, examined: Examined) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from mkclust.methods.agreement import BEYOND_CHANCE, SAME, Agreement
+from mkclust.methods.missingness import Missingness
 from mkclust.text import join_words
 from mkclust.types import Float
 from mkclust.web.words import count_noun, format_number
@@ -36,13 +37,16 @@ class Diagnosis:
         k = 1.
     agreement : ndarray of shape (n_kernels,)
         Adjusted Rand index between the kernel's own clusters (relaxed kernel k-means of that
-        kernel alone) and the model's.
+        kernel alone) and the model's, on the samples that the kernel has.
     leave_one_out : ndarray of shape (n_kernels,)
         Adjusted Rand index between the model's clusters and those of the same model fitted
-        without that kernel; NaN where that was not asked for, or the other kernels cannot be
-        clustered.
+        without that kernel, on the samples that the others have; NaN where that was not asked for,
+        or the other kernels cannot be clustered.
     view_agreement : Agreement
         What the kernels share beyond chance, and with whom: the model's ``agreement_``.
+    missingness : Missingness or None
+        Whether the clusters follow which views samples are missing from, with the samples of each
+        pattern in each cluster: the model's ``missingness_``; None where none are missing.
     """
 
     method: str
@@ -55,6 +59,7 @@ class Diagnosis:
     agreement: Float
     leave_one_out: Float
     view_agreement: Agreement
+    missingness: Missingness | None = None
 
     @property
     def redundancy(self) -> Float:
@@ -93,7 +98,10 @@ class Diagnosis:
         count = count_noun(self.n_clusters, "cluster")
         title = f"{self.method}, {count}, {len(self.names)} kernels"
         verdict = self.view_agreement.verdict()
-        return "\n".join([title, "", verdict, "", *self._table(), "", *self._sentences()])
+        lines = [title, "", verdict, "", *self._table(), "", *self._sentences()]
+        if self.missingness is not None:
+            lines += ["", self.missingness.summary()]
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         """Return the summary."""

@@ -7,8 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from mkclust.engine.relaxation import Relaxation, relax
-from mkclust.explain.fitted import kernel_source, may_be_repaired, unfitted_copy
-from mkclust.linalg import inner_products, to_device
+from mkclust.explain.fitted import (
+    kernel_source,
+    may_be_repaired,
+    observed_of_kernels,
+    unfitted_copy,
+)
+from mkclust.linalg import inner_products, select, to_device
 from mkclust.linalg.operators import CenteredOperator
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
@@ -40,8 +45,22 @@ class Examined(ABC):
 
     @cached_property
     def labels(self) -> list[Array]:
-        """The clusters of each kernel alone."""
-        return [self._discretize(self._rows(p)) for p in range(len(self.relaxations))]
+        """The clusters of each kernel alone, of the samples that it has."""
+        return [
+            self._discretize(self.of_kernel(p, self._rows(p))) for p in range(len(self.relaxations))
+        ]
+
+    def of_kernel(self, p: int, values: Array) -> Array:
+        """Return values of the samples that one kernel has, of those for all samples."""
+        observed = observed_of_kernels(self._model)
+        return values if observed is None else select(values, np.flatnonzero(observed[:, p]))
+
+    def of_others(self, p: int, values: Array) -> Array:
+        """Return values of the samples that the other kernels have, of those for all samples."""
+        observed = observed_of_kernels(self._model)
+        if observed is None:
+            return values
+        return select(values, np.flatnonzero(np.delete(observed, p, axis=1).any(axis=1)))
 
     def labels_without(self, p: int) -> Array | None:
         """Return the clusters of the model fitted without one kernel, None where it finds none."""
@@ -138,6 +157,8 @@ def _each(stack: KernelStack) -> Iterator[KernelOperator]:
 
 def _stack_of_fit(model: MultipleKernelClusterer, samples: Samples) -> KernelStack:
     """Return the kernels that the model was fitted on, standardized as in fit."""
+    if samples.missing is not None:
+        return model._source.training_stack(model, samples)
     kernels, source = model._source.kernels(model, samples), kernel_source(model)
     held = source == "bank" and not model.bank_.only_neighborhoods
     if held and (model.NEEDS_ENTRIES or not model.bank_.on_the_fly):

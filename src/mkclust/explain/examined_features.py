@@ -107,12 +107,7 @@ class ExaminedFeatures(Examined):
 
     def _features_of(self, p: int) -> Features:
         """Return the features of one kernel, as the model sees them."""
-        maps, means, floors = self._features.maps, self._features.means, self._features.floors
-        return Features(
-            [maps[p]],
-            None if means is None else [means[p]],
-            None if floors is None else [floors[p]],
-        )
+        return self._features.subset([p])
 
 
 class _LearnedMaps(TransformerMixin, BaseEstimator):

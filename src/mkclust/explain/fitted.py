@@ -3,6 +3,7 @@
 import numbers
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,6 +35,23 @@ def may_be_repaired(model: Any) -> bool:
     What was only checked in fit need not be checked again.
     """
     return model.psd != "error" and model.validate and kernel_source(model) == "given"
+
+
+def observed_samples(model: Any) -> dict[str, np.ndarray]:
+    """Return the numbers of the samples of every view, or given kernel; nothing if all have all."""
+    observed = getattr(model, "observed_", None)
+    if observed is None:
+        return {}
+    names = getattr(model, "view_names_in_", model.kernel_names_)
+    return {name: np.flatnonzero(observed[:, v]) for v, name in enumerate(names)}
+
+
+def observed_of_kernels(model: Any) -> np.ndarray | None:
+    """Return which kernels have which samples, (n, m) of bool; None where all have all."""
+    observed = getattr(model, "observed_", None)
+    if observed is None or kernel_source(model) != "bank":
+        return observed
+    return observed[:, list(model.bank_.kernel_views_)]
 
 
 def certified_gap(model: Any) -> float | None:

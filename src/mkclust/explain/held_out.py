@@ -44,8 +44,8 @@ def alignment_errors(model: Any, X: Any, self_similarity: Array | None = None) -
        Kernel K-means. ICML 2020. Section 4.
     """
     _check_mixes(model)
-    similarities = model._source.similarities(model, X, self_similarity)
-    cosines = model._centroids.times(model.coefficients_).embed(*similarities)
+    centroids = model._centroids.times(model.coefficients_)
+    cosines = model._source.embed_by(centroids, model, X, self_similarity)
     return to_host(1 - namespace(cosines).max(cosines, axis=1))
 
 
@@ -142,6 +142,11 @@ def generalization_bound(model: Any, delta: float = 0.05) -> float:
     True
     """
     _check_mixes(model)
+    if hasattr(model, "observed_"):
+        raise ValueError(
+            "the bound is for samples that all views have, and some that the model was fitted on "
+            "are missing from views; fit with join='inner'"
+        )
     _check_unit_kernels(model)
     n, k = model.embedding_.shape
     return model.alignment_error_ + _slack(k, delta) / np.sqrt(n)

@@ -3,7 +3,7 @@
 import numbers
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,9 @@ from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.parameters import Count, Number, check_parameter
+from mkclust.samples.checks import check_view
 from mkclust.samples.options import AS_THEY_ARE, TableOptions
-from mkclust.samples.samples import as_blocks, read_samples
+from mkclust.samples.samples import Samples, as_blocks, read_samples
 from mkclust.stack import as_stack
 from mkclust.types import Float
 
@@ -123,18 +124,21 @@ class Resampler:
 
     def __init__(self, X: Any, kernels: Any, options: TableOptions = AS_THEY_ARE):
         samples = read_samples(X, expected=expected_input(kernels), options=options)
-        self.kind = samples.kind
-        if self.kind == "kernels":
-            # As they are: each part is centered and scaled for itself.
-            self._stack = as_stack(samples, center=False, normalize=False, validate=False)
-            self.n_samples = self._stack.n_samples
-            self.kernels: Any = "precomputed"
-        else:
-            self._blocks = as_blocks(samples)
-            self.n_samples = self._blocks.n_samples
+        self.kind, self._samples = samples.kind, samples
+        self.kernels: Any = "precomputed"
+        if self.kind != "kernels":
             named = not isinstance(kernels, KernelBank)
             bank = default_bank(self.kind == "views", kernels) if named else kernels
             self.kernels = bank if samples.is_lazy else with_rules_by_name(bank, samples)
+        if samples.missing is not None:
+            self.n_samples = samples.n_samples
+        elif self.kind == "kernels":
+            # As they are: each part is centered and scaled for itself.
+            self._stack = as_stack(samples, center=False, normalize=False, validate=False)
+            self.n_samples = self._stack.n_samples
+        else:
+            self._blocks = as_blocks(samples)
+            self.n_samples = self._blocks.n_samples
 
     @classmethod
     def of_fit(cls, model: MultipleKernelClusterer, X: Any) -> "Resampler":
@@ -153,18 +157,37 @@ class Resampler:
 
         Returns
         -------
-        dict of str to array of shape (s, s) or (s, d), or array of shape (s, d)
-            Kernels or views by name, or a table, where X lives.
+        dict of str to array of shape (s, s) or (s, d), array of shape (s, d), or Samples
+            Kernels or views by name, or a table, where X lives; where samples are missing from
+            some of these, `Samples` that say which.
         """
+        if self._samples.missing is not None:
+            return self._take_observed(samples)
         if self.kind == "kernels":
             entries = self._stack.entries(samples)
             return {name: entries[p, :, :] for p, name in enumerate(self._stack.names)}
         views = self._blocks.take(samples)
-        rules = self.kernels.rules
-        for name in rules if isinstance(rules, Mapping) else ():
-            if rule_of(rules[name]).of_pairs:
-                views[name] = select(views[name], samples, axis=1)
+        for name in self._views_of_pairs():
+            views[name] = select(views[name], samples, axis=1)
         return next(iter(views.values())) if self.kind == "table" else views
+
+    def _take_observed(self, samples: np.ndarray) -> Samples:
+        """Return some samples, each part with those of them that it has."""
+        taken = self._samples.take(samples)
+        observed, parts = self._samples.observed, taken.by_name
+        for name in self._views_of_pairs():
+            columns = np.flatnonzero(np.isin(observed[name], samples))
+            # A view that kept the columns of samples that it lacks has one for each sample.
+            if self._samples.by_name[name].shape[1] == self.n_samples:
+                columns = samples
+            parts[name] = select(check_view(parts[name], name), columns, axis=1)
+        return replace(taken, parts=tuple(parts.values()))
+
+    def _views_of_pairs(self) -> list[str]:
+        """Return the views whose columns are samples."""
+        rules = None if self.kind == "kernels" else self.kernels.rules
+        named = rules if isinstance(rules, Mapping) else {}
+        return [name for name in named if rule_of(named[name]).of_pairs]
 
 
 def resample(

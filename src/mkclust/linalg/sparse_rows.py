@@ -11,7 +11,15 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse import issparse
 
-from mkclust.linalg.arrays import astype, is_foreign, namespace, precision_of, to_device
+from mkclust.linalg.arrays import (
+    astype,
+    device,
+    is_foreign,
+    namespace,
+    precision_of,
+    select,
+    to_device,
+)
 from mkclust.types import Array, Float
 
 
@@ -97,6 +105,66 @@ def finite_rows(rows: Array) -> Array:
         return xp.all(xp.isfinite(rows), axis=1)
     wrong = np.append(0, np.cumsum(~np.isfinite(rows.data)))
     return wrong[rows.indptr[1:]] == wrong[rows.indptr[:-1]]
+
+
+def missing_rows(rows: Array) -> Array:
+    """Return which rows stand for samples that a view lacks, where the rows live.
+
+    Inside a block such a row is all NaN; a sparse one holds NaN, once at least, and nothing else.
+    """
+    if issparse(rows):
+        is_nan = np.isnan(rows.data)
+        if not is_nan.any():
+            return np.zeros(rows.shape[0], bool)
+        counts, held = np.append(0, np.cumsum(is_nan)), np.diff(rows.indptr)
+        return (held > 0) & (counts[rows.indptr[1:]] - counts[rows.indptr[:-1]] == held)
+    xp = namespace(rows)
+    may_be = xp.isnan(rows[:, 0])  # of rows without any that is missing, one column is read
+    return xp.all(xp.isnan(rows), axis=1) if bool(xp.any(may_be)) else may_be
+
+
+def spread_rows(rows: Array, numbers: np.ndarray, n_rows: int, value: float) -> Array:
+    """Return so many rows: these at their numbers, all others of one value.
+
+    Parameters
+    ----------
+    rows : array or CSR array of shape (n_given, n_columns)
+        The rows, in float32 or float64.
+    numbers : ndarray of int of shape (n_given,)
+        Where each of them goes, rising.
+    n_rows : int
+        How many rows there will be.
+    value : float
+        The value of the others. Of sparse rows, only their first column has it.
+
+    Returns
+    -------
+    array or CSR array of shape (n_rows, n_columns)
+        Where the rows live; a new one.
+    """
+    if issparse(rows):
+        return _spread_sparse(rows, numbers, n_rows, value)
+    xp, shape = namespace(rows), (n_rows, rows.shape[1])
+    if not is_foreign(rows):
+        spread = np.full(shape, value, rows.dtype)
+        spread[numbers] = rows
+        return spread
+    # Not every library writes to rows by their numbers: all are taken from these and one more.
+    sources = np.full(n_rows, rows.shape[0])
+    sources[numbers] = np.arange(rows.shape[0])
+    other = xp.full((1, shape[1]), value, dtype=rows.dtype, device=device(rows))
+    return select(xp.concat([rows, other]), sources)
+
+
+def _spread_sparse(rows: Any, numbers: np.ndarray, n_rows: int, value: float) -> Any:
+    """Return so many sparse rows, those of other numbers with a value in their first column."""
+    held, is_given = np.ones(n_rows, rows.indptr.dtype), np.zeros(n_rows, bool)
+    held[numbers], is_given[numbers] = np.diff(rows.indptr), True
+    starts = np.append(0, np.cumsum(held)).astype(rows.indptr.dtype)
+    data, columns = np.full(starts[-1], value, rows.dtype), np.zeros(starts[-1], rows.indices.dtype)
+    entries = np.repeat(is_given, held)
+    data[entries], columns[entries] = rows.data, rows.indices
+    return scipy.sparse.csr_array((data, columns, starts), (n_rows, rows.shape[1]))
 
 
 def are_equal_rows(A: Array, B: Array) -> bool:

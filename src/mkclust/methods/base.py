@@ -16,6 +16,7 @@ from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, inner_products, select, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
+from mkclust.methods.missingness import MissingnessWarning, measure_missingness
 from mkclust.methods.mixture import leading_sums
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import AnyExtension
@@ -176,6 +177,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if len(unheard := unheard_samples(stack, solution.coefficients)):
             learned["unheard_"] = unheard
             warn_of_unheard(stack, unheard, source.ids, 2)
+        if "observed_" in learned:
+            views = learned.get("view_names_in_", learned["kernel_names_"])
+            missingness = measure_missingness(learned["labels_"], learned["observed_"], views)
+            learned["missingness_"] = missingness
+            if missingness.follows:
+                warnings.warn(missingness.warning(), MissingnessWarning, 2)
         n_found = count_clusters(learned["labels_"])
         if n_found < self.n_clusters:
             warnings.warn(self._explain_fewer_clusters(n_found), FewerClustersWarning, 2)

@@ -64,16 +64,25 @@ views : dict of str to (list, slice or str) or None, default=None
     columns, by name or number, a slice of their numbers, or the prefix of their names, as in
     ``{"mrna": ["g1", "g2"], "mirna": "mirna_"}``. Columns in no view are left out. This is how
     several views go through scikit-learn's pipelines and searches, which pass one table on.
-join : {"exact", "inner"}, default="exact"
+join : {"exact", "inner", "outer"}, default="exact"
     Data frames of views are aligned by their ids (the index of pandas, the observations of
     AnnData; the default index, polars and arrays mean the order of rows). "exact" takes the same
     ids in any order, and refuses others; "inner" keeps the samples that all frames have, in the
-    order of the first frame with ids.
-impute : {None, "median"}, default=None
-    Missing cells (NaN, None, masked entries) are refused, all named at once, or filled with the
-    median of their column, and those of categories with the most frequent one. What is filled in
-    is learned, and fills the cells of new samples, too; infinity is never imputed. Views on disk,
-    of dask and on devices are left as they are.
+    order of the first frame with ids; "outer" keeps all, those included that are missing from some
+    frames.
+impute : {None, "median", "zero", "rescale", "learn"} or a pair of these, default=None
+    Missing cells (NaN, None, masked entries) are refused, all named at once, or by "median" filled
+    with the median of their column, and those of categories with the most frequent one. What is
+    filled in is learned, and fills the cells of new samples, too; infinity is never imputed. Views
+    on disk, of dask and on devices are left as they are.
+
+    A sample that is missing from a view altogether (not in its frame, a row of NaN, NaN throughout
+    the row and the column of a kernel, or marked in ``observed``) has no part in the kernels of
+    that view, which are centered and scaled among the others. "zero" leaves its similarities by
+    these kernels at zero, which is the average; "rescale", what is done unasked, besides scales
+    every sample up to the total self-similarity of one that is in all views; "learn" fills in what
+    the clustering itself predicts, in turn with it. A pair such as ("median", "learn") says what
+    becomes of cells and of samples.
 explain : bool, default=False
     Print what was understood before the solve: the views, what a join keeps, and what
     ``bank_.explain()`` says of their kernels.
@@ -105,6 +114,9 @@ unheard_ : ndarray of int
     Numbers of the samples that are seen only in views without a weight, such as views that were set
     aside: nothing tells their cluster. The clusters are found without them, and they are given
     the one nearest to the average sample (`UnheardSamplesWarning`). Only where there are any.
+missingness_ : Missingness
+    Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
+    warns of; only where some are.
 alignment_error_ : float
     Mean over the training samples of one minus the alignment with the nearest centroid in the
     feature space of the mixed kernel (see ``mkclust.generalize.alignment_error``); not there for
@@ -117,6 +129,8 @@ bank_ : KernelBank
     What made the kernels of views or a table; not there for precomputed kernels.
 sample_ids_ : ndarray of shape (n_samples,)
     The index of the data frames in X, in the order of ``labels_``; only where they have ids.
+observed_ : ndarray of bool of shape (n_samples, n_views)
+    Which views, or precomputed kernels, have which samples; only where some are missing.
 view_names_in_ : tuple of str
     Names of the views, those of categorical columns included; not there for precomputed kernels.
 n_features_in_ : int

@@ -39,6 +39,7 @@ MODULES_OF_PARTS = (
     "mkclust.kernels.view",
     "mkclust.kernels.view_neighborhoods",
     "mkclust.methods.agreement",
+    "mkclust.methods.missingness",
     "mkclust.methods.neighborhoods",
     "mkclust.methods.out_of_sample",
     "mkclust.methods.source",
@@ -46,6 +47,7 @@ MODULES_OF_PARTS = (
     "mkclust.stack.base",
     "mkclust.stack.mapped",
     "mkclust.stack.repair",
+    "mkclust.stack.sample_map",
 )
 # Sparse arrays, which skops leaves to its users; their indices are checked after loading.
 SPARSE = (scipy.sparse.csr_array, scipy.sparse.csc_array)

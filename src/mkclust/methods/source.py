@@ -100,11 +100,15 @@ class _FromSimilarities:
     def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
         """Embed new samples."""
         assert self.extension is not None
+        return self.embed_by(self.extension, model, X, self_similarity)
+
+    def embed_by(self, extension: AnyExtension, model: Any, X: Any, self_similarity: Any) -> Array:
+        """Return what an extension of the model makes of new samples."""
         samples = self.read_new(model, X)
-        if samples.missing is None and isinstance(self.extension, Extension):
-            return self.extension.embed(*self.similarities(model, samples, self_similarity))
+        if samples.missing is None and isinstance(extension, Extension):
+            return extension.embed(*self.similarities(model, samples, self_similarity))
         parts = self.seen_similarities(model, samples, self_similarity)
-        return self.extension.embed_seen(parts, samples.n_samples)
+        return extension.embed_seen(parts, samples.n_samples)
 
     def _observed_attribute(self) -> dict[str, Any]:
         """Return what a model shows of samples that are missing, where any are."""
@@ -562,10 +566,13 @@ class FromFeatures:
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
         """Return what a model shows of its input."""
         names = np.array(self.columns[TABLE], object) if TABLE in self.columns else None
-        return {
+        shown = {
             "n_features_in_": sum(self.widths.values()),
             "approximation_error_": stack.approximation_error,
-        } | _feature_names_in(names)
+        }
+        if stack.observed is not None:  # a kernel a view
+            shown["observed_"] = stack.observed
+        return shown | _feature_names_in(names)
 
     def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""

@@ -140,6 +140,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         normalize=model.normalize,
         random_state=model.random_state,
         learn_preparations=partial(learn_preparations, rules_of(kernels)),
+        fill="zero" if model.table_options.fill == "zero" else "rescale",
     )
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(

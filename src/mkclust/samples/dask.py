@@ -13,7 +13,7 @@ import numpy as np
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.datasets.parquet import ParquetView
 from mkclust.metrics import adjusted_rand_index, adjusted_rand_of_table
-from mkclust.samples.blocks import MOST_ROWS, BlockFunction, add
+from mkclust.samples.blocks import MOST_ROWS, BlockFunction, SeenRows, add, without_missing
 from mkclust.samples.checks import as_floats, is_dask
 from mkclust.samples.cluster import active_client, compute, persist
 from mkclust.types import Array
@@ -130,6 +130,11 @@ class DaskBlocks:
         if len(samples) and samples[0] == 0:
             self._example = {name: rows[:1] for name, rows in views.items()}
         return views
+
+    def take_seen(self, samples: np.ndarray) -> dict[str, SeenRows]:
+        """Return the rows that each view has of some samples, given by rising numbers."""
+        views = self.take(samples)
+        return {name: without_missing(rows, samples) for name, rows in views.items()}
 
     def _arrays(self) -> list[Any]:
         """Return the views, all cut alike."""

@@ -11,8 +11,14 @@ import numpy as np
 
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.linalg import device, is_foreign, is_sparse, namespace, ranges, select
-from mkclust.linalg.sparse_rows import row_width
-from mkclust.samples.blocks import BlockFunction, add, block_height
+from mkclust.linalg.sparse_rows import row_width, spread_rows
+from mkclust.samples.blocks import (
+    BlockFunction,
+    SeenRows,
+    add,
+    block_height,
+    without_missing,
+)
 from mkclust.samples.checks import as_floats, memory_map
 from mkclust.types import Array
 
@@ -25,6 +31,49 @@ GAP_BYTES = 64 << 10
 DIGEST_BYTES = 4 << 20
 
 
+class SpreadRows:
+    """A view that holds the rows of some samples only, sliced as if it had one for each.
+
+    Where a sample is missing from the view, a row of NaN stands for it, of a sparse view one with
+    NaN in its first column. Only the rows that are asked for are made, where the view lives.
+
+    Parameters
+    ----------
+    view : array-like of shape (n_observed, n_features)
+        What can be sliced by rows.
+    samples : ndarray of int of shape (n_observed,)
+        The numbers of its samples, rising.
+    n_samples : int
+        Number of all samples, n.
+    """
+
+    def __init__(self, view: Any, samples: np.ndarray, n_samples: int):
+        if view.shape[0] != len(samples):
+            raise ValueError(f"{view.shape[0]} rows of {len(samples)} samples: pass one for each")
+        self.view, self.samples = view, np.asarray(samples)
+        self.shape = (int(n_samples), int(view.shape[1]))
+        self.dtype = view.dtype
+
+    def __getitem__(self, rows: Any) -> Array:
+        """Return the rows of a slice of samples, or of those with the numbers in an array."""
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(self.shape[0])
+            first, last = np.searchsorted(self.samples, (start, stop)).tolist()
+            places, count = self.samples[first:last] - start, stop - start
+            part = self._take(slice(first, last))
+        else:
+            positions, count = np.searchsorted(self.samples, rows), len(rows)
+            is_seen = np.isin(rows, self.samples)
+            places, part = np.flatnonzero(is_seen), self._take(positions[is_seen])
+        if len(places) == count:
+            return part
+        return spread_rows(as_floats(part, "A view"), places, count, np.nan)
+
+    def _take(self, rows: Any) -> Any:
+        """Return some of the rows that there are."""
+        return select(self.view, rows) if is_foreign(self.view) else self.view[rows]
+
+
 class LocalBlocks:
     """Views that can be sliced by rows: arrays, CSR matrices, memory maps, HDF5 data sets.
 
@@ -34,7 +83,8 @@ class LocalBlocks:
     Parameters
     ----------
     views : mapping of str to array-like
-        Each of shape (n_samples, n_features), with ``shape`` and slices by rows.
+        Each of shape (n_samples, n_features), with ``shape`` and slices by rows; `SpreadRows` where
+        a view holds only the rows of some samples.
     block_rows : int or None, default=None
         Samples of a block; None chooses.
     gap_bytes : int, default=GAP_BYTES
@@ -51,14 +101,14 @@ class LocalBlocks:
         if block_rows is not None and not (isinstance(block_rows, Integral) and block_rows > 0):
             raise ValueError(f"block_rows={block_rows!r}: pass None or a positive whole number")
         self._views, self._gap_bytes = dict(views), gap_bytes
-        self._n_samples = int(self._first.shape[0])
-        self._maps = {name: memory_map(view) for name, view in self._views.items()}
+        self._n_samples = int(next(iter(self._views.values())).shape[0])
+        self._maps = {name: memory_map(_table(view)) for name, view in self._views.items()}
         self._height = int(block_rows or self._whole_tiles())
 
     @property
     def _first(self) -> Any:
         """The first view, which says where all of them live."""
-        return next(iter(self._views.values()))
+        return _table(next(iter(self._views.values())))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,6 +160,19 @@ class LocalBlocks:
         """Return the views of some samples, given by rising numbers, in memory."""
         return {name: self._take_rows(name, samples) for name in self._views}
 
+    def take_seen(self, samples: np.ndarray) -> dict[str, SeenRows]:
+        """Return the rows that each view has of some samples; of all of them, views as they are."""
+        seen = {}
+        for name, view in self._views.items():
+            if isinstance(view, SpreadRows):
+                numbers = samples[np.isin(samples, view.samples)]
+                there = LocalBlocks({name: view.view}, self._height, gap_bytes=self._gap_bytes)
+                positions = np.searchsorted(view.samples, numbers)
+                seen[name] = there.take(positions)[name], numbers
+            else:
+                seen[name] = without_missing(self._take_rows(name, samples), samples)
+        return seen
+
     def _visit_blocks(self, visit: Callable[[int, dict[str, Array]], None]) -> None:
         """Hand all blocks over in order, the next being read while one is at work.
 
@@ -138,8 +201,9 @@ class LocalBlocks:
         view = self._views[name]
         if len(samples) == self.n_samples:
             return self._read(name, slice(0, self.n_samples))  # all of them: no need to copy
-        takes_numbers = isinstance(view, np.ndarray | TableOnDisk) or is_sparse(view)
-        if is_foreign(view) or takes_numbers or not len(samples):
+        table = _table(view)
+        takes_numbers = isinstance(table, np.ndarray | TableOnDisk) or is_sparse(table)
+        if is_foreign(table) or takes_numbers or not len(samples):
             return self._read(name, samples)
         # HDF5 is slow with lists of rows, and others may know none.
         reach = max(self._gap_bytes // (8 * int(view.shape[1])), _tile_height(view))
@@ -174,7 +238,7 @@ class LocalBlocks:
 
     def _whole_tiles(self) -> int:
         """Return the height of a block, in whole tiles of the files where that is possible."""
-        widths = [row_width(view) for view in self._views.values()]
+        widths = [row_width(_table(view)) for view in self._views.values()]
         height = block_height(widths, self._first)
         step = max(_tile_height(view) for view in self._views.values())
         if step <= height:
@@ -182,9 +246,14 @@ class LocalBlocks:
         return step if 8 * step * sum(widths) <= TILE_BYTES else height
 
 
+def _table(view: Any) -> Any:
+    """Return what holds the rows of a view."""
+    return view.view if isinstance(view, SpreadRows) else view
+
+
 def _tile_height(view: Any) -> int:
     """Return how many rows a file holds in one tile: to read one of them is to read them all."""
-    chunks = getattr(view, "chunks", None)
+    chunks = getattr(_table(view), "chunks", None)
     return int(chunks[0]) if chunks else 1
 
 

@@ -31,7 +31,7 @@ from mkclust.samples.ids import (
     order_of,
 )
 from mkclust.samples.imputing import unmasked
-from mkclust.samples.local import LocalBlocks
+from mkclust.samples.local import LocalBlocks, SpreadRows
 from mkclust.samples.missing import missing_notes, observed_tables
 from mkclust.samples.missing_kernels import observed_kernels
 from mkclust.samples.observed_block import take_block, take_stack, take_table
@@ -563,7 +563,12 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     >>> blocks.total(lambda block, start: block["a"].T @ block["b"]).tolist()
     [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
     """
-    tables = read_views(X).tables
+    samples = read_views(X)
+    tables = samples.tables
+    if samples.missing is not None:
+        observed, n = ~samples.missing.T, len(samples.missing)
+        named = zip(tables.items(), map(np.flatnonzero, observed), strict=True)
+        tables = {name: SpreadRows(table, numbers, n) for (name, table), numbers in named}
     if is_dask(next(iter(tables.values()))):
         return DaskBlocks(tables, keep)
     return LocalBlocks(tables, block_rows)

@@ -21,20 +21,24 @@ from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import astype, free_bytes, namespace, ranges, side_by_side, to_host, zeros
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import compressed_bytes
-from mkclust.samples.blocks import Blocks, add, check_finite
+from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
 from mkclust.samples.local import LocalBlocks
 from mkclust.stack.base import Standardization
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.mapped import (
     ERROR_SAMPLES,
     Features,
+    Fill,
     LearnPreparations,
     cut,
     draw,
+    draw_rows,
     floor_of,
     learn_maps,
     missed_trace_share,
+    rescaling,
     rows_at_once,
+    spread_features,
     sum_of_squares,
     to_same_device,
 )
@@ -71,6 +75,8 @@ class LowRankStack(DenseStack):
         feature map does not tell what it approximates.
     sums : _SampleSums
         What the diagonals of the kernels are, summed over the samples.
+    observed_in_views : ndarray of bool of shape (number of samples, n_views) or None
+        Which samples each of the views of `blocks` has; None where none is missing.
     """
 
     features: Features = field(repr=False)
@@ -79,6 +85,7 @@ class LowRankStack(DenseStack):
     coordinate_map: Float = field(repr=False)
     trace_errors: Float
     sums: "_SampleSums" = field(repr=False)
+    observed_in_views: np.ndarray | None = field(default=None, repr=False)
 
     @cached_property
     def sample(self) -> dict[str, Array]:
@@ -102,8 +109,19 @@ class LowRankStack(DenseStack):
         errors, sums = self.trace_errors[list(indices)], self.sums.subset(indices)
         return replace(some, trace_errors=errors, sums=sums)
 
+    @property
+    def observed(self) -> np.ndarray | None:
+        """Which samples each kernel has, bool of shape (number of samples, m); None where all."""
+        if self.observed_in_views is None:
+            return None
+        return self.observed_in_views[:, [self.blocks.names.index(name) for name in self.names]]
+
     def off_diagonal_products(self) -> OffDiagonalProducts:
-        """Return what pairs of kernels share off their diagonals: all of it is known."""
+        """Return what pairs of kernels share off their diagonals: all of it is known.
+
+        That is of kernels over all samples, with zeros for those that a view lacks. Among those
+        that two views have, `common_entries` writes their kernels out.
+        """
         sums, images = self.sums, self.apply(self.sums.ones[:, None])[:, :, 0]  # K_p 1
         mixed = sums.diagonals.T @ images.T  # of a diagonal with the row sums of a kernel
         return OffDiagonalProducts(
@@ -115,10 +133,43 @@ class LowRankStack(DenseStack):
 
     def some_entries(self, count: int) -> Array:
         """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
-        some = self.blocks.take(draw(self.blocks.n_samples, count))
-        features = dict(zip(self.blocks.names, self.training.of(some), strict=True))
-        parts = [to_host(features[name]) for name in self.names]
+        parts = self._features_of(draw(self.blocks.n_samples, count))
         return np.stack([F @ F.T for F in parts])
+
+    def common_entries(self, p: int, q: int, count: int) -> tuple[Float, Float]:
+        """Write two kernels out among samples that both have; not rescaled, and on the host.
+
+        Parameters
+        ----------
+        p, q : int
+            The numbers of the kernels.
+        count : int
+            How many samples, s; all that both have where these are no more.
+
+        Returns
+        -------
+        two ndarrays of shape (s, s)
+        """
+        observed = self.observed
+        if observed is None:
+            common = np.arange(self.blocks.n_samples)
+        else:
+            common = np.flatnonzero(observed[:, p] & observed[:, q])
+        samples = common[draw(len(common), count)]
+        if not len(samples):
+            return np.zeros((0, 0)), np.zeros((0, 0))
+        features = self._features_of(samples)
+        scales = np.ones(len(samples))
+        if self.observed_in_views is not None and self.features.fill == "rescale":
+            scales = rescaling(self.observed_in_views[samples])
+        first, second = (features[each] / scales[:, None] for each in (p, q))
+        return first @ first.T, second @ second.T
+
+    def _features_of(self, samples: np.ndarray) -> list[Float]:
+        """Return the features of some samples on the host, kernel by kernel."""
+        parts = self.training.of(self.blocks.take(samples))
+        features = dict(zip(self.blocks.names, parts, strict=True))
+        return [to_host(features[name]) for name in self.names]
 
     def embedding_map(self, rows: Float) -> tuple[Features, Float]:
         """Return features, and what takes them to rows: the same for old and new samples."""
@@ -144,6 +195,7 @@ def compress(
     n_clusters: int = 1,
     center: bool,
     normalize: bool,
+    fill: Fill = "rescale",
     random_state: Any = None,
     learn_preparations: LearnPreparations | None = None,
     fit_samples: int | None = None,
@@ -161,7 +213,11 @@ def compress(
     n_clusters : int, default=1
         How many clusters will be asked for.
     center, normalize : bool
-        Center the kernels in their feature spaces; scale them to a unit diagonal.
+        Center the kernels in their feature spaces; scale them to a unit diagonal. Both are learned
+        from the samples that a view has.
+    fill : {"zero", "rescale"}, default="rescale"
+        How samples count that are missing from some views, rows that are all NaN there: see
+        `Features`.
     random_state : int or None
         Seed of feature maps that have none of their own.
     learn_preparations : callable, default=None
@@ -179,17 +235,22 @@ def compress(
     -------
     LowRankStack
         Two passes over the samples were made, for the means and for the products; or one where
-        there is room to keep the features.
+        there is room to keep the features. A third, that computes nothing, finds out which samples
+        are missing where some are.
     """
     maps, widths = learn_maps(blocks, approximation, random_state, fit_samples, learn_preparations)
     ends = np.cumsum([0, *widths]).tolist()
     require_products(ends[-1], len(maps), "pass a feature map with fewer columns")
-    preview = _preview(blocks, Features(maps), error_samples or ERROR_SAMPLES)
-    raw = _compute_if_small(blocks, Features(maps), ends, preview.features[0], kept_bytes)
-    means, variances = _means_and_variances(raw, maps, preview)
+    mapped = Features(maps, widths=widths)
+    preview = _preview(blocks, mapped, error_samples or ERROR_SAMPLES)
+    raw = _compute_if_small(blocks, mapped, ends, preview.features[0], kept_bytes)
+    means, variances, counts = _means_and_variances(raw, maps, preview)
+    observed = observed_samples(raw.blocks) if min(counts) < raw.blocks.n_samples else None
     pairs = zip(blocks.names, variances, means, strict=True)
     floors = [floor_of(*each, center) for each in pairs]
-    features = Features(maps, means if center else None, floors if normalize else None)
+    features = Features(
+        maps, means if center else None, floors if normalize else None, fill, widths
+    )
     training = features if raw.array is None else _standardize_in_place(raw, features)
     multiply = partial(_multiply_block, features=training, n_columns=ends[-1])
     products = to_host(raw.blocks.total(multiply))
@@ -211,6 +272,7 @@ def compress(
         coordinate_map=coordinate_map,
         trace_errors=preview.trace_errors,
         sums=_SampleSums.of(products, coordinate_map),
+        observed_in_views=observed,
     )
 
 
@@ -266,7 +328,7 @@ class _Preview:
     Attributes
     ----------
     features : list of arrays of shape (n_drawn, n_columns)
-        Their features, view by view, not standardized.
+        Their features, view by view, not standardized; of those that the view has.
     means : list of ndarray of shape (n_columns,)
         The column means of these: near those of all samples.
     trace_errors : ndarray of shape (n_kernels,)
@@ -280,13 +342,11 @@ class _Preview:
 
 def _preview(blocks: Blocks, features: Features, count: int) -> _Preview:
     """Make features of some samples, having made sure that these are finite."""
-    numbers = draw(blocks.n_samples, count, seed=1)
-    sample = blocks.take(numbers)
-    check_finite(sample, numbers)
+    sample = draw_rows(blocks, count, seed=1)
     parts = features.of(sample)
     views = zip(features.maps, sample.values(), parts, strict=True)
     errors = np.array([missed_trace_share(*each) for each in views])
-    means = [to_host(_column_sums(F)) / len(numbers) for F in parts]
+    means = [to_host(_column_sums(F)) / F.shape[0] for F in parts]
     return _Preview(parts, means, errors)
 
 
@@ -326,11 +386,9 @@ def _compute_if_small(
     most_bytes = most_bytes if kept_bytes is None else kept_bytes
     if not isinstance(blocks, LocalBlocks) or 8 * blocks.n_samples * ends[-1] > most_bytes:
         return _RawFeatures(blocks, features, ends, block_rows)
-    array = blocks.map(
-        lambda block, start: side_by_side(*_checked_features(block, start, features))
-    )
+    array = blocks.map(lambda block, start: side_by_side(*_marked(block, start, features)))
     views = _by_view(array, blocks.names, ends)
-    unchanged = Features([FunctionTransformer()] * len(views))
+    unchanged = Features([FunctionTransformer()] * len(views), widths=features.widths)
     return _RawFeatures(LocalBlocks(views, block_rows), unchanged, ends, block_rows, array)
 
 
@@ -339,32 +397,45 @@ def _by_view(array: Array, names: Sequence[str], ends: Sequence[int]) -> dict[st
     return {name: array[:, a:b] for name, (a, b) in zip(names, pairwise(ends), strict=True)}
 
 
-def _checked_features(block: dict[str, Array], start: int, features: Features) -> list[Array]:
-    """Make features of a block, having made sure that it is finite."""
+def _marked(block: dict[str, Array], start: int, features: Features) -> list[Array]:
+    """Make features of a block, all NaN where a view lacks the sample, as in the block itself."""
     check_finite(block, start)
-    return features.of(block)
+    parts, seen = features.of_seen(block)
+    for name, map_, F in zip(block, features.maps, parts, strict=True):
+        # Or NaN that a map makes would be taken for a sample that is missing.
+        _require_finite(name, map_, float(namespace(F).sum(_column_sums(F))))
+    return spread_features(parts, seen, block, np.nan)
+
+
+def _require_finite(name: str, map_: Any, total: float) -> None:
+    """Refuse features of a view that are not finite, which their sum, or another, tells."""
+    if not np.isfinite(total):
+        raise ValueError(
+            f"View {name!r}: {type(map_).__name__} makes features of it that are not finite, "
+            "or too large to square and sum; rescale the view, or take another feature map"
+        )
 
 
 def _means_and_variances(
     raw: _RawFeatures, maps: Sequence[Any], preview: _Preview
-) -> tuple[list[Float], list[float]]:
-    """Return the column means of every view's features, and their total variances, in one pass."""
-    n, names = raw.blocks.n_samples, raw.blocks.names
+) -> tuple[list[Float], list[float], Float]:
+    """Return the column means of every view's features, and their total variances, in one pass.
+
+    And how many samples each view has, over which they are means.
+    """
+    names = raw.blocks.names
     # Sums of squares lose their digits far from the mean; that of the preview is near.
     sum_up = partial(
         _sum_block, features=raw.features, origins=preview.means, n_columns=raw.ends[-1]
     )
-    *totals, squares = map(to_host, raw.blocks.total(sum_up))
+    *totals, squares, counts = map(to_host, raw.blocks.total(sum_up))
     for name, map_, square in zip(names, maps, squares, strict=True):
-        if not np.isfinite(square):
-            raise ValueError(
-                f"View {name!r}: {type(map_).__name__} makes features of it that are not finite, "
-                "or too large to square and sum; rescale the view, or take another feature map"
-            )
-    shifts = [total / n for total in totals]
-    variances = [s / n - float(a @ a) for s, a in zip(squares, shifts, strict=True)]
+        _require_finite(name, map_, square)
+    shifts = [total / n for total, n in zip(totals, counts, strict=True)]
+    sums = zip(squares, counts, shifts, strict=True)
+    variances = [square / n - float(a @ a) for square, n, a in sums]
     views = zip(preview.means, shifts, preview.features, strict=True)
-    return [to_host(to_same_device(m, F)) + a for m, a, F in views], variances
+    return [to_host(to_same_device(m, F)) + a for m, a, F in views], variances, counts
 
 
 def _sum_block(
@@ -375,13 +446,18 @@ def _sum_block(
     origins: Sequence[Float],
     n_columns: int,
 ) -> Any:
-    """Sum up the features of a block, from an origin each, and the squares of every view."""
+    """Sum up the features of a block, from an origin each, and the squares of every view.
+
+    And count the samples that each view has.
+    """
     total = None
     for part, first in cut(block, start, n_columns):
-        views = zip(_checked_features(part, first, features), origins, strict=True)
+        check_finite(part, first)
+        views = zip(features.of_seen(part)[0], origins, strict=True)
         shifted = [F - to_same_device(origin, F) for F, origin in views]
         squares = namespace(*shifted).stack([sum_of_squares(F) for F in shifted])
-        total = add(total, (*map(_column_sums, shifted), squares))
+        counts = np.array([float(F.shape[0]) for F in shifted])
+        total = add(total, (*map(_column_sums, shifted), squares, counts))
     return total
 
 

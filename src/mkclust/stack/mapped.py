@@ -1,17 +1,34 @@
 """Features of views: one map a view, learned from some samples, and how they are standardized."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
-from mkclust.linalg import copy_array, is_foreign, namespace, place, ranges, to_device
-from mkclust.samples.blocks import Blocks, check_finite, device_bytes
+from mkclust.linalg import (
+    copy_array,
+    is_foreign,
+    namespace,
+    place,
+    precision_of,
+    ranges,
+    select,
+    to_device,
+    zeros,
+)
+from mkclust.linalg.sparse_rows import spread_rows
+from mkclust.samples.blocks import (
+    Blocks,
+    check_finite,
+    device_bytes,
+    observed_samples,
+    seen_rows,
+)
 from mkclust.samples.distances import squared_norms
 from mkclust.types import Array, Float
 
@@ -27,6 +44,10 @@ WORK_BYTES, FEWEST_ROWS = 32 << 20, 256
 UNIT_DIAGONAL = ("rbf", "laplacian")
 # A view whose features vary by less than this share of their squared length is constant.
 CONSTANT = 1e-26
+# Of a view that has fewer than this share of the samples drawn, others are drawn that it has.
+SCARCE = 0.1
+# How samples count that are missing from some views.
+Fill = Literal["zero", "rescale"]
 # What learns from some rows of every view what is done to rows before they are mapped.
 LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
 
@@ -55,6 +76,9 @@ class PreparedMap:
 class Features:
     """Standardized features of several views: what approximates, or is, their kernels.
 
+    A sample that a view lacks, whose row there is all NaN, has features of zeros: similarities that
+    are missing count as zero, which after centering is the average one.
+
     Attributes
     ----------
     maps : sequence of transformers
@@ -64,24 +88,64 @@ class Features:
     floors : sequence of float, or None
         The squared length of a sample's features below which it is rounding, for each view; None
         where features are not scaled to unit length.
+    fill : {"zero", "rescale"}
+        What becomes of a sample that some of the V views lack: features of zeros there ("zero"), or
+        its other features times ``sqrt(V / V_i)`` besides, with V_i the views that have it, so that
+        its similarity to itself, summed over the views, is that of a complete one ("rescale").
+    widths : sequence of int or None
+        Number of columns of each view's features; asked for where a view has no row of a block.
     """
 
     maps: Sequence[Any]
     means: Sequence[Float] | None = None
     floors: Sequence[float] | None = None
+    fill: Fill = "rescale"
+    widths: Sequence[int] | None = None
 
     def of(self, block: dict[str, Array]) -> list[Array]:
         """Return the standardized features of some samples, view by view, where these live."""
-        features = [_transform(*each) for each in zip(self.maps, block.values(), strict=True)]
+        features, seen = self.of_seen(block)
+        if all(rows is None for rows in seen):
+            return features
+        features = spread_features(features, seen, block, 0.0)
+        if self.fill == "zero":
+            return features
+        n_rows = features[0].shape[0]
+        observed = [np.isin(np.arange(n_rows), all_rows(rows, n_rows)) for rows in seen]
+        scales = rescaling(np.stack(observed, axis=1))[:, None]
+        return [F * to_same_device(scales, F) for F in features]
+
+    def of_seen(self, block: dict[str, Array]) -> tuple[list[Array], list[np.ndarray | None]]:
+        """Return the standardized features of those rows that each view has, and their numbers.
+
+        Numbers are None where a view has all rows of the block.
+        """
+        seen = [seen_rows(rows) for rows in block.values()]
+        views = zip(self.maps, block.values(), seen, strict=True)
+        features = [
+            self._of_rows(p, map_, rows if numbers is None else select(rows, numbers))
+            for p, (map_, rows, numbers) in enumerate(views)
+        ]
+        return features, seen
+
+    def subset(self, indices: Sequence[int]) -> "Features":
+        """Return the features of some of the views."""
+        names = ("maps", "means", "floors", "widths")
+        of_all: dict[str, Any] = {name: getattr(self, name) for name in names}
+        some: dict[str, Any] = {
+            name: None if parts is None else [parts[p] for p in indices]
+            for name, parts in of_all.items()
+        }
+        return replace(self, **some)
+
+    def _of_rows(self, p: int, map_: Any, rows: Array) -> Array:
+        """Return the standardized features of rows that a view has, which may be none."""
+        if not rows.shape[0] and self.widths is not None:
+            return zeros((0, self.widths[p]), rows, precision_of(rows))
+        F = _transform(map_, rows)
         if self.means is not None:
-            features = [
-                F - to_same_device(mean, F) for F, mean in zip(features, self.means, strict=True)
-            ]
-        if self.floors is not None:
-            features = [
-                _unit_rows(F, floor) for F, floor in zip(features, self.floors, strict=True)
-            ]
-        return features
+            F = F - to_same_device(self.means[p], F)
+        return F if self.floors is None else _unit_rows(F, self.floors[p])
 
     def project(self, block: dict[str, Array], matrix: Float) -> Array:
         """Multiply the standardized features of some samples, side by side, with a matrix."""
@@ -105,9 +169,7 @@ def learn_maps(
 ) -> tuple[list, list[int]]:
     """Return one feature map a view, learned from some samples, and the widths of its features."""
     count = n_fit_samples(approximation) if fit_samples is None else fit_samples
-    numbers = draw(blocks.n_samples, count)
-    sample = blocks.take(numbers)
-    check_finite(sample, numbers)
+    sample = draw_rows(blocks, count, fewest=max([1, *n_components(approximation)]))
     preparations = {} if learn_preparations is None else learn_preparations(sample)
     maps, widths = [], []
     for p, (name, rows) in enumerate(sample.items()):
@@ -118,14 +180,17 @@ def learn_maps(
         map_.set_params(**dict.fromkeys(unset, _seed(random_state, p) if unset else None))
         try:
             # A map may keep what it learns from; of all samples, that is the caller's array.
-            training_rows = rows if len(numbers) < blocks.n_samples else copy_array(rows)
+            is_own = rows.shape[0] == count < blocks.n_samples
+            training_rows = rows if is_own else copy_array(rows)
             first = map_.fit(training_rows).transform(rows[:1, :])
             _check_place(map_, rows, first)
         except (ValueError, TypeError) as error:
             if isinstance(error, TypeError) and not (is_foreign(rows) or issparse(rows)):
                 raise
             message = error if isinstance(error, ValueError) else _unfit(map_, rows)
-            raise ValueError(f"View {name!r}: {message}") from error
+            n, n_drawn = rows.shape[0], min(count, blocks.n_samples)
+            lacks = f", observed in {n} of {n_drawn} samples" if n < n_drawn else ""
+            raise ValueError(f"View {name!r}{lacks}: {message}") from error
         if issparse(first):
             raise ValueError(
                 f"View {name!r}: {type(map_).__name__} gives sparse features, and their products "
@@ -134,6 +199,47 @@ def learn_maps(
         maps.append(PreparedMap(preparations[name], map_) if name in preparations else map_)
         widths.append(int(first.shape[1]))
     return maps, widths
+
+
+def draw_rows(blocks: Blocks, count: int, *, fewest: int = 1, seed: int = 0) -> dict[str, Array]:
+    """Return rows of every view to learn from: those that it has of samples drawn from all.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        The samples.
+    count : int
+        How many to draw.
+    fewest : int, default=1
+        Where a view has fewer of these, or a small share, samples are drawn that it has.
+    seed : int, default=0
+        Seed of the draw.
+
+    Returns
+    -------
+    dict of str to array of shape (n_rows, n_features)
+        Finite rows, by the names of the views; at least one.
+    """
+    names, numbers = blocks.names, draw(blocks.n_samples, count, seed)
+    if len(names) == 1:  # which has all samples
+        seen = {name: (rows, numbers) for name, rows in blocks.take(numbers).items()}
+    else:
+        seen = blocks.take_seen(numbers)
+    few = min(len(numbers), max(fewest, SCARCE * count))
+    if len(numbers) < blocks.n_samples and any(len(found) < few for _, found in seen.values()):
+        observed = observed_samples(blocks)
+        for name, own in zip(names, map(np.flatnonzero, observed.T), strict=True):
+            if len(seen[name][1]) < few:
+                seen[name] = blocks.take_seen(own[draw(len(own), count, seed)])[name]
+    return {name: _finite_rows(name, *each) for name, each in seen.items()}
+
+
+def _finite_rows(name: str, rows: Array, numbers: np.ndarray) -> Array:
+    """Return rows of a view, of which there must be one, having made sure that they are finite."""
+    if not len(numbers):
+        raise ValueError(f"View {name!r} has no sample: all of its rows are NaN; leave it out.")
+    check_finite({name: rows}, numbers)
+    return rows
 
 
 def n_fit_samples(map_: Any) -> int:
@@ -166,6 +272,37 @@ def missed_trace_share(map_: Any, rows: Array, F: Array) -> float:
     else:
         return float("nan")
     return 1 - float(sum_of_squares(F)) / trace if trace else 0.0
+
+
+def all_rows(numbers: np.ndarray | None, n_rows: int) -> np.ndarray:
+    """Return the numbers of rows, where None stands for all of them."""
+    return np.arange(n_rows) if numbers is None else numbers
+
+
+def spread_features(
+    features: Sequence[Array],
+    seen: Sequence[np.ndarray | None],
+    block: dict[str, Array],
+    value: float,
+) -> list[Array]:
+    """Return a row of features for every sample of a block, of one value where a view lacks it."""
+    n_rows = next(iter(block.values())).shape[0]
+    return [
+        F if numbers is None else spread_rows(F, numbers, n_rows, value)
+        for F, numbers in zip(features, seen, strict=True)
+    ]
+
+
+def rescaling(observed: np.ndarray) -> Float:
+    """Return what the features of samples are multiplied with by "rescale", (n_samples,).
+
+    Parameters
+    ----------
+    observed : ndarray of bool of shape (n_samples, n_views)
+        Which samples each view has.
+    """
+    # A sample in no view has no features to be scaled.
+    return np.sqrt(observed.shape[1] / np.maximum(observed.sum(axis=1), 1))
 
 
 def floor_of(name: str, variance: float, mean: Float, center: bool) -> float:
@@ -203,7 +340,7 @@ def to_same_device(learned: Float, F: Array) -> Array:
 
 def sum_of_squares(F: Array) -> Array:
     """Return the sum of all squared entries, in float64 and where they live."""
-    return namespace(F).sum(squared_norms(F))
+    return namespace(F).sum(squared_norms(F)) if F.shape[0] else zeros((), F)
 
 
 def draw(n_samples: int, count: int, seed: int = 0) -> np.ndarray:

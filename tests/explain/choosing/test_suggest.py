@@ -14,7 +14,6 @@ from mkclust.explain.choosing.mix import (
     NullSamples,
     _gaussian_inner_products,
     centered,
-    shuffled,
 )
 from mkclust.explain.choosing.suggest import chance
 from mkclust.methods import solve_average_kkm
@@ -170,12 +169,14 @@ def test_shuffling_keeps_each_view_and_nothing_that_views_share():
     settings = MixSettings(KernelBank(**ONE_GAUSSIAN), True, True, "error")
     X = dict(zip("ab", blobs(strengths=(3.0, 3.0))[0], strict=True))
     mixes = settings.mixes(X, 2)
-    np.testing.assert_allclose(sum(mixes), settings.mix(X), atol=1e-12)
-    drawn = shuffled(mixes, np.random.default_rng(0))
-    assert np.trace(drawn) == pytest.approx(np.trace(sum(mixes)))
-    rest = drawn - mixes[0]
-    np.testing.assert_allclose(np.linalg.eigvalsh(rest), np.linalg.eigvalsh(mixes[1]), atol=1e-8)
-    assert np.vdot(rest, mixes[0]) < 0.3 * np.vdot(mixes[1], mixes[0])
+    np.testing.assert_allclose(sum(mixes.kernels), settings.mix(X), atol=1e-12)
+    drawn = mixes.shuffled(np.random.default_rng(0))
+    assert np.trace(drawn) == pytest.approx(np.trace(sum(mixes.kernels)))
+    rest = drawn - mixes.kernels[0]
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(rest), np.linalg.eigvalsh(mixes.kernels[1]), atol=1e-8
+    )
+    assert np.vdot(rest, mixes.kernels[0]) < 0.3 * np.vdot(mixes.kernels[1], mixes.kernels[0])
 
 
 def test_chance_is_the_rank_of_the_data_among_all_draws():

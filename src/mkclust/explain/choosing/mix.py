@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,9 +10,12 @@ from sklearn.base import clone
 
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import is_sparse
+from mkclust.methods import AverageKKM
+from mkclust.methods.training import open_source
 from mkclust.samples.forms import TABLE
-from mkclust.samples.samples import as_views
+from mkclust.samples.samples import Samples, as_views
 from mkclust.stack import KernelStack, as_stack
+from mkclust.stack.incomplete import FillRule
 from mkclust.types import Float
 
 # Directions of less than this share of the longest are rounding.
@@ -37,6 +40,8 @@ class MixSettings:
         As in every estimator.
     coefficients : ndarray of shape (n_kernels,) or None
         Coefficients of the mix; None takes the average.
+    fill : {"rescale", "zero"}
+        How samples are treated that are missing from views.
     """
 
     kernels: Any
@@ -45,17 +50,33 @@ class MixSettings:
     psd: Literal["error", "clip", "shift"]
     validate: bool = True
     coefficients: Float | None = None
+    fill: FillRule = "rescale"
 
     def stack(self, X: Any, *, validate: bool = True) -> Any:
         """Return the kernels of some samples, centered and scaled as in ``fit``."""
         settings: dict[str, Any] = {"center": self.center, "normalize": self.normalize}
         if isinstance(self.kernels, str):
             validate = validate and self.validate
-            return as_stack(X, psd=self.psd, validate=validate, **settings)
+            return as_stack(X, psd=self.psd, validate=validate, fill=self.fill, **settings)
+        if missing_of(X) is not None:
+            return self._stack_of_views(X)
         bank = clone(self.kernels).set_params(on_the_fly=False)
         # The bank's own kernels are positive semidefinite by construction.
         settings |= {"validate": False, "names": bank.fit(X).kernel_names_}
         return as_stack(bank.transform(X), views=bank.kernel_views_, **settings)
+
+    def _stack_of_views(self, samples: Samples) -> KernelStack:
+        """Return the kernels of views that lack samples, as a fit makes them."""
+        model = AverageKKM(
+            1,
+            kernels=clone(self.kernels).set_params(on_the_fly=False),
+            center=self.center,
+            normalize=self.normalize,
+            validate=False,
+            impute=self.fill,
+        )
+        source, kernels = open_source(model, samples)
+        return source.stack(model, kernels)
 
     def shares(self, n_kernels: int) -> Float:
         """Return the coefficients of so many kernels, summing to one."""
@@ -71,10 +92,17 @@ class MixSettings:
         """Return the mixed kernel of some samples, centered, (n, n)."""
         return self.mix_stack(self.stack(X, validate=validate))
 
-    def mix_kernels(self, kernels: Sequence[Any]) -> Float:
-        """Return the mix of kernels that need no check, centered, (n, n)."""
+    def mix_kernels(self, kernels: Sequence[Any], missing: np.ndarray | None = None) -> Float:
+        """Return the mix of kernels that need no check, centered, (n, n).
+
+        Of kernels that lack samples, (n, m) of bool, they are those of the samples that they have.
+        """
+        given: Any = list(kernels)
+        if missing is not None:
+            names = tuple(map(str, range(len(given))))
+            given = Samples("kernels", names, tuple(given), missing=missing)
         stack = as_stack(
-            list(kernels), center=self.center, normalize=self.normalize, validate=False
+            given, center=self.center, normalize=self.normalize, validate=False, fill=self.fill
         )
         return self.mix_stack(stack)
 
@@ -82,13 +110,21 @@ class MixSettings:
         """Return the mix of kernels that are centered and scaled, itself centered, (n, n)."""
         return centered(stack.combine(self.shares(stack.n_kernels)).dense())
 
-    def mixes(self, X: Any, n_views: int) -> list[Float]:
-        """Return what each view, or single kernel, contributes to the mix, (n, n) each."""
-        stack = self.stack(X)
+    def mixes(self, X: Any, n_views: int) -> "ViewMixes":
+        """Return what each view, or single kernel, contributes to the mix."""
+        missing = missing_of(X)
+        # Of samples that are missing from views, what is scaled is the sum of the shuffled.
+        settings = self if missing is None else replace(self, fill="zero")
+        stack = settings.stack(X)
         shares = self.shares(stack.n_kernels)
         view = np.asarray(stack.views)
-        parts = (np.where(view == v, shares, 0) for v in range(n_views))
-        return [centered(stack.combine(part).dense()) for part in parts]
+        parts = [np.where(view == v, shares, 0) for v in range(n_views)]
+        kernels = [np.asarray(stack.combine(part).dense()) for part in parts]
+        if missing is None:
+            return ViewMixes([centered(K) for K in kernels])
+        n_seen = (~missing)[:, view].sum(axis=1)
+        scale = np.sqrt(len(view) / n_seen) if self.fill == "rescale" else np.ones(len(n_seen))
+        return ViewMixes(kernels, [np.flatnonzero(~lacks) for lacks in missing.T], scale)
 
 
 def centered(K: Float) -> Float:
@@ -97,16 +133,42 @@ def centered(K: Float) -> Float:
     return K - K.mean(axis=1)[:, None]
 
 
-def shuffled(mixes: Sequence[Float], rng: np.random.Generator) -> Float:
-    """Return the mix with the samples of every view shuffled for themselves.
+def missing_of(X: Any) -> np.ndarray | None:
+    """Return which samples are missing from which views or kernels, None where none is."""
+    return X.missing if isinstance(X, Samples) else None
 
-    What each view has of its own stays; what views share is gone.
+
+@dataclass(frozen=True)
+class ViewMixes:
+    """What each view contributes to the mix.
+
+    Attributes
+    ----------
+    kernels : list of ndarray of shape (n, n)
+        Centered, but where samples are missing: zero for those that a view lacks.
+    observed : list of ndarray of int or None
+        The numbers of the samples that each view has; None where all have all.
+    scale : ndarray of shape (n,) or None
+        What every sample of the sum is multiplied with, where some are missing.
     """
-    total = mixes[0].copy()
-    for K in mixes[1:]:
-        order = rng.permutation(len(K))
-        total += K[np.ix_(order, order)]
-    return total
+
+    kernels: list[Float]
+    observed: list[np.ndarray] | None = None
+    scale: Float | None = None
+
+    def shuffled(self, rng: np.random.Generator) -> Float:
+        """Return the mix with the samples of every view shuffled for themselves, centered.
+
+        What each view has of its own stays; what views share is gone. A view has the samples that
+        it has.
+        """
+        total = self.kernels[0].copy()
+        for v, K in enumerate(self.kernels[1:], start=1):
+            order = np.arange(len(K))
+            some = order.copy() if self.observed is None else self.observed[v]
+            order[some] = rng.permutation(some)
+            total += K[np.ix_(order, order)]
+        return total if self.scale is None else centered(np.outer(self.scale, self.scale) * total)
 
 
 class NullSamples:
@@ -125,17 +187,26 @@ class NullSamples:
 
     Parameters
     ----------
-    X : dict of kernels or views, or table
-        Some samples, in memory.
+    X : dict of kernels or views, table, or Samples
+        Some samples, in memory. Where some are missing from views they are drawn for all, and those
+        of the same samples are left out of the draws.
     settings : MixSettings
         How they become one kernel.
     """
 
     def __init__(self, X: Any, settings: MixSettings):
-        self._settings = settings
+        self._settings, missing = settings, missing_of(X)
         self._maker = _DrawnKernels(X, settings)
         coordinates = self._maker.coordinates
-        self._names = list(coordinates)
+        self._names, self._observed = list(coordinates), None
+        if missing is not None:
+            # The row of the most similar sample that a view has stands for one that it lacks: for
+            # the covariance alone.
+            K, by_name = settings.mix(X), self._maker.observed(X)
+            self._observed = [by_name[name] for name in self._names]
+            coordinates = {
+                name: rows[_nearest(K, by_name[name])] for name, rows in coordinates.items()
+            }
         self._means = [view.mean(axis=0) for view in coordinates.values()]
         apart = [view - mean for view, mean in zip(coordinates.values(), self._means, strict=True)]
         # Of one size, so that no view is taken for the rounding of another.
@@ -167,7 +238,20 @@ class NullSamples:
                 self._names, self._means, self._sizes, parts, strict=True
             )
         }
-        return self._settings.mix_kernels(self._maker.kernels(views))
+        if self._observed is None:
+            return self._settings.mix_kernels(self._maker.kernels(views))
+        seen = {
+            name: view[some]
+            for (name, view), some in zip(views.items(), self._observed, strict=True)
+        }
+        return self._settings.mix_kernels(self._maker.kernels(seen), self._maker.missing)
+
+
+def _nearest(K: Float, observed: np.ndarray) -> np.ndarray:
+    """Return for every sample the place of the most similar one of some: of these, themselves."""
+    places = np.argmax(K[:, observed], axis=1)
+    places[observed] = np.arange(len(observed))
+    return places
 
 
 class _DrawnKernels:
@@ -175,7 +259,7 @@ class _DrawnKernels:
 
     Parameters
     ----------
-    X : dict of kernels or views, or table
+    X : dict of kernels or views, table, or Samples
         Some samples, in memory.
     settings : MixSettings
         How they become kernels.
@@ -183,19 +267,38 @@ class _DrawnKernels:
     Attributes
     ----------
     coordinates : dict of str to ndarray of shape (n_samples, n_coordinates)
-        Rows of views, and coordinates of the feature space of kernels.
+        Rows of views, and coordinates of the feature space of kernels: of the samples that they
+        have.
+    missing : ndarray of bool of shape (n_samples, n_kernels) or None
+        Which samples the kernels lack; None where they lack none.
     """
 
     def __init__(self, X: Any, settings: MixSettings):
-        self._settings, self._bank = settings, None
-        rows, kernels = ({}, X) if isinstance(settings.kernels, str) else self._learn(X)
+        self._settings, self._bank, self.missing = settings, None, missing_of(X)
+        if isinstance(settings.kernels, str):
+            rows: dict[str, Float] = {}
+            kernels = X.by_name if isinstance(X, Samples) else X
+        else:
+            rows, kernels = self._learn(X)
         coordinates, self._gaussian = _coordinates(kernels, settings) if kernels else ({}, {})
         self.coordinates: dict[str, Float] = rows | coordinates
+
+    def observed(self, samples: Samples) -> dict[str, np.ndarray]:
+        """Return the numbers of the samples that are there, by the names of coordinates."""
+        bank = self._bank
+        if bank is None:
+            return samples.observed
+        views = samples.observed
+        names = list(views)
+        of_kernels = zip(bank.kernel_names_, bank.kernel_views_, strict=True)
+        # Coordinates are those of a view, or of a kernel of a view.
+        return {name: views[names[view]] for name, view in of_kernels} | views
 
     def _learn(self, X: Any) -> tuple[dict[str, Float], dict[str, Float]]:
         """Return the views whose rows can be drawn, and the kernels of the others."""
         bank = clone(self._settings.kernels).set_params(on_the_fly=False).fit(X)
-        self._one_table, views = not isinstance(X, Mapping), as_views(X)
+        self._one_table = not isinstance(X, Mapping | Samples)
+        views = X.views if isinstance(X, Samples) else as_views(X)
         rules = dict(zip(views, bank.rules_.values(), strict=True))
         asked = bank.rules if isinstance(bank.rules, Mapping) else {}
         rows = {
@@ -206,7 +309,12 @@ class _DrawnKernels:
         of_rows = [list(views)[view] in rows for view in bank.kernel_views_]
         self._places = [place for place, each in enumerate(of_rows) if each]
         others = [place for place, each in enumerate(of_rows) if not each]
-        made = bank.transform(X) if others else []
+        if self.missing is not None:
+            self.missing = self.missing[:, list(bank.kernel_views_)]
+            parts = [bank.of_view(name).training_kernels() for name in views] if others else []
+            made = [kernel for part in parts for kernel in part]
+        else:
+            made = bank.transform(X) if others else []
         if bank.rules is not None:
             bank.set_params(rules={name: rules[name] for name in rows})
         self._bank, self._other_places = bank, others
@@ -218,10 +326,20 @@ class _DrawnKernels:
         rows = {name: each for name, each in drawn.items() if name not in self._gaussian}
         if self._bank is None or not rows:
             return kernels
-        made = clone(self._bank).fit_transform(rows[TABLE] if self._one_table else rows)
+        if self.missing is None:
+            made = clone(self._bank).fit_transform(rows[TABLE] if self._one_table else rows)
+        else:  # of different samples: one view after another
+            made = [
+                K for name in rows for K in self._bank_of(name).fit_transform({name: rows[name]})
+            ]
         by_place = dict(zip(self._other_places, kernels, strict=True))
         by_place |= dict(zip(self._places, made, strict=True))
         return [by_place[place] for place in sorted(by_place)]
+
+    def _bank_of(self, name: str) -> Any:
+        """Return the bank for one of the views alone, not fitted."""
+        bank = clone(self._bank)
+        return bank if bank.rules is None else bank.set_params(rules={name: bank.rules[name]})
 
 
 def _can_be_drawn(kind: str, asked: Any) -> bool:
@@ -245,15 +363,16 @@ def _written_out(kernel: Any) -> Float:
 
 def _coordinates(kernels: dict[str, Float], settings: MixSettings) -> tuple[dict[str, Float], dict]:
     """Return coordinates of the samples for each kernel, and whether it could be Gaussian."""
-    stack: Any = as_stack(
-        kernels,
-        center=settings.center,
-        normalize=False,
-        psd=settings.psd,
-        validate=settings.validate,
-    )
     coordinates, gaussian = {}, {}
-    for name, given, K in zip(kernels, kernels.values(), stack.entries(), strict=True):
+    for name, given in kernels.items():
+        stack: Any = as_stack(
+            {name: given},
+            center=settings.center,
+            normalize=False,
+            psd=settings.psd,
+            validate=settings.validate,
+        )
+        [K] = stack.entries()
         inner = _gaussian_inner_products(given)
         gaussian[name] = inner is not None
         values, vectors = np.linalg.eigh(K if inner is None else inner)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.checks import check_coefficients, check_draws, check_k_values
 from mkclust.explain.choosing.clusterings import Clusterings, cluster_for_all_k
-from mkclust.explain.choosing.mix import MixSettings, NullSamples, centered, shuffled
+from mkclust.explain.choosing.mix import MixSettings, NullSamples, centered
 from mkclust.explain.choosing.result import Kind, NumberOfClusters, Strength
 from mkclust.explain.stability import (
     Resampler,
@@ -23,6 +24,8 @@ from mkclust.explain.steps import StepCallback, counted
 from mkclust.linalg import arrays_to_host
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.samples.options import TableOptions
+from mkclust.samples.samples import Samples
+from mkclust.stack.incomplete import FillRule
 from mkclust.types import Float
 
 # Share of the samples in a resample.
@@ -48,8 +51,8 @@ def suggest_n_clusters(
     psd: Literal["error", "clip", "shift"] = "error",
     validate: bool = True,
     views: Any = None,
-    join: Literal["exact", "inner"] = "exact",
-    impute: Literal["median"] | None = None,
+    join: Literal["exact", "inner", "outer"] = "exact",
+    impute: Any = None,
     coefficients: Any = None,
     n_resamples: int = 20,
     n_draws: int = 49,
@@ -101,7 +104,8 @@ def suggest_n_clusters(
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 12, and less for fewer than
         sixty samples.
     kernels, center, normalize, psd, validate, views, join, impute
-        As in every estimator.
+        As in every estimator; ``impute="learn"`` is taken for ``"rescale"``, for the average of the
+        kernels learns nothing. Draws lack the samples that the views lack.
     coefficients : array-like of shape (n_kernels,), default=None
         Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes the
         average.
@@ -148,12 +152,15 @@ def suggest_n_clusters(
     """
     check_resamples(n_resamples, FRACTION, most_samples)
     check_draws(n_draws, level)
-    source = Resampler(X, kernels, TableOptions(views, join, impute))
+    options = TableOptions(views, join, impute)
+    source = Resampler(X, kernels, options)
     n_used = min(source.n_samples, most_samples)
     numbers = check_k_values(k_values, source.n_samples, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
     mix = check_coefficients(coefficients)
-    settings = MixSettings(source.kernels, center, normalize, psd, validate, mix)
+    # The average has nothing to learn from: what is to be learned is rescaled.
+    fill: FillRule = "zero" if options.fill == "zero" else "rescale"
+    settings = MixSettings(source.kernels, center, normalize, psd, validate, mix, fill)
     rng = seeded(random_state)
     used = draw(rng, source.n_samples, n_used)
     with warnings.catch_warnings():
@@ -218,12 +225,12 @@ def _test(
     cloud_draws = _Draws(lambda: cloud.draw(rng), "draws of one cloud", progress)
     draws, p_cloud = _compare(clusterings, cloud_draws, k_values, n_draws)
     silhouettes = _silhouettes(draws)
-    p_shuffled, n_views = float("nan"), len(part) if isinstance(part, dict) else 1
+    p_shuffled, n_views = float("nan"), _count_views(part)
     if n_views > 1:
         mixes = settings.mixes(part, n_views)
         # Without a chance to matter, the first draws are enough to show what shuffling does.
         count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
-        shuffled_draws = _Draws(lambda: shuffled(mixes, rng), "shuffled views", progress)
+        shuffled_draws = _Draws(lambda: mixes.shuffled(rng), "shuffled views", progress)
         draws, p_shuffled = _compare(clusterings, shuffled_draws, k_values, count)
     return _Evidence(
         expected_silhouettes=silhouettes.mean(axis=0),
@@ -250,8 +257,17 @@ def _kind(p_cloud: float, p_shuffled: float, p_continuum: float, level: float) -
     return "clusters" if p_continuum <= level else "continuum"
 
 
+def _count_views(part: Any) -> int:
+    """Return how many views or kernels some samples have; a table is one."""
+    if isinstance(part, Samples):
+        return len(part.names)
+    return len(part) if isinstance(part, dict) else 1
+
+
 def _on_host(part: Any) -> Any:
     """Return some samples as NumPy's: what is done with them takes many small steps."""
+    if isinstance(part, Samples):
+        return replace(part, parts=tuple(map(arrays_to_host, part.parts)))
     if isinstance(part, dict):
         return {name: arrays_to_host(matrix) for name, matrix in part.items()}
     return arrays_to_host(part)

@@ -23,6 +23,7 @@ from mkclust.explain.stability import Stability, part_size, resample
 from mkclust.explain.steps import StepCallback
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
+from mkclust.methods.missingness import Missingness
 from mkclust.methods.training import in_order_of_fit
 from mkclust.plots.neighbor_map import SampleMap, map_samples
 from mkclust.samples import Samples
@@ -136,6 +137,11 @@ class Findings:
     def agreement(self) -> Agreement | None:
         """What the views share, on all samples; None for a single kernel."""
         return self.model.agreement_ if len(self.model.kernel_names_) > 1 else None
+
+    @property
+    def missingness(self) -> Missingness | None:
+        """Whether clusters follow missing views; None where no sample is missing from any."""
+        return getattr(self.model, "missingness_", None)
 
     @property
     def compromise_name(self) -> str:

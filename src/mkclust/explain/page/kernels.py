@@ -81,7 +81,11 @@ def examine_kernels(
             diagnosis = diagnose_examined(
                 model, examined, leave_one_out=left_out, progress=progress
             )
-            diagnosis = replace(diagnosis, view_agreement=whole.agreement_)
+            diagnosis = replace(
+                diagnosis,
+                view_agreement=whole.agreement_,
+                missingness=getattr(whole, "missingness_", None),
+            )
         compromise = _compromise_labels(model, examined)
     return KernelFindings(
         n_samples=n,
@@ -108,7 +112,12 @@ def _refit(
 
 def _agreements(labels: np.ndarray, examined: Examined) -> Float:
     """Return the adjusted Rand index of clusters with those of each kernel alone, (m,)."""
-    return np.array([adjusted_rand_index(labels, alone) for alone in examined.labels])
+    return np.array(
+        [
+            adjusted_rand_index(examined.of_kernel(p, labels), alone)
+            for p, alone in enumerate(examined.labels)
+        ]
+    )
 
 
 def _compromise_labels(model: MultipleKernelClusterer, examined: Examined) -> np.ndarray:

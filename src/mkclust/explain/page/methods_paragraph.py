@@ -36,7 +36,7 @@ def methods_paragraph(
     does = f", {model.SUMMARY}" if model.SUMMARY else ""
     sentences = [
         f"We clustered {count_noun(n_samples, 'sample')} into {count_noun(k, 'cluster')} by "
-        f"multiple kernel clustering. {_kernels(model)} {_standardized(model)}",
+        f"multiple kernel clustering. {_kernels(model)} {_standardized(model)}{_missing(model)}",
         f"We combined {kernels} by {name}{marks}{does}{_settings(model)}.",
         _solved(model),
         f"Clusters were read off by k-means with {count_noun(model.n_init, 'start')} on the rows "
@@ -84,6 +84,27 @@ def _kernels(model: Any) -> str:
     several = len(views) * len(parts) > 1 and m > len(views)
     kernels = f" Kernels of views without one of their own: {'; '.join(parts)}." if several else ""
     return f"{made}, by the kind of each view. {by_kind}.{kernels}"
+
+
+def _missing(model: Any) -> str:
+    """Say which samples were missing from views, and what became of them."""
+    observed = getattr(model, "observed_", None)
+    if observed is None:
+        return ""
+    names = getattr(model, "view_names_in_", model.kernel_names_)
+    counts = np.sum(~observed, axis=0).tolist()
+    lacking = [f"{count:,} from {name}" for name, count in zip(names, counts, strict=True) if count]
+    treated = {
+        "zero": "their missing similarities counted as zero, which is the average one",
+        "rescale": "their missing similarities counted as zero, and they were scaled up by the "
+        "number of kernels that have them",
+        "learn": "their missing similarities were learned with the clusters",
+    }
+    n_missing = int(np.sum(~observed.all(axis=1)))
+    return (
+        f" {count_noun(n_missing, 'sample')} {'was' if n_missing == 1 else 'were'} missing from "
+        f"some views ({join_words(lacking)}); {treated[model.table_options.fill]}."
+    )
 
 
 def _approximation(map_: Any) -> str:

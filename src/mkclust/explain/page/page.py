@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mkclust.explain.annotation import Annotation
-from mkclust.explain.page import agreement, clusters, features, sections, summary
+from mkclust.explain.page import agreement, clusters, features, missing, sections, summary
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget
 from mkclust.explain.page.findings import find
 from mkclust.explain.steps import StepCallback
@@ -35,7 +35,7 @@ def fit_page(
     are. It shows what every two views share, the weights with the alignments and the diagnosis of
     each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
     silhouettes and stability of the clusters, the features that set them apart, what was run, and a
-    methods paragraph.
+    methods paragraph; where samples are missing from views, whether the clusters follow that.
     What would take long or much room is done on some of the samples, and the page says so.
 
     Parameters
@@ -103,6 +103,7 @@ def fit_page(
     ]
     parts = [
         *([] if findings.agreement is None else [agreement.views(findings, findings.agreement)]),
+        *([] if findings.missingness is None else [missing.missing(findings.missingness)]),
         sections.kernels(findings),
         sections.convergence(findings),
         sections.embedding(findings),
@@ -131,7 +132,7 @@ def fit_report(
     are. It shows what every two views share, the weights with the alignments and the diagnosis of
     each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
     silhouettes and stability of the clusters, the features that set them apart, what was run, and a
-    methods paragraph.
+    methods paragraph; where samples are missing from views, whether the clusters follow that.
     The file is written completely or not at all.
 
     Parameters

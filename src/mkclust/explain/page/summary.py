@@ -32,12 +32,14 @@ def title_of(findings: Findings) -> str:
 
 
 def verdict_of(findings: Findings) -> list[str]:
-    """Return which views agree, how stable and how clear the clusters are, then what is proven."""
-    agreement = findings.agreement
+    """Return which views agree, what is missing, how stable and clear clusters are, the proof."""
+    agreement, missingness = findings.agreement, findings.missingness
     sentences = [
         "One kernel alone: there is nothing to compare it with."
         if agreement is None
         else agreement.verdict(),
+        # What is worth a warning stands among the cautions.
+        "" if missingness is None or missingness.follows else missingness.verdict(),
         _stability_sentence(findings),
         _clarity_sentence(findings),
         _certificate_sentence(findings),
@@ -104,6 +106,11 @@ def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
         # The page leads with the verdict.
         sentences = [sentence for sentence in sentences if sentence != agreement.verdict()]
         sentences += _about_agreement(model, agreement)
+    missingness = findings.missingness
+    if missingness is not None and missingness.follows:
+        verdict = missingness.verdict()
+        if not any(sentence.startswith(verdict) for sentence in sentences):
+            sentences.append(_sentence(missingness.warning()))
     missed = findings.model.approximation_error_ if is_approximated(findings.model) else ()
     if np.nanmax(np.append(missed, 0)) > MUCH_MISSED:
         worst = int(np.nanargmax(missed))

@@ -1,0 +1,127 @@
+"""Whether clusters that follow the missingness are told from those that do not."""
+
+import numpy as np
+import pytest
+
+from mkclust.methods.missingness import LEVEL, measure_missingness
+
+
+def observed_at_random(rng, n_samples, n_views, rate):
+    observed = rng.random((n_samples, n_views)) >= rate
+    observed[~observed.any(axis=1), 0] = True
+    return observed
+
+
+@pytest.mark.parametrize(("rate", "shares"), [(0.3, (0.5, 0.3, 0.2)), (0.04, (0.6, 0.38, 0.02))])
+def test_false_alarms_are_as_seldom_as_the_level_says_with_rare_patterns(rate, shares):
+    rng, alarms, n_rare, p_values = np.random.default_rng(0), 0, 0, []
+    for _ in range(200):
+        observed = observed_at_random(rng, 120, 5, rate)
+        missingness = measure_missingness(rng.choice(3, 120, p=shares), observed, "abcde")
+        n_rare += np.sum(missingness.counts.sum(axis=1) == 1)
+        alarms += missingness.follows
+        p_values.append(min(missingness.p_value, *missingness.view_p_values))
+    assert n_rare > 200  # patterns of one sample
+    assert alarms <= 6  # two are expected; seven or more happen once in two hundred times
+    assert 1 <= np.sum(np.array(p_values) < 0.1) <= 35  # of 20 at most, on average
+
+
+def test_one_view_is_found_out_among_many_rare_patterns():
+    rng, hits = np.random.default_rng(0), 0
+    for _ in range(20):
+        labels = rng.integers(3, size=150)
+        observed = observed_at_random(rng, 150, 5, 0.25)
+        observed[:, 3] = rng.random(150) >= np.where(labels == 1, 0.6, 0.15)
+        observed[~observed.any(axis=1), 0] = True
+        missingness = measure_missingness(labels, observed, "abcde")
+        assert len(missingness.patterns) > 15
+        hits += missingness.follows and missingness.followed_views[0] == "d"
+    assert hits >= 18
+
+
+def test_patterns_are_found_out_that_no_single_view_shows():
+    first, second = (np.arange(400) % 2).astype(bool), (np.arange(400) // 2 % 2).astype(bool)
+    observed = np.column_stack([np.ones(400, bool), first, second])
+    missingness = measure_missingness((first ^ second).astype(int), observed, "abc")
+    assert missingness.follows
+    assert missingness.followed_views == ()
+    assert missingness.agreement == pytest.approx(1)
+    assert "no single view" in missingness.verdict()
+
+
+def test_a_million_samples_make_no_alarm_of_a_small_difference():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(4, size=1_000_000)
+    observed = np.ones((1_000_000, 2), dtype=bool)
+    observed[:, 1] = rng.random(len(labels)) >= np.where(labels == 0, 0.22, 0.2)
+    missingness = measure_missingness(labels, observed, ["mrna", "mirna"])
+    assert missingness.view_p_values[1] <= LEVEL
+    assert not missingness.follows
+    assert "too little to matter" in missingness.verdict()
+
+
+def test_the_verdict_names_the_clusters_and_the_view():
+    labels = np.repeat(np.arange(6), 50)
+    observed = np.ones((300, 3), dtype=bool)
+    observed[np.isin(labels, [2, 5]), 1] = False
+    observed[::30, 0] = False
+    missingness = measure_missingness(labels, observed, ["mrna", "mirna", "protein"])
+    assert missingness.followed_views == ("mirna",)
+    assert (
+        "'mirna' is missing from 33 % of the samples, but from 100 % of cluster 2, 100 % of "
+        "cluster 5" in missingness.verdict()
+    )
+    assert "join='inner'" in missingness.warning()
+
+
+def test_counts_are_those_of_a_loop_and_add_up():
+    rng = np.random.default_rng(0)
+    labels, observed = rng.integers(3, size=200), observed_at_random(rng, 200, 4, 0.4)
+    missingness = measure_missingness(labels, observed, "abcd")
+    for pattern, counts in zip(missingness.patterns, missingness.counts, strict=True):
+        here = [{name for name, seen in zip("abcd", row, strict=True) if not seen} == set(pattern)
+                for row in observed]  # fmt: skip
+        assert counts.tolist() == np.bincount(labels[here], minlength=3).tolist()
+    assert missingness.sizes.tolist() == np.bincount(labels).tolist()
+    assert missingness.counts.sum(axis=1).tolist() == sorted(
+        missingness.counts.sum(axis=1), reverse=True
+    )
+
+
+def test_neither_the_order_of_samples_nor_of_views_nor_of_clusters_changes_anything():
+    rng = np.random.default_rng(0)
+    labels, observed = rng.integers(3, size=90), observed_at_random(rng, 90, 4, 0.3)
+    order, views = rng.permutation(90), [2, 0, 3, 1]
+    one = measure_missingness(labels, observed, "abcd")
+    other = measure_missingness((labels[order] + 1) % 3, observed[order][:, views], "cadb")
+    assert one.agreement == pytest.approx(other.agreement, abs=1e-12)
+    assert one.p_value == other.p_value
+    np.testing.assert_array_equal(one.view_p_values[views], other.view_p_values)
+
+
+def test_many_views_have_rarer_patterns_counted_together():
+    rng = np.random.default_rng(0)
+    labels, observed = rng.integers(3, size=500), observed_at_random(rng, 500, 20, 0.3)
+    missingness = measure_missingness(labels, observed, [f"view {v}" for v in range(20)])
+    assert len(missingness.patterns) == 31
+    assert missingness.other_counts.sum() > 300
+    assert missingness.sizes.sum() == 500
+    assert missingness.rows()[-1][0] == "rarer patterns"
+    assert missingness.to_dict()["patterns"][-1]["missing_from"] is None
+
+
+def test_parts_of_one_table_are_one_test_and_one_sentence():
+    labels = np.repeat([0, 1], 50)
+    column = np.arange(100) < 60
+    observed = np.column_stack([np.ones(100, bool), column, column])
+    missingness = measure_missingness(labels, observed, ["blood", "visit", "visit (categories)"])
+    assert len(set(missingness.view_p_values[1:])) == 1
+    assert missingness.view_p_values[0] == 1
+    assert "'visit' and 'visit (categories)' are missing" in missingness.verdict()
+
+
+def test_a_single_cluster_follows_nothing():
+    observed = np.array([[True, False], [True, True], [False, True]])
+    missingness = measure_missingness(np.zeros(3, dtype=int), observed, "ab")
+    assert not missingness.follows
+    assert "single cluster" in missingness.verdict()
