@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from missing_views import Problem, fill_nearest, observed_mask
 from sklearn.impute import KNNImputer
+
+from missing_views import Problem, fill_nearest, observed_mask
 
 
 @pytest.mark.parametrize("n_views", [2, 3, 5])
