@@ -3,7 +3,7 @@
 import time
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeGuard
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -16,6 +16,7 @@ from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, inner_products, select, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
+from mkclust.methods.learned_fill import lacks_samples
 from mkclust.methods.missingness import MissingnessWarning, measure_missingness
 from mkclust.methods.mixture import leading_sums
 from mkclust.methods.neighborhoods import check_neighborhoods
@@ -39,6 +40,7 @@ from mkclust.samples.options import JOINS, Imputation, Selection, TableOptions
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct
+from mkclust.stack.incomplete import IncompleteStack
 from mkclust.text import show_lines
 from mkclust.types import Array, Float
 
@@ -93,6 +95,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     approximation: Any = None
     # The attributes of the last fit, which the next one replaces.
     _learned_names: tuple[str, ...] = ()
+    # Whether it can learn what stands for samples that are missing from views.
+    LEARNS_MISSING: ClassVar[bool] = False
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
@@ -162,9 +166,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self._check_n_clusters(stack)
         checked = time.perf_counter()
         solution = self._timed_solution(stack)
-        stack = stack if solution.stack is None else solution.stack
         if solution.agreement is None and stack.n_kernels > 1:
+            # Of what was observed: what was learned of missing samples agrees with all views.
             solution = replace(solution, agreement=measure_agreement(stack))
+        stack = stack if solution.stack is None else solution.stack
         if solution.heard is not None:
             # Samples are missing where one of the views that are mixed lacks them.
             stack = stack.counting(solution.heard)
@@ -361,6 +366,32 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
         if self.approximation is not None:
             self._check_approximation()
+        if self._asks_to_learn:
+            self._check_learns_missing()
+
+    @property
+    def _asks_to_learn(self) -> bool:
+        """Whether what stands for samples that are missing from views is to be learned."""
+        return self.table_options.fill == "learn"
+
+    def _learns_missing(self, stack: KernelStack) -> TypeGuard[IncompleteStack]:
+        """Return whether it is, and anything is missing."""
+        return self._asks_to_learn and lacks_samples(stack)
+
+    def _check_learns_missing(self) -> None:
+        """Refuse to learn what is missing where a method, or a feature map, cannot."""
+        advice = "pass impute='rescale' or impute='zero'"
+        if not self.LEARNS_MISSING:
+            raise ValueError(
+                f"impute={self.impute!r}: {type(self).__name__} does not learn what stands for "
+                f"samples that are missing from views; {advice}, or take SimpleMKKM or MKKM"
+            )
+        if self.approximation is not None:
+            raise ValueError(
+                f"impute={self.impute!r} with an approximation: what stands for samples that are "
+                "missing from views is learned of kernels, not of features; pass "
+                f"approximation=None, or {advice.removeprefix('pass ')}"
+            )
 
     @property
     def kernel_neighbors(self) -> Any:
@@ -442,6 +473,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         }
         if solution.coefficients is not None:
             learned["coefficients_"] = solution.coefficients
+        if solution.fill_history is not None:
+            learned["fill_history_"] = solution.fill_history
         if source.ids is not None:
             learned["sample_ids_"] = source.ids
         if source.view_names is not None:
