@@ -43,25 +43,26 @@ class Scores:
             self.scored[key].append(row["scored"])
             for score in SCORES:
                 self.values[*key, score][row["seed"]] = 100 * row[score]
+        seeds = [len(found) for found in self.values.values()]
+        self.n_seeds = max(seeds, default=0)
         self.datasets = [name for name in TITLES if any(key[0] == name for key in self.missing)]
         self.rates = sorted({rate for _, rate in self.missing})
 
     def mean(self, dataset, competitor, rate, score="acc"):
         """Return the mean over seeds, NaN where one of them has no answer."""
         found = self.values.get((dataset, competitor, rate, score))
-        if not found or self.failures[dataset, competitor, rate]:
+        if not found or (dataset, competitor, rate) in self.failures:
             return np.nan
         return float(np.mean(list(found.values())))
 
     def cell(self, dataset, competitor, rate, score, is_best=False):
         """Return mean and standard deviation in words."""
         found = list(self.values.get((dataset, competitor, rate, score), {}).values())
-        n_failures = len(self.failures[dataset, competitor, rate])
         if not found:
             return "-"
         deviation = np.std(found, ddof=1) if len(found) > 1 else 0.0
         mean = f"**{np.mean(found):.1f}**" if is_best else f"{np.mean(found):.1f}"
-        note = f" ({len(found)} of {len(found) + n_failures})" if n_failures else ""
+        note = f" ({len(found)})" if len(found) < self.n_seeds else ""
         return f"{mean} ± {deviation:.1f}{note}"
 
 
@@ -71,8 +72,9 @@ def print_table(found, dataset, score):
     print(f"\n**{TITLES[dataset]}, {score.upper()}**\n")
     print("| missing per view, % |", " | ".join(map(str, rates)), "|")
     print("| --- |" + " --- |" * len(rates))
-    shares = [100 * np.mean(found.missing[dataset, rate]) for rate in rates]
-    print("| so many of all entries, % |", " | ".join(f"{share:.0f}" for share in shares), "|")
+    shares = [found.missing.get((dataset, rate)) for rate in rates]
+    cells = ["-" if share is None else f"{100 * np.mean(share):.0f}" for share in shares]
+    print("| missing of all samples x views, % |", " | ".join(cells), "|")
     complete = [c for c in (*OURS, *OTHERS) if any((dataset, c, r) in found.scored for r in rates)]
     best = {}
     for rate in rates:
@@ -126,7 +128,7 @@ def print_overview(found, score):
         ]
         if not np.isnan(means).all():
             rows[competitor] = means
-    best = np.nanmax(list(rows.values()), axis=0)
+    best = np.max(np.nan_to_num(list(rows.values())), axis=0)
     for competitor, means in rows.items():
         cells = [
             "-" if np.isnan(mean) else f"**{mean:.1f}**" if mean >= top - 0.05 else f"{mean:.1f}"
@@ -192,7 +194,13 @@ def print_failures(found):
 
 def print_tables(rows, options):
     """Print the tables, what they say in words, and draw the picture."""
+    keys = ("dataset", "rate", "seed", "competitor")
+    rows = list({tuple(row[key] for key in keys): row for row in rows}.values())
     found = Scores(rows)
+    print(
+        f"Means and standard deviations over {found.n_seeds} seeds, or as many as are in brackets; "
+        "in percent, on all samples."
+    )
     for score in SCORES:
         print_overview(found, score)
     print()
@@ -203,7 +211,8 @@ def print_tables(rows, options):
     for score in SCORES:
         for dataset in found.datasets:
             print_table(found, dataset, score)
-    print("\nWithout an answer:\n")
-    print_failures(found)
+    if found.failures:
+        print("\nWithout an answer:\n")
+        print_failures(found)
     if options.picture:
         draw(found, options.picture)
