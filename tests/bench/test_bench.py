@@ -431,7 +431,7 @@ def test_a_file_without_classes_becomes_rows_that_say_so(folder):
 def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(folder):
     methods = '"avg-kkm", { method = "lf-mvc", grid = { reg = [0.25, 0.5, 4.0, 8.0] } }, "kamm-a"'
     datasets = '{ path = "one.npz" }, { path = "two.npz" }'
-    path = write_plan(folder, methods, datasets=datasets, repetitions=12, n_init=40)
+    path = write_plan(folder, methods, datasets=datasets, repetitions=12, n_init=20)
     run(path, folder / "calm", n_processes=2)
     rng = random.Random(0)
     kills = 0
