@@ -69,7 +69,7 @@ def test_every_method_clusters_samples_that_are_missing_from_views(name, impute,
     model = METHODS[name](K, impute=impute, random_state=0).fit(X)
     assert model.labels_.shape == (N,)
     np.testing.assert_array_equal(model.observed_, observed)
-    assert adjusted_rand_score(y, model.labels_) > 0.4
+    assert adjusted_rand_score(y, model.labels_) > 0.3
     assert np.linalg.eigvalsh(model.mixed_kernel(X))[0] > -1e-10
     if hasattr(model, "predict"):
         np.testing.assert_array_equal(model.predict(X), model.labels_)

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from mkclust.engine.agreement import FEWEST_SAMPLES, OffDiagonalProducts
-from mkclust.linalg import is_foreign, namespace
+from mkclust.linalg import is_foreign, namespace, ranges
 from mkclust.stack.base import KernelStack
 from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS
 from mkclust.stack.mapped import draw
@@ -82,9 +82,9 @@ class _Pair:
             _blocks(stack, place[some])
             for stack, place in zip(self.stacks, self.places, strict=True)
         ]
-        for start in range(0, len(some), height):
-            rows, columns = slice(start, start + height), slice(start, len(some))
-            sums.add(start, [part for block in blocks for part in block(rows, columns)])
+        for rows in ranges(len(some), height):
+            columns = slice(rows.start, len(some))
+            sums.add(rows.start, [part for block in blocks for part in block(rows, columns)])
         return sums.result()
 
     def some_entries(self, count: int) -> Array:
