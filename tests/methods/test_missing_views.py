@@ -112,9 +112,7 @@ def test_kernels_with_rows_and_columns_of_nan_are_those_of_the_samples_left(data
     views, _, observed = data
     kernels = kernels_with_nan(views, observed)
     model = SimpleMKKM(K, random_state=0, kernels="precomputed").fit(kernels)
-    parts = [
-        kernel[np.ix_(seen, seen)] for kernel, seen in zip(kernels, observed.T, strict=True)
-    ]
+    parts = [kernel[np.ix_(seen, seen)] for kernel, seen in zip(kernels, observed.T, strict=True)]
     compact = SimpleMKKM(K, random_state=0, kernels="precomputed").fit(parts, observed=observed)
     np.testing.assert_array_equal(model.labels_, compact.labels_)
     np.testing.assert_array_equal(model.predict(kernels), model.labels_)
@@ -169,9 +167,7 @@ def test_samples_are_missing_from_views_of_other_libraries(library, kernels, dat
     model = SimpleMKKM(K, random_state=0, kernels=kernels).fit(there)
     np.testing.assert_allclose(to_host(model.weights_), expected.weights_, atol=1e-6)
     assert adjusted_rand_score(to_host(model.labels_, None), expected.labels_) == 1
-    np.testing.assert_array_equal(
-        to_host(model.predict(there), None), to_host(model.labels_, None)
-    )
+    np.testing.assert_array_equal(to_host(model.predict(there), None), to_host(model.labels_, None))
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["zero", "rescale"]))
@@ -187,9 +183,7 @@ def test_the_order_of_samples_and_of_views_changes_nothing(seed, impute):
     b = SimpleMKKM(K, impute=impute, random_state=0, tol=1e-9).fit(shuffled)
     np.testing.assert_allclose(b.objective_, a.objective_, rtol=1e-7)
     weights = dict(zip(a.kernel_names_, a.weights_, strict=True))
-    np.testing.assert_allclose(
-        b.weights_, [weights[name] for name in b.kernel_names_], atol=1e-4
-    )
+    np.testing.assert_allclose(b.weights_, [weights[name] for name in b.kernel_names_], atol=1e-4)
 
 
 def test_a_model_of_complete_samples_clusters_new_ones_that_lack_views():
