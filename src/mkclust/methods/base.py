@@ -3,7 +3,7 @@
 import time
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, TypeGuard
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -16,7 +16,6 @@ from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, inner_products, select, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
-from mkclust.methods.learned_fill import lacks_samples
 from mkclust.methods.missingness import MissingnessWarning, measure_missingness
 from mkclust.methods.mixture import leading_sums
 from mkclust.methods.neighborhoods import check_neighborhoods
@@ -40,7 +39,6 @@ from mkclust.samples.options import JOINS, Imputation, Selection, TableOptions
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct
-from mkclust.stack.incomplete import IncompleteStack
 from mkclust.text import show_lines
 from mkclust.types import Array, Float
 
@@ -372,9 +370,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Whether what stands for samples that are missing from views is to be learned."""
         return self.table_options.fill == "learn"
 
-    def _learns_missing(self, stack: KernelStack) -> TypeGuard[IncompleteStack]:
+    def _learns_missing(self, stack: KernelStack) -> bool:
         """Return whether it is, and anything is missing."""
-        return self._asks_to_learn and lacks_samples(stack)
+        return self._asks_to_learn and stack.observed is not None
 
     def _check_learns_missing(self) -> None:
         """Refuse to learn what is missing where a method, or a feature map, cannot."""
@@ -382,7 +380,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if not self.LEARNS_MISSING:
             raise ValueError(
                 f"impute={self.impute!r}: {type(self).__name__} does not learn what stands for "
-                f"samples that are missing from views; {advice}, or take SimpleMKKM or MKKM"
+                f"samples that are missing from views; {advice}, or take SimpleMKKM, "
+                "MKKM, AverageKKM or AgreementKKM"
             )
         if self.approximation is not None:
             raise ValueError(
