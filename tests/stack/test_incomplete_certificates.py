@@ -6,6 +6,7 @@ import scipy.sparse
 from scipy.optimize import minimize
 
 from libraries import as_library
+from mkclust import METHODS
 from mkclust.methods.simple_mkkm import solve_simple_mkkm
 from mkclust.samples.samples import Samples
 from mkclust.stack import as_stack
@@ -174,3 +175,21 @@ def test_all_stacks_of_kernels_that_lack_samples_agree(seed, fill, tmp_path):
 
 def _on_host(array):
     return np.asarray(getattr(array, "_array", array))
+
+
+@pytest.mark.filterwarnings("ignore")  # such small problems are warned of in many ways
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_fits_kernels_that_lack_samples_and_predicts_its_own_labels(name):
+    for seed in (2, 13, 14, 20):
+        parts, observed, _ = random_problem(seed)
+        samples = as_samples(parts, observed)
+        impute = "zero" if seed % 2 else "rescale"
+        model = METHODS[name](2, kernels="precomputed", impute=impute, random_state=0).fit(samples)
+        assert len(model.labels_) == len(observed)
+        assert np.isfinite(model.embedding_).all()
+        assert np.array_equal(model.observed_, observed)
+        if hasattr(model, "predict"):
+            assert np.array_equal(model.predict(samples), model.labels_), seed
+        mixed = model.mixed_kernel(samples)
+        assert np.isfinite(mixed).all()
+        assert np.linalg.eigvalsh(mixed)[0] > -1e-6 * np.abs(mixed).max() * len(mixed)
