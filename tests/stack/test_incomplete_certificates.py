@@ -193,3 +193,15 @@ def test_every_method_fits_kernels_that_lack_samples_and_predicts_its_own_labels
         mixed = model.mixed_kernel(samples)
         assert np.isfinite(mixed).all()
         assert np.linalg.eigvalsh(mixed)[0] > -1e-6 * np.abs(mixed).max() * len(mixed)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["simplemkkm", "mkkm"])
+def test_what_is_learned_of_samples_outside_the_one_kernel_with_a_weight_is_predicted_alike(name):
+    # Of a kernel of rank k nothing is left unexplained: MKKM gives it all the weight.
+    for seed in (5, 11, 13, 19, 21):
+        parts, observed, _ = random_problem(seed)
+        samples = as_samples(parts, observed)
+        model = METHODS[name](4, kernels="precomputed", impute="learn", random_state=0)
+        model.fit(samples)
+        assert np.array_equal(model.predict(samples), model.labels_), seed

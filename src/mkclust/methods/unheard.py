@@ -43,7 +43,8 @@ def unheard_among_new(model: Any, names: Sequence[str], missing: np.ndarray | No
         Which of them lack which of the samples; None where none is missing.
     """
     coefficients = getattr(model, "coefficients_", None)
-    if missing is None or coefficients is None or not hasattr(model, "agreement_"):
+    is_learned = hasattr(model, "fill_history_")
+    if missing is None or coefficients is None or is_learned or not hasattr(model, "agreement_"):
         return np.arange(0)
     known = getattr(model, "view_names_in_", model.kernel_names_)
     views = np.asarray(model.agreement_.views)[np.flatnonzero(coefficients)]
