@@ -176,7 +176,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 warnings.warn(agreement.verdict(), NoAgreementWarning, 2)
         if len(unheard := unheard_samples(stack, solution.coefficients)):
             learned["unheard_"] = unheard
-            warn_of_unheard(stack, unheard, source.ids, 2)
+            assert stack.observed is not None
+            warn_of_unheard(unheard, stack.names, stack.observed, source.ids, 2)
         if "observed_" in learned:
             views = learned.get("view_names_in_", learned["kernel_names_"])
             missingness = measure_missingness(learned["labels_"], learned["observed_"], views)

@@ -13,6 +13,7 @@ from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import (
     ALL_COMPARED,
+    SOME_COMPARED,
     Comparison,
     OffDiagonalSums,
     compared_samples,
@@ -74,7 +75,9 @@ class _Pair:
         n, m = self.n_common, self.n_kernels
         if n < FEWEST_SAMPLES:  # nothing can be told of them, so nothing is read
             return OffDiagonalProducts(n, np.zeros((m, m)), np.zeros((m, m)), np.zeros(m))
-        some = compared_samples(n)
+        # Every kernel is read for each of the others: fewer samples stand for all than where all
+        # kernels are read once, or many kernels would take longer than a complete fit.
+        some = draw(n, SOME_COMPARED)
         like = self.stacks[0].like
         height = GRAM_ROWS_ON_DEVICE if is_foreign(like) else OFF_DIAGONAL_ROWS
         sums = OffDiagonalSums(m, len(some), like)
