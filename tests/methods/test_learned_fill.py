@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from conftest import blob_views
 from libraries import LIBRARIES, as_library
-from mkclust import METHODS, MKKM, AverageKKM, SimpleMKKM
+from mkclust import METHODS, MKKM, AverageKKM, KernelBank, SimpleMKKM, load_model, save_model
 from mkclust.engine.simplex import best_response
 from mkclust.kernels import Nystroem
 from mkclust.linalg import inner_products, to_host
@@ -289,6 +289,30 @@ def test_the_order_of_samples_and_views_changes_no_fill(method):
     np.testing.assert_allclose(a.fill_history_, b.fill_history_, rtol=1e-6)
     np.testing.assert_allclose(a.weights_[[2, 0, 1]], b.weights_, atol=1e-4)
     assert adjusted_rand_index(a.labels_[order], b.labels_) == 1
+
+
+@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
+def test_views_of_several_kernels_and_kernels_alone_are_learned(method):
+    views, _, observed = missing_views(n=80)
+    bank = KernelBank(widths=(0.5, 2.0), polynomials=(), linear=None)
+    model = method(3, kernels=bank, impute="learn", random_state=0).fit(views)
+    assert len(model.kernel_names_) == 6
+    np.testing.assert_array_equal(model.predict(views), model.labels_)
+    kernels = np.stack([view @ view.T for view in map(np.nan_to_num, views.values())])
+    model = method(3, impute="learn", random_state=0).fit(kernels, observed=observed)
+    assert len(model.fill_history_) > 1
+    np.testing.assert_array_equal(model.predict(kernels, observed=observed), model.labels_)
+
+
+@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
+def test_what_was_learned_of_missing_samples_survives_a_file(method, tmp_path):
+    pytest.importorskip("skops")
+    views, _, _ = missing_views(n=60)
+    model = method(3, impute="learn", random_state=0).fit(views)
+    save_model(model, tmp_path / "model.skops")
+    other = load_model(tmp_path / "model.skops")
+    np.testing.assert_array_equal(other.transform(views), model.transform(views))
+    np.testing.assert_array_equal(other.mixed_kernel(views), model.mixed_kernel(views))
 
 
 def test_methods_that_cannot_learn_what_is_missing_say_so():
