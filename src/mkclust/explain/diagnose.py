@@ -149,8 +149,7 @@ def _agreements_without_each(
     agreements = np.full(m, np.nan)
     for p, labels in enumerate(without):
         if labels is not None:
-            pair = (examined.of_others(p, each) for each in (model.labels_, labels))
-            agreements[p] = _agreement(model, *pair)
+            agreements[p] = _agreement(model, examined.of_others(p, model.labels_), labels)
     return agreements
 
 

@@ -19,7 +19,7 @@ from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.samples.samples import Samples
 from mkclust.stack import KernelOperator, KernelStack, as_stack
-from mkclust.stack.discretize import discretize
+from mkclust.stack.discretize import assign, discretize
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums; the gaps between single eigenvalues are read off.
@@ -57,13 +57,22 @@ class Examined(ABC):
 
     def of_others(self, p: int, values: Array) -> Array:
         """Return values of the samples that the other kernels have, of those for all samples."""
+        rest = [q for q in range(len(self.relaxations)) if q != p]
+        numbers = self._seen_in(rest)
+        return values if numbers is None else select(values, numbers)
+
+    def _seen_in(self, indices: Sequence[int]) -> np.ndarray | None:
+        """Return the numbers of the samples that some kernels have, None where these are all."""
         observed = observed_of_kernels(self._model)
-        if observed is None:
-            return values
-        return select(values, np.flatnonzero(np.delete(observed, p, axis=1).any(axis=1)))
+        if observed is None or (seen := observed[:, list(indices)].any(axis=1)).all():
+            return None
+        return np.flatnonzero(seen)
 
     def labels_without(self, p: int) -> Array | None:
-        """Return the clusters of the model fitted without one kernel, None where it finds none."""
+        """Return the clusters of the model fitted without one kernel, None where it finds none.
+
+        They are those of the samples that the other kernels have.
+        """
         rest = [q for q in range(len(self.relaxations)) if q != p]
         try:
             return self._fit_labels(unfitted_copy(self._model), rest)
@@ -71,13 +80,23 @@ class Examined(ABC):
             return None
 
     def labels_of_mix(self, coefficients: Float) -> Array:
-        """Return the clusters of a sum of the kernels, (m,) coefficients of which are given."""
-        return self._discretize(self._mixed_rows(coefficients))
+        """Return the clusters of a sum of the kernels, (m,) coefficients of which are given.
+
+        Samples that no kernel of the sum has are given to the nearest cluster.
+        """
+        rows = self._mixed_rows(coefficients)
+        heard = self._seen_in(np.flatnonzero(coefficients).tolist())
+        labels, centers = self._labels_and_centers(rows if heard is None else select(rows, heard))
+        return labels if heard is None else assign(rows, centers)
 
     def _discretize(self, rows: Array) -> Array:
         """Return the clusters of rows, by the model's own settings."""
+        return self._labels_and_centers(rows)[0]
+
+    def _labels_and_centers(self, rows: Array) -> tuple[Array, Float]:
+        """Return the clusters of rows, by the model's own settings, and their centers."""
         k, n_init = self._model.n_clusters, self._model.n_init
-        return discretize(rows, k, n_init=n_init, random_state=self._seed)[0]
+        return discretize(rows, k, n_init=n_init, random_state=self._seed)
 
     @abstractmethod
     def captured(self) -> Float:
@@ -97,7 +116,7 @@ class Examined(ABC):
 
     @abstractmethod
     def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
-        """Return the clusters of a model of some of the kernels, as they were in the fit."""
+        """Return the clusters of a model of some kernels, of the samples that these have."""
 
 
 class ExaminedKernels(Examined):
@@ -131,7 +150,7 @@ class ExaminedKernels(Examined):
 
     def _mixed_rows(self, coefficients: Float) -> Array:
         """Return the rows by which the samples of a sum of the kernels are clustered, (n, k)."""
-        mixed = self._stack.combine(coefficients)
+        mixed = self._stack.counting(np.flatnonzero(coefficients).tolist()).combine(coefficients)
         return self._rows_of(relax(mixed, self._model.n_clusters, tol=EIGEN_TOLERANCE))
 
     def _rows_of(self, relaxation: Relaxation) -> Array:
@@ -142,12 +161,15 @@ class ExaminedKernels(Examined):
         return relaxation.products[:, :k] * to_device(scale, relaxation.products)
 
     def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
-        """Return the clusters of a model of some of the kernels, as they were in the fit."""
+        """Return the clusters of a model of some kernels, of the samples that these have."""
         # The same kernels of the same views: read once more, all would be views of their own.
         stack = self._stack.subset(indices)
         solution = model.set_params(random_state=self._seed).solve(stack)
-        rows, _ = model._rows(stack, solution)
-        return self._discretize(stack.lift(rows)[0])
+        # As in fit: what was learned of missing samples, and whom those that are heard lack.
+        stack = stack if solution.stack is None else solution.stack
+        stack = stack if solution.heard is None else stack.counting(solution.heard)
+        rows, seen = stack.lift(model._rows(stack, solution)[0])[0], self._seen_in(indices)
+        return self._discretize(rows if seen is None else select(rows, seen))
 
 
 def _each(stack: KernelStack) -> Iterator[KernelOperator]:

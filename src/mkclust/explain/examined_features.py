@@ -6,6 +6,7 @@ made but labels, and these stay where the samples are.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -71,7 +72,7 @@ class ExaminedFeatures(Examined):
         H = self._model.embedding_
         if not is_dask(H):
             H = to_device(H, self._samples.parts[0])  # it may be of another place
-        blocks = as_blocks(self._samples.by_name | {partition: H})
+        blocks = as_blocks(_with_view(self._samples, partition, H))
         centered, toward_partition = map(to_host, blocks.total(products))
         return centered, toward_partition
 
@@ -95,11 +96,12 @@ class ExaminedFeatures(Examined):
         return as_blocks(self._samples).map(lambda block, _: features.project(block, matrix))
 
     def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
-        """Return the clusters of a model of some of the views, by the features they have."""
+        """Return the clusters of a model of some views, by the features they have."""
         maps = _LearnedMaps([self._features.maps[p] for p in indices])
         # The maps prepare rows themselves, as they learned to.
         model.set_params(approximation=maps, kernels="gaussian", random_state=self._seed)
-        return model.fit(self._views(indices)).labels_
+        views, seen = self._views(indices), self._seen_in(indices)
+        return model.fit(views if seen is None else views.take(seen)).labels_
 
     def _views(self, indices: Sequence[int]) -> Samples:
         """Return some of the views."""
@@ -131,6 +133,15 @@ class _LearnedMaps(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Return the features of rows."""
         return self.maps[0].transform(X)
+
+
+def _with_view(samples: Samples, name: str, view: Array) -> Samples:
+    """Return samples with one view more, which has all of them."""
+    missing = samples.missing
+    if missing is not None:
+        missing = np.column_stack([missing, np.zeros(len(missing), dtype=bool)])
+    names, parts = (*samples.names, name), (*samples.parts, view)
+    return replace(samples, kind="views", names=names, parts=parts, missing=missing)
 
 
 def _relax_features(products: Float, n_clusters: int) -> Relaxation:

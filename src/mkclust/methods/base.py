@@ -168,9 +168,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             # Of what was observed: what was learned of missing samples agrees with all views.
             solution = replace(solution, agreement=measure_agreement(stack))
         stack = stack if solution.stack is None else solution.stack
-        if solution.heard is not None:
-            # Samples are missing where one of the views that are mixed lacks them.
-            stack = stack.counting(solution.heard)
         learned, further = self._common_attributes(source, stack, solution)
         learned |= self._learned(stack, solution, learned["labels_"], *further)
         if (agreement := solution.agreement) is not None:
@@ -514,7 +511,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 random_state=self.random_state,
             )
         if len(unheard):
-            return assign(rows, centers), centers
+            # Without a direction, whatever rounding has left of them.
+            everyone = np.full(
+                rows.shape[0], int(assign(np.zeros((1, self.n_clusters)), centers)[0])
+            )
+            everyone[order] = labels
+            return everyone, centers
         return labels if order is None else select(labels, np.argsort(order)), centers
 
     def _check_heard(self, n_heard: int, n_samples: int) -> None:

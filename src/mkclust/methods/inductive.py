@@ -13,10 +13,12 @@ from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.out_of_sample import (
     AnyExtension,
     FillRule,
+    IncompleteExtension,
     eigenvector_projections,
     extend,
     inverse,
 )
+from mkclust.methods.seen_regression import learn_seen_regressions
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.stack import KernelStack
@@ -173,4 +175,11 @@ class InductiveClusterer(
             return extension
         reciprocals = inverse(values, stack.n_samples, stack.precision)
         H, coefficients = solution.partition, solution.coefficients
-        return replace(extension, learned=LearnedRows.of(stack, coefficients, H, reciprocals))
+        learned = LearnedRows.of(stack, coefficients, H, reciprocals)
+        if not isinstance(extension, IncompleteExtension):
+            return replace(extension, learned=learned)
+        regressions = learn_seen_regressions(stack, extension.embed_training(stack))
+        return replace(
+            extension.with_regressions(stack, regressions),
+            learned=replace(learned, regressions=regressions),
+        )
