@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from conftest import blob_views
 from libraries import LIBRARIES, as_library
-from mkclust import METHODS, MKKM, AverageKKM, KernelBank, SimpleMKKM, load_model, save_model
+from mkclust import LMKKM, METHODS, MKKM, KernelBank, SimpleMKKM, load_model, save_model
 from mkclust.engine.simplex import best_response
 from mkclust.kernels import Nystroem
 from mkclust.linalg import inner_products, to_host
@@ -317,12 +317,12 @@ def test_what_was_learned_of_missing_samples_survives_a_file(method, tmp_path):
 
 def test_methods_that_cannot_learn_what_is_missing_say_so():
     views, _, _ = missing_views(n=40)
-    with pytest.raises(ValueError, match="AverageKKM does not learn.*take SimpleMKKM or MKKM"):
-        AverageKKM(3, impute="learn").fit(views)
+    with pytest.raises(ValueError, match="LMKKM does not learn.*take SimpleMKKM, MKKM"):
+        LMKKM(3, impute="learn").fit(views)
     with pytest.raises(ValueError, match="with an approximation.*pass approximation=None"):
         SimpleMKKM(3, impute=("median", "learn"), approximation=Nystroem(10)).fit(views)
     learning = {name for name, method in METHODS.items() if method.LEARNS_MISSING}
-    assert learning == {"simplemkkm", "mkkm"}
+    assert learning == {"simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"}
 
 
 def test_entries_of_a_filled_kernel_are_those_of_the_product():
