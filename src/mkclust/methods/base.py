@@ -379,13 +379,13 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         advice = "pass impute='rescale' or impute='zero'"
         if not self.LEARNS_MISSING:
             raise ValueError(
-                f"impute={self.impute!r}: {type(self).__name__} does not learn what stands for "
+                f"impute='learn': {type(self).__name__} does not learn what stands for "
                 f"samples that are missing from views; {advice}, or take SimpleMKKM, "
                 "MKKM, AverageKKM or AgreementKKM"
             )
         if self.approximation is not None:
             raise ValueError(
-                f"impute={self.impute!r} with an approximation: what stands for samples that are "
+                "impute='learn' with an approximation: what stands for samples that are "
                 "missing from views is learned of kernels, not of features; pass "
                 f"approximation=None, or {advice.removeprefix('pass ')}"
             )

@@ -11,8 +11,8 @@ features :math:`\Phi`: those observed, and for every missing sample j a combinat
 minimized by regression on the partition [1]_: :math:`\varphi_j = \Phi_c^\top H_c (H_c^\top H_c)^+
 h_j`, whatever the kernel. Each of the three moves is exact, so the objective never rises.
 
-**SimpleMKKM** minimizes over the weights what the partition maximizes, and here the fills side with
-the partition [2]_: they maximize
+**SimpleMKKM** minimizes over the weights what the partition maximizes. As in other methods that
+maximize alignment [2]_, the fills side with the partition here: they maximize
 :math:`G = \min_\gamma \max_H \sum_p \gamma_p^2 a_p`, among features no longer than a length
 :math:`\ell`, or G would grow without end. A fill is :math:`\varphi_j = \ell M h_j / \|M h_j\|`,
 with M by the features before it.
