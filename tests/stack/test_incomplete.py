@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse
 from test_protocol import check_operator, members
 
-from mkclust.linalg import FactoredMatrix
+from libraries import FOREIGN, as_library
+from mkclust.linalg import FactoredMatrix, to_host
 from mkclust.samples.samples import Samples
 from mkclust.stack import KernelOperator, KernelStack, MatrixRows, as_stack
 from mkclust.stack.incomplete import IncompleteStack, rescaling
@@ -163,3 +164,19 @@ def test_factored_kernels_that_lack_samples_are_sparse():
     missing[:10, 0], missing[25:, 1] = True, True
     samples = Samples("kernels", ("a", "b"), tuple(kernels), missing=missing)
     assert as_stack(samples).storage == "sparse"
+
+
+@pytest.mark.parametrize("rule", ["zero", "rescale"])
+@pytest.mark.parametrize("library", FOREIGN)
+def test_kernels_of_other_libraries_that_lack_samples_are_the_same(library, rule):
+    stack = as_stack(kernels_of(lambda K: as_library(library, K)), fill=rule)
+    K, V = by_hand(rule), np.random.default_rng(2).normal(size=(N, 3))
+    c, some = np.arange(1.0, M + 1), np.array([4, 0, 2, 4])
+    there = as_library(library, V)
+    np.testing.assert_allclose(to_host(stack.apply(there)), K @ V, atol=1e-12)
+    np.testing.assert_allclose(to_host(stack.entries()), K, atol=1e-12)
+    np.testing.assert_allclose(to_host(stack.entries(some)), K[:, some][:, :, some], atol=1e-12)
+    mixed = np.tensordot(c, K, 1)
+    np.testing.assert_allclose(to_host(stack.combine(c) @ there), mixed @ V, atol=1e-10)
+    np.testing.assert_allclose(to_host(stack.combine(c).dense()), mixed, atol=1e-10)
+    np.testing.assert_allclose(stack.gram(), np.einsum("pij,qij->pq", K, K), atol=1e-10)

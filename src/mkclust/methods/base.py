@@ -93,6 +93,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     approximation: Any = None
     # The attributes of the last fit, which the next one replaces.
     _learned_names: tuple[str, ...] = ()
+    # Whether it can learn what stands for samples that are missing from views.
+    LEARNS_MISSING: ClassVar[bool] = False
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
@@ -162,12 +164,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self._check_n_clusters(stack)
         checked = time.perf_counter()
         solution = self._timed_solution(stack)
-        stack = stack if solution.stack is None else solution.stack
         if solution.agreement is None and stack.n_kernels > 1:
+            # Of what was observed: what was learned of missing samples agrees with all views.
             solution = replace(solution, agreement=measure_agreement(stack))
-        if solution.heard is not None:
-            # Samples are missing where one of the views that are mixed lacks them.
-            stack = stack.counting(solution.heard)
+        stack = stack if solution.stack is None else solution.stack
         learned, further = self._common_attributes(source, stack, solution)
         learned |= self._learned(stack, solution, learned["labels_"], *further)
         if (agreement := solution.agreement) is not None:
@@ -361,6 +361,32 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
         if self.approximation is not None:
             self._check_approximation()
+        if self._asks_to_learn:
+            self._check_learns_missing()
+
+    @property
+    def _asks_to_learn(self) -> bool:
+        """Whether what stands for samples that are missing from views is to be learned."""
+        return self.table_options.fill == "learn"
+
+    def _learns_missing(self, stack: KernelStack) -> bool:
+        """Return whether it is, and anything is missing."""
+        return self._asks_to_learn and stack.observed is not None
+
+    def _check_learns_missing(self) -> None:
+        """Refuse to learn what is missing where a method, or a feature map, cannot."""
+        advice = "pass impute='rescale' or impute='zero'"
+        if not self.LEARNS_MISSING:
+            raise ValueError(
+                f"impute={self.impute!r}: {type(self).__name__} does not learn what stands for "
+                f"samples that are missing from views; {advice}, or take SimpleMKKM or MKKM"
+            )
+        if self.approximation is not None:
+            raise ValueError(
+                f"impute={self.impute!r} with an approximation: what stands for samples that are "
+                "missing from views is learned of kernels, not of features; pass "
+                f"approximation=None, or {advice.removeprefix('pass ')}"
+            )
 
     @property
     def kernel_neighbors(self) -> Any:
@@ -442,6 +468,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         }
         if solution.coefficients is not None:
             learned["coefficients_"] = solution.coefficients
+        if solution.fill_history is not None:
+            learned["fill_history_"] = solution.fill_history
         if source.ids is not None:
             learned["sample_ids_"] = source.ids
         if source.view_names is not None:
@@ -483,7 +511,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 random_state=self.random_state,
             )
         if len(unheard):
-            return assign(rows, centers), centers
+            # Without a direction, whatever rounding has left of them.
+            everyone = np.full(
+                rows.shape[0], int(assign(np.zeros((1, self.n_clusters)), centers)[0])
+            )
+            everyone[order] = labels
+            return everyone, centers
         return labels if order is None else select(labels, np.argsort(order)), centers
 
     def _check_heard(self, n_heard: int, n_samples: int) -> None:

@@ -1,5 +1,6 @@
 """Methods that can tell the cluster of samples they have not seen."""
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -8,12 +9,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.linalg import namespace, to_host
 from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.out_of_sample import (
     AnyExtension,
     FillRule,
+    IncompleteExtension,
     eigenvector_projections,
     extend,
+    inverse,
 )
+from mkclust.methods.seen_regression import learn_seen_regressions
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.stack import KernelStack
@@ -165,4 +170,16 @@ class InductiveClusterer(
         projections = eigenvector_projections(
             stack, solution.coefficients, solution.partition, values
         )
-        return extend(stack, projections, rule)
+        extension = extend(stack, projections, rule)
+        if not self._asks_to_learn:
+            return extension
+        reciprocals = inverse(values, stack.n_samples, stack.precision)
+        H, coefficients = solution.partition, solution.coefficients
+        learned = LearnedRows.of(stack, coefficients, H, reciprocals)
+        if not isinstance(extension, IncompleteExtension):
+            return replace(extension, learned=learned)
+        regressions = learn_seen_regressions(stack, extension.embed_training(stack))
+        return replace(
+            extension.with_regressions(stack, regressions),
+            learned=replace(learned, regressions=regressions),
+        )

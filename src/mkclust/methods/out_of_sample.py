@@ -15,10 +15,13 @@ from mkclust.linalg import (
     namespace,
     noise,
     precision_of,
+    side_by_side,
     to_device,
     to_host,
     zeros,
 )
+from mkclust.methods.learned_rows import LearnedRows
+from mkclust.methods.seen_regression import SeenRegression
 from mkclust.stack import KernelStack, Standardization
 from mkclust.stack.incomplete import rescaling
 from mkclust.stack.sample_map import SampleMap
@@ -81,6 +84,8 @@ class Extension:
         where no kernel was repaired.
     rule : {"zero", "rescale"}
         Whether samples that some kernels lack are scaled up.
+    learned : LearnedRows or None
+        What makes up for kernels that lack samples in place of the rule, where that was learned.
     """
 
     standardizations: Sequence[Standardization]
@@ -88,6 +93,7 @@ class Extension:
     projections: Sequence[Array]
     prints: Float | None = None
     rule: FillRule = "rescale"
+    learned: LearnedRows | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
@@ -136,9 +142,8 @@ class Extension:
         members = (labels[:, None] == np.unique(labels)).astype(np.float64)
         # Where the kernels live, or it would have to get there for every block of samples.
         means = to_device(members / members.sum(axis=0), self.standardizations[0].diagonal)
-        return replace(
-            self, projections=_raw_projections(stack, [means] * len(self.standardizations))
-        )
+        projections = _raw_projections(stack, [means] * len(self.standardizations))
+        return replace(self, projections=projections, learned=None)
 
     def times(self, coefficients: Float) -> "Extension":
         """Return the same of ``sum_p coefficients_p K_p``."""
@@ -175,6 +180,8 @@ class Extension:
         seen : ndarray of bool of shape (n_new, n_kernels)
             Which kernels have which samples.
         """
+        if self.learned is not None:
+            return self.learned.complete(rows, seen)
         return rescaled(rows, seen, self.counted) if self.rule == "rescale" else rows
 
     def embed(
@@ -280,12 +287,15 @@ class IncompleteExtension:
         Which kernels count where samples are scaled up.
     rule : {"zero", "rescale"}
         Whether they are.
+    learned : LearnedRows or None
+        What makes up for kernels that lack samples in place of the rule, where that was learned.
     """
 
     extensions: Sequence[Extension]
     parts: Sequence[tuple[tuple[int, ...], SampleMap]]
     counted: np.ndarray
     rule: FillRule
+    learned: LearnedRows | None = None
 
     @classmethod
     def by(
@@ -298,6 +308,24 @@ class IncompleteExtension:
         ]
         parts = [(part.indices, part.map) for part in stack.parts]
         return cls(extensions, parts, stack.counted, rule)
+
+    def with_regressions(
+        self, stack: KernelStack, regressions: Sequence[SeenRegression]
+    ) -> "IncompleteExtension":
+        """Return the same with what regressions make of samples in columns of their own."""
+        extensions = []
+        for part, extension in zip(stack.parts, self.extensions, strict=True):
+            alone = replace(part.map, scale=None, fill=None)
+            projections = []
+            for place, index in enumerate(part.indices):
+                kernel = part.stack.kernel(place)
+                further = [
+                    kernel.raw_projection(alone.gather(each.projection(index)))
+                    for each in regressions
+                ]
+                projections.append(side_by_side(extension.projections[place], *further))
+            extensions.append(replace(extension, projections=projections))
+        return replace(self, extensions=extensions)
 
     @property
     def standardizations(self) -> list[Standardization]:
@@ -331,7 +359,7 @@ class IncompleteExtension:
             )
             for part, extension in zip(stack.parts, self.extensions, strict=True)
         ]
-        return replace(self, extensions=extensions)
+        return replace(self, extensions=extensions, learned=None)
 
     def times(self, coefficients: Float) -> "IncompleteExtension":
         """Return the same of ``sum_p coefficients_p K_p``."""
@@ -365,6 +393,8 @@ class IncompleteExtension:
         seen : ndarray of bool of shape (n_new, n_kernels)
             Which kernels have which samples.
         """
+        if self.learned is not None:
+            return self.learned.complete(rows, seen)
         return rescaled(rows, seen, self.counted) if self.rule == "rescale" else rows
 
 

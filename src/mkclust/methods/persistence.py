@@ -39,6 +39,7 @@ MODULES_OF_PARTS = (
     "mkclust.kernels.view",
     "mkclust.kernels.view_neighborhoods",
     "mkclust.methods.agreement",
+    "mkclust.methods.learned_rows",
     "mkclust.methods.missingness",
     "mkclust.methods.neighborhoods",
     "mkclust.methods.out_of_sample",

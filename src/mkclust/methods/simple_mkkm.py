@@ -6,10 +6,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces
+from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.search import Search, search
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
@@ -36,6 +38,7 @@ def solve_simple_mkkm(
     tol: float = 1e-6,
     max_iter: int = 200,
     prove: bool | Literal["auto"] = "auto",
+    start: Relaxation | None = None,
 ) -> Solution:
     r"""Solve SimpleMKKM to a certified relative gap.
 
@@ -61,6 +64,9 @@ def solve_simple_mkkm(
         Whether to prove, by a Cholesky factorization of one more n x n matrix, that no eigenvector
         was missed. "auto" does so where it takes a fraction of the solve, or where a random search
         cannot tell; False only searches.
+    start : Relaxation, default=None
+        A partition to begin with, such as that of similar kernels; None begins with that of the
+        uniform combination.
 
     Returns
     -------
@@ -72,7 +78,9 @@ def solve_simple_mkkm(
        Kernel K-means. ICML 2020. Eqs. 4-5.
     """
     surfaces = CuttingSurfaces(stack.n_kernels, ROUNDINGS * stack.precision)
-    result = search(stack, n_clusters, surfaces, tol=tol, max_iter=max_iter, prove=prove)
+    result = search(
+        stack, n_clusters, surfaces, tol=tol, max_iter=max_iter, prove=prove, baseline=start
+    )
     return solution_of(result)
 
 
@@ -118,8 +126,8 @@ class SimpleClusterer(CertifiedClusterer):
                 "or stopping='gap' for the subspace solver"
             )
 
-    def _minimize(self, stack: KernelStack) -> Solution:
-        """Solve with the chosen solver."""
+    def _minimize(self, stack: KernelStack, previous: Solution | None = None) -> Solution:
+        """Solve with the chosen solver, which may begin with an earlier solution."""
         if self.solver == "subspace":
             return solve_simple_mkkm(
                 stack,
@@ -127,6 +135,7 @@ class SimpleClusterer(CertifiedClusterer):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 prove=self.prove,
+                start=None if previous is None else previous.relaxation,
             )
         return solve_reduced_gradient(
             stack,
@@ -168,6 +177,13 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     nothing with the others, the minimum can flatten what the others share: a `WeightsWarning` says
     so where the clusters are not those that the views agree on. `AgreementKKM` and `AnchoredMKKM`
     set such views aside.
+
+    **Samples missing from views.** With ``impute="learn"`` what stands for them is learned in turns
+    with the clustering, to raise the same objective: combinations of observed samples along what
+    the partition says of a missing one, no longer than what it explains of those observed. The
+    objective after each turn is in ``fill_history_``; turns end where it rises by 0.1 % or less, or
+    after 20. ``duality_gap_`` is that of the last solve: it bounds the distance to the optimum over
+    weights and partitions for these fills, not over fills.
 
     Parameters
     ----------
@@ -227,6 +243,9 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
     n_passes_ : int
         How often every kernel was read while solving.
+    fill_history_ : ndarray of shape (n_fills + 1,)
+        The objective without and with each of the fills, rising; only where ``impute="learn"`` had
+        something to learn. ``history_`` is that of the last solve.
     {notes}
     {approximation_error}
 
@@ -255,6 +274,8 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         "X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple "
         "Kernel K-means. ICML, 2020.",
     )
+
+    LEARNS_MISSING: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -302,8 +323,10 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         self.max_iter = max_iter
 
     def _solve(self, stack: KernelStack) -> Solution:
-        """Solve with the chosen solver."""
-        return self._minimize(stack)
+        """Solve with the chosen solver, and learn what is missing where that is asked for."""
+        if not self._learns_missing(stack):
+            return self._minimize(stack)
+        return learn_fills(stack, self._minimize, AlignedFills(), goal="rising")
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

@@ -67,6 +67,9 @@ class Solution:
     stack : KernelStack or None
         The kernels that it is of, where samples that are missing from some became something else
         than they were given as.
+    fill_history : ndarray of shape (n_fills + 1,) or None
+        The objective before anything stood for missing samples, and after each time that what
+        stands for them was learned.
     """
 
     partition: Array
@@ -92,6 +95,7 @@ class Solution:
     cycle: int = 0
     seconds: float = 0.0
     stack: KernelStack | None = None
+    fill_history: Float | None = None
 
     @property
     def lower_bound(self) -> float:

@@ -116,7 +116,7 @@ class _FromSimilarities:
 
     def _training_rule(self, model: Any) -> Literal["zero", "rescale"]:
         """Return what becomes of training samples that are missing before anything is learned."""
-        return "zero" if model.table_options.fill == "zero" else "rescale"
+        return "rescale" if model.table_options.fill == "rescale" else "zero"
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples."""

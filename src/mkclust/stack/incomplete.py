@@ -91,15 +91,22 @@ class IncompleteKernel:
 
     def block(self, rows: Array | slice, columns: Array | slice) -> Array:
         """Return the entries of some rows and columns."""
-        everyone = np.arange(self.map.n_samples)
+        everyone, sample_map = np.arange(self.map.n_samples), self.map
         row_numbers, column_numbers = (_numbers(each, everyone) for each in (rows, columns))
-        if self.map.fill is None:
+        if sample_map.fill is None:
             return self._observed_block(row_numbers, column_numbers)
-        # What missing samples are made of are all that are there.
-        marks = zeros((self.map.n_samples, len(column_numbers)), self.like)
-        is_column = everyone[:, None] == column_numbers
-        marks = marks + to_device(is_column.astype(np.float64), marks)
-        return select(self @ marks, row_numbers)
+        plain = replace(sample_map, scale=None, fill=None)
+        part = replace(self, map=plain)._observed_block(row_numbers, column_numbers)
+        left, right = (to_device(side, part) for side in vars(sample_map.fill).values())
+        products = self.kernel @ left
+        # With S the selection of observed samples, (S + L R^T)^T K (S + L R^T) less S^T K S.
+        images = plain.scatter(products) + right @ ((left.T @ products) / 2)
+        for one, other in ((right, images), (images, right)):
+            part = part + select(one, row_numbers) @ select(other, column_numbers).T
+        if sample_map.scale is not None:
+            scale = to_device(sample_map.scale, part)
+            part = part * select(scale, row_numbers)[:, None] * select(scale, column_numbers)
+        return part
 
     def _observed_block(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """Return the entries of some rows and columns where missing samples are made of nothing."""

@@ -1,0 +1,192 @@
+r"""Samples that are missing from some kernels, made of observed ones in turns with the clustering.
+
+A kernel :math:`K = \Phi_c \Phi_c^\top` over the samples c that it has is, over all samples, that of
+features :math:`\Phi`: those observed, and for every missing sample j a combination
+:math:`\varphi_j` of these. With a partition H, rows :math:`h_i`, let
+
+.. math:: M = \Phi^\top H, \qquad a(\Phi) = \mathrm{Tr}(K H H^\top) = \|M\|^2, \qquad
+          u(\Phi) = \mathrm{Tr}(K (I - H H^\top)).
+
+**MKKM** minimizes a sum of u over partition and weights; over the missing features, too, it is
+minimized by regression on the partition [1]_: :math:`\varphi_j = \Phi_c^\top H_c (H_c^\top H_c)^+
+h_j`, whatever the kernel. Each of the three moves is exact, so the objective never rises.
+
+**SimpleMKKM** minimizes over the weights what the partition maximizes, and here the fills side with
+the partition [2]_: they maximize
+:math:`G = \min_\gamma \max_H \sum_p \gamma_p^2 a_p`, among features no longer than a length
+:math:`\ell`, or G would grow without end. A fill is :math:`\varphi_j = \ell M h_j / \|M h_j\|`,
+with M by the features before it.
+
+*It never lowers G.* Let :math:`(\gamma, H)` be the optimum before a fill. As a is convex in the
+features, :math:`a(\Phi') - a(\Phi) \ge 2 \sum_j \langle M h_j, \varphi'_j - \varphi_j \rangle`, and
+no vector of length :math:`\ell` has a larger inner product with :math:`M h_j` than
+:math:`\varphi'_j`. So a rises for every kernel, and for all weights :math:`\gamma'`
+
+.. math:: \max_{H'} \sum_p \gamma_p'^2 a'_p(H') \ge \sum_p \gamma_p'^2 a'_p(H)
+          \ge \sum_p \gamma_p'^2 a_p(H) \ge G.
+
+The last step holds as :math:`\gamma` minimizes that sum over the simplex: it is where the gradient
+of the convex :math:`\max_H` vanishes. Where eigenvalues k and k + 1 tie there, the gradient is
+that of a mixture of partitions and H is one of them; and kernels that have the same samples share
+one fill, which raises the mean of their a. In these two cases nothing but the next solve can tell,
+and a fill that it finds worse is not taken.
+
+*How long.* :math:`\ell^2` is the part of the squared length of an observed sample that its
+regression on the first partition explains, on average. Longer ones would drown what was observed
+in what the partition says of itself.
+
+*New samples*, and training samples alike, are embedded by what they are seen in. What a kernel that
+lacks x would add is what h(x) predicts of it, so that h(x) solves a linear equation
+(`mkclust.methods.learned_rows`).
+
+References
+----------
+.. [1] X. Liu, X. Zhu, M. Li, L. Wang, E. Zhu, T. Liu, M. Kloft, D. Shen, J. Yin, W. Gao. Multiple
+   Kernel k-Means with Incomplete Kernels. IEEE TPAMI 42(5), 2020.
+.. [2] X. Liu. Incomplete Multiple Kernel Alignment Maximization for Clustering. IEEE TPAMI, 2021.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from mkclust.linalg import namespace, to_device, to_host
+from mkclust.methods.learned_rows import grams_of
+from mkclust.methods.solution import Solution
+from mkclust.stack import KernelStack
+from mkclust.stack.sample_map import Fill, SampleMap
+from mkclust.types import Array, Float
+
+# Fills end where one changes the objective by no more than this share, or after so many.
+SETTLED, MOST_FILLS = 1e-3, 20
+# Directions of the partition with less than this share of their squared length on observed samples
+# are not regressed on; and less than this share of a squared length is no direction of a fill.
+SMALLEST_SHARE = 1e-8
+
+# From the kernels, as they are filled, and a partition to the next fill of every part.
+FillRule = Callable[[KernelStack, Array], Sequence[SampleMap]]
+
+
+def learn_fills(
+    stack: KernelStack,
+    solve: Callable[[KernelStack, Solution | None], Solution],
+    rule: FillRule,
+    *,
+    goal: Literal["rising", "falling"],
+) -> Solution:
+    """Solve and fill in turns, from missing samples that are made of nothing.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels, some of which lack samples.
+    solve : callable
+        ``solve(stack, previous)`` returns the solution for kernels that are filled, beginning with
+        the solution for the fills before, or with None.
+    rule : callable
+        ``rule(stack, partition)`` returns the next maps.
+    goal : {"rising", "falling"}
+        What fills do to the objective. One that does the opposite is not taken, and the last.
+
+    Returns
+    -------
+    Solution
+        Of the last fills, with the kernels as they are filled and the objective after each fill.
+        What it certifies holds for these fills.
+    """
+    sign = {"rising": 1.0, "falling": -1.0}[goal]
+    stack = stack.with_maps([_plain(part.map) for part in stack.parts])
+    solution = solve(stack, None)
+    history, n_passes = [solution.objective], solution.n_passes
+    while len(history) <= MOST_FILLS:
+        filled = stack.with_maps(rule(stack, solution.partition))
+        candidate = solve(filled, solution)
+        n_passes += candidate.n_passes + 1
+        gain = sign * (candidate.objective - history[-1])
+        if gain < 0:
+            break
+        stack, solution = filled, candidate
+        history.append(solution.objective)
+        if gain <= SETTLED * abs(history[-1]):
+            break
+    return replace(solution, stack=stack, fill_history=np.array(history), n_passes=n_passes)
+
+
+class RegressedFills:
+    """Features of missing samples by regression of those observed on the partition."""
+
+    def __call__(self, stack: KernelStack, H: Array) -> list[SampleMap]:
+        """Return the map of each part for a partition."""
+        return [self._map(part.map, H) for part in stack.parts]
+
+    def _map(self, before: SampleMap, H: Array) -> SampleMap:
+        """Return the map of one part."""
+        if not before.missing.size:
+            return before
+        plain = _plain(before)
+        left = plain.gather(H)
+        right = _missing_rows(before, H) @ to_device(_inverse(to_host(left.T @ left)), H)
+        return replace(plain, fill=Fill(left, right))
+
+
+class AlignedFills:
+    """Features of missing samples along what the partition says of them, of a fixed length.
+
+    The lengths, one a part, are learned from the first partition that it is asked for, when
+    missing samples are still made of nothing.
+    """
+
+    def __init__(self) -> None:
+        self.lengths: list[float] | None = None
+
+    def __call__(self, stack: KernelStack, H: Array) -> list[SampleMap]:
+        """Return the map of each part for a partition."""
+        grams = grams_of(stack, H)
+        means = [np.mean([grams[p] for p in part.indices], axis=0) for part in stack.parts]
+        maps = [part.map for part in stack.parts]
+        if self.lengths is None:
+            pairs = zip(maps, means, strict=True)
+            self.lengths = [_explained_length(each, H, gram) for each, gram in pairs]
+        triples = zip(maps, means, self.lengths, strict=True)
+        return [_aligned(each, H, gram, length) for each, gram, length in triples]
+
+
+def _aligned(before: SampleMap, H: Array, gram: Float, length: float) -> SampleMap:
+    """Return one map whose missing samples have features along M h_j; gram is M^T M."""
+    if not before.missing.size:
+        return before
+    rows = _missing_rows(before, H)
+    xp = namespace(rows)
+    squares = xp.sum((rows @ to_device(gram, rows)) * rows, axis=1)
+    # A sample of which the partition says nothing, but for rounding, is made of nothing.
+    largest = float(np.trace(gram)) * xp.sum(rows * rows, axis=1)
+    has_direction = squares > SMALLEST_SHARE * largest
+    factors = xp.where(has_direction, length / xp.sqrt(xp.where(has_direction, squares, 1.0)), 0.0)
+    fill = Fill(before.gather(H), rows * factors[:, None])
+    return replace(_plain(before), fill=fill)
+
+
+def _explained_length(sample_map: SampleMap, H: Array, gram: Float) -> float:
+    """Return the root mean square of what a regression on H explains of observed features."""
+    observed = sample_map.gather(H)
+    explained = np.sum(_inverse(to_host(observed.T @ observed)) * gram)
+    return float(np.sqrt(max(explained, 0.0) / sample_map.n_observed))
+
+
+def _plain(sample_map: SampleMap) -> SampleMap:
+    """Return a map whose missing samples are made of nothing."""
+    return replace(sample_map, scale=None, fill=None)
+
+
+def _missing_rows(sample_map: SampleMap, H: Array) -> Array:
+    """Return H with zeros in the rows of observed samples."""
+    is_missing = np.zeros((sample_map.n_samples, 1))
+    is_missing[sample_map.missing] = 1
+    return H * to_device(is_missing, H)
+
+
+def _inverse(shares: Float) -> Float:
+    """Return the inverse of ``H_c^T H_c`` on the directions that observed samples tell about."""
+    return np.asarray(np.linalg.pinv(shares, SMALLEST_SHARE, hermitian=True), dtype=np.float64)

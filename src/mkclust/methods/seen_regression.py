@@ -1,0 +1,132 @@
+r"""The embedding of samples that lack views, predicted from the views that they have.
+
+A sample that is in some views only shows a part of what the partition is made of. What that part
+tells of the whole, samples that are in these views and in more can teach: for the kernels S that a
+sample is in, kernel ridge regression on them,
+
+.. math:: h(x) = \sum_{i \in T} \bar k_S(x, x_i)\, \alpha_i, \qquad
+          \alpha = (\bar K_S + \lambda I)^{-1} H_T,
+
+where T are samples that all kernels of S and others have, :math:`\bar K_S` is the mean of the
+kernels of S among these, and :math:`H_T` are their rows of the embedding, all of one length.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from mkclust.linalg import arrays_to_host, select, to_device, to_host
+from mkclust.stack import KernelStack
+from mkclust.stack.discretize import normalize_rows
+from mkclust.stack.mapped import draw
+from mkclust.types import Array, Float
+
+# What is added to the diagonal of kernels of unit diagonal.
+RIDGE = 0.1
+# Samples that a regression learns from: so many for each cluster at least, and so many at most.
+FEWEST_A_CLUSTER, MOST_SAMPLES = 5, 2000
+# Of more patterns of kernels than this, those of the fewest samples are not learned.
+MOST_PATTERNS = 16
+
+
+@dataclass(frozen=True)
+class SeenRegression:
+    """What some kernels tell of the embedding of samples that are in no others.
+
+    Attributes
+    ----------
+    seen : ndarray of bool of shape (n_kernels,)
+        The kernels.
+    coefficients : array of shape (n_samples, k)
+        What each training sample contributes by its similarity; zero for those not learned from.
+    """
+
+    seen: np.ndarray
+    coefficients: Array
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is stored of it: arrays of the host."""
+        return {name: arrays_to_host(value) for name, value in vars(self).items()}
+
+    def projection(self, index: int) -> Array:
+        """Return what the similarities by one kernel are multiplied with, (n_samples, k)."""
+        return self.coefficients * (float(self.seen[index]) / self.seen.sum())
+
+
+def learn_seen_regressions(stack: KernelStack, H: Array) -> list[SeenRegression]:
+    """Learn to embed samples by the kernels that they are in, for every pattern of these.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        Kernels that lack samples.
+    H : array of shape (n_samples, k)
+        The embedding.
+
+    Returns
+    -------
+    list of SeenRegression
+        None of patterns that too few samples can teach.
+    """
+    observed, rows = stack.observed, to_host(H)
+    if observed is None:
+        return []
+    complete = observed.all(axis=1)
+    patterns, counts = np.unique(observed[~complete], axis=0, return_counts=True)
+    frequent = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
+    lengths = np.linalg.norm(rows, axis=1)
+    targets = normalize_rows(rows) * np.median(lengths[lengths > 0])
+    fewest = FEWEST_A_CLUSTER * rows.shape[1]
+    regressions = []
+    for seen in patterns[frequent]:
+        has_more = observed[:, seen].all(axis=1) & (observed.sum(axis=1) > seen.sum())
+        teachers = np.flatnonzero(has_more)
+        if len(teachers) >= fewest:
+            teachers = teachers[draw(len(teachers), MOST_SAMPLES)]
+            regressions.append(_learn(stack, np.flatnonzero(seen), teachers, targets))
+    return regressions
+
+
+def _learn(
+    stack: KernelStack, kernels: np.ndarray, teachers: np.ndarray, targets: Float
+) -> SeenRegression:
+    """Learn from some samples what some kernels tell of the embedding."""
+    similarities = np.zeros((len(teachers), len(teachers)))
+    for part in stack.parts:
+        inside = [place for place, index in enumerate(part.indices) if index in kernels]
+        positions = part.map.positions[teachers] if inside else teachers
+        for place in inside:
+            block = part.stack.kernel(place).block(positions, positions)
+            similarities += to_host(block) / len(kernels)
+    similarities[np.diag_indices(len(teachers))] += RIDGE * np.trace(similarities) / len(teachers)
+    coefficients = np.zeros_like(targets)
+    coefficients[teachers] = scipy.linalg.solve(similarities, targets[teachers], assume_a="pos")
+    seen = np.isin(np.arange(stack.n_kernels), kernels)
+    return SeenRegression(seen, to_device(coefficients, stack.like))
+
+
+def choose_regressions(
+    wide: Array, rows: Array, seen: np.ndarray, regressions: Sequence[SeenRegression]
+) -> Array:
+    """Return rows of the embedding, of samples whose pattern was learned those predicted.
+
+    Parameters
+    ----------
+    wide : array of shape (n_new, k * n_regressions)
+        What each regression makes of every sample, side by side.
+    rows : array of shape (n_new, k)
+        What the embedding is otherwise.
+    seen : ndarray of bool of shape (n_new, n_kernels)
+        Which kernels have which samples.
+    regressions : sequence of SeenRegression
+        What was learned.
+    """
+    k = rows.shape[1]
+    for number, regression in enumerate(regressions):
+        is_pattern = to_device((seen == regression.seen).all(axis=1).astype(np.float64), rows)
+        predicted = select(wide, slice(number * k, (number + 1) * k), axis=1)
+        rows = rows + is_pattern[:, None] * (predicted - rows)
+    return rows

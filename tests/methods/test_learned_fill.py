@@ -1,0 +1,315 @@
+"""What stands for samples that are missing from views is learned, and the objective is monotone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from conftest import blob_views
+from libraries import LIBRARIES, as_library
+from mkclust import METHODS, MKKM, AverageKKM, SimpleMKKM
+from mkclust.engine.simplex import best_response
+from mkclust.kernels import Nystroem
+from mkclust.linalg import inner_products, to_host
+from mkclust.methods.learned_fill import AlignedFills, RegressedFills
+from mkclust.methods.learned_rows import TRUST, LearnedRows
+from mkclust.metrics import adjusted_rand_index
+from mkclust.stack import as_stack
+from mkclust.stack.incomplete import IncompleteStack
+from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
+
+# Ties, rank deficiency, near-ties and noise; a single kernel, and as many clusters as can be.
+PROBLEMS = [(family, seed) for family in FAMILIES for seed in range(10)]
+
+
+def random_mask(rng, n, m, rate):
+    """Return which kernels have which samples, every sample being in one at least."""
+    observed = rng.random((n, m)) >= rate
+    observed[np.arange(n), rng.integers(m, size=n)] = True
+    return observed
+
+
+def incomplete_stack(kernels, observed, center=False, library="numpy"):
+    """Return kernels without the samples that they lack, one a part."""
+    stacks = []
+    for K, has in zip(kernels, observed.T, strict=True):
+        block = as_library(library, K[None][:, has][:, :, has])
+        stacks.append(as_stack(block, center=center, normalize=False, validate=False))
+    return IncompleteStack.of(stacks, observed, [[p] for p in range(len(kernels))], "zero")
+
+
+def random_problem(family, seed):
+    """Return an incomplete stack of a family, and a number of clusters."""
+    rng = np.random.default_rng(seed)
+    n, m, k = 12, int(rng.integers(2, 5)), int(rng.integers(1, 5))
+    if seed == 0:
+        k = n - 1
+    kernels = family(rng, n, m, k)
+    observed = random_mask(rng, n, m, rng.uniform(0.1, 0.6))
+    if seed == 1:
+        # One kernel: a sample that it lacks is made of nothing, and there is nothing to learn from.
+        kernels, observed = kernels[:1], np.arange(n)[:, None] > 2
+    return incomplete_stack(kernels, observed), k
+
+
+def features(kernel):
+    """Return features of a small kernel, (n, n)."""
+    values, vectors = np.linalg.eigh(kernel)
+    return vectors * np.sqrt(np.maximum(values, 0))
+
+
+def dense_kernels(stack):
+    return np.stack([to_host(stack.kernel(p).dense()) for p in range(stack.n_kernels)])
+
+
+def alignments(stack, H):
+    return inner_products(stack.apply(H), H)
+
+
+@pytest.mark.parametrize(("family", "seed"), PROBLEMS)
+def test_simplemkkm_fills_kernels_without_a_false_certificate(family, seed):
+    stack, k = random_problem(family, seed)
+    solution = SimpleMKKM(k, impute="learn").solve(stack)
+    assert np.all(np.diff(solution.fill_history) >= 0)
+    assert solution.objective == solution.fill_history[-1]
+    filled = dense_kernels(solution.stack)
+    for K, observed, before in zip(filled, stack.observed.T, dense_kernels(stack), strict=True):
+        kept = np.ix_(observed, observed)
+        np.testing.assert_allclose(K[kept], before[kept], atol=1e-12 * np.abs(before).max())
+        assert np.linalg.eigvalsh(K)[0] >= -1e-10 * np.trace(K)
+    # The certificate of the last fills, by dense eigenvalues.
+    rng, slack = np.random.default_rng(seed), 1e-9 * solution.objective
+    value = top_eigenvalue_sum(filled, solution.weights, k)
+    assert solution.objective == pytest.approx(value, rel=1e-6)
+    others = [top_eigenvalue_sum(filled, random_weights(rng, len(filled)), k) for _ in range(20)]
+    assert solution.lower_bound <= min([value, *others]) + slack
+
+
+@pytest.mark.parametrize(("family", "seed"), [pair for pair in PROBLEMS if pair[1] < 4])
+def test_mkkm_leaves_less_unexplained_with_every_fill(family, seed):
+    stack, k = random_problem(family, seed)
+    solution = MKKM(k, impute="learn").solve(stack)
+    assert np.all(np.diff(solution.fill_history) <= 0)
+    rest = np.tensordot(solution.coefficients, dense_kernels(solution.stack), 1)
+    H = solution.partition
+    unexplained = np.trace(rest) - np.vdot(H, rest @ H)
+    assert solution.objective == pytest.approx(unexplained, abs=1e-9 * np.trace(rest))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_fill_raises_the_alignment_of_every_kernel_and_so_the_minimum(seed):
+    rng = np.random.default_rng(seed)
+    n, m, k = 15, 3, 3
+    stack = incomplete_stack(wishart(rng, n, m, k), random_mask(rng, n, m, 0.4))
+    model, rule = SimpleMKKM(k, impute="learn", tol=1e-9), AlignedFills()
+    solution = model._minimize(stack)
+    for _ in range(3):
+        filled = stack.with_maps(rule(stack, solution.partition))
+        before = alignments(stack, solution.partition)
+        after = alignments(filled, solution.partition)
+        assert np.all(after >= before * (1 - 1e-12))
+        # Whatever the weights, the partition before makes this much of the kernels now.
+        bound = best_response(after)[1]
+        stack, old, solution = filled, solution, model._minimize(filled)
+        assert solution.objective >= bound * (1 - 1e-8)
+        if old.relaxation.eigengap > 1e-3:
+            assert best_response(before)[1] == pytest.approx(old.objective, rel=1e-6)
+            assert solution.objective >= old.objective * (1 - 1e-8)
+
+
+def test_a_fill_has_features_along_what_the_partition_says_of_a_sample():
+    rng = np.random.default_rng(0)
+    n, k = 14, 3
+    observed = random_mask(rng, n, 2, 0.4)
+    stack = incomplete_stack(wishart(rng, n, 2, k), observed)
+    H = np.linalg.qr(rng.normal(size=(n, k)))[0]
+    rule = AlignedFills()
+    first = stack.with_maps(rule(stack, H))
+    H = np.linalg.qr(rng.normal(size=(n, k)))[0]
+    second = first.with_maps(rule(first, H))
+    for p, length in enumerate(rule.lengths):
+        seen = observed[:, p]
+        Phi = features(to_host(first.kernel(p).dense()))
+        M = Phi.T @ H
+        directions = H[~seen] @ M.T
+        Phi[~seen] = length * directions / np.linalg.norm(directions, axis=1)[:, None]
+        np.testing.assert_allclose(Phi @ Phi.T, second.kernel(p).dense(), atol=1e-10)
+
+
+def test_a_fill_is_as_long_as_what_the_partition_explains_of_observed_samples():
+    rng = np.random.default_rng(1)
+    n, k = 14, 3
+    observed = random_mask(rng, n, 2, 0.4)
+    stack = incomplete_stack(wishart(rng, n, 2, k), observed)
+    H, rule = np.linalg.qr(rng.normal(size=(n, k)))[0], AlignedFills()
+    filled = stack.with_maps(rule(stack, H))
+    for p, length in enumerate(rule.lengths):
+        seen = observed[:, p]
+        Phi = features(to_host(stack.kernel(p).dense())[np.ix_(seen, seen)])
+        explained = H[seen] @ np.linalg.lstsq(H[seen], Phi, rcond=None)[0]
+        assert length == pytest.approx(np.sqrt(np.mean(np.sum(explained**2, axis=1))))
+        lengths = np.sqrt(to_host(filled.kernel(p).diagonal())[~seen])
+        np.testing.assert_allclose(lengths, length)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_regression_leaves_the_least_that_any_fill_leaves_unexplained(seed):
+    rng = np.random.default_rng(seed)
+    n, k, missing = 8, 2, np.array([1, 4, 6])
+    X = rng.normal(size=(n, 3))
+    H = np.linalg.qr(rng.normal(size=(n, k)))[0]
+    observed = ~np.isin(np.arange(n), missing)
+    stack = incomplete_stack((X @ X.T)[None], observed[:, None])
+    filled = to_host(stack.with_maps(RegressedFills()(stack, H)).kernel(0).dense())
+
+    def unexplained(free):
+        Phi = X.copy()
+        Phi[missing] = free.reshape(len(missing), 3)
+        return np.sum(Phi**2) - np.sum((Phi.T @ H) ** 2)
+
+    best = minimize(unexplained, np.zeros(3 * len(missing)), method="BFGS", tol=1e-12)
+    assert np.trace(filled) - np.vdot(H, filled @ H) == pytest.approx(best.fun, rel=1e-8)
+    Phi = X.copy()
+    Phi[missing] = best.x.reshape(len(missing), 3)
+    np.testing.assert_allclose(filled, Phi @ Phi.T, atol=1e-4 * np.abs(filled).max())
+
+
+def test_samples_that_the_partition_says_nothing_of_stay_made_of_nothing():
+    # Every kernel is explained entirely: a missing sample is predicted to be at the mean.
+    rng = np.random.default_rng(1)
+    X = [rng.normal(size=(20, 1)), rng.normal(size=(20, 2))]
+    kernels = np.stack([x @ x.T for x in X])
+    stack = incomplete_stack(kernels, random_mask(rng, 20, 2, 0.3))
+    model = SimpleMKKM(3)
+    H = model._minimize(stack).partition
+    for sample_map in AlignedFills()(stack, H):
+        assert np.abs(sample_map.fill.right).max() == 0
+
+
+def test_kernels_of_the_same_samples_share_one_fill():
+    rng = np.random.default_rng(2)
+    n, k = 15, 3
+    kernels, observed = wishart(rng, n, 3, k), random_mask(rng, n, 2, 0.4)
+    stacks = [
+        as_stack(kernels[indices][:, has][:, :, has], center=False, normalize=False)
+        for indices, has in zip(([0, 2], [1]), observed.T, strict=True)
+    ]
+    stack = IncompleteStack.of(stacks, observed, [[0, 2], [1]], "zero")
+    solution = SimpleMKKM(k, impute="learn").solve(stack)
+    assert len(solution.stack.maps) == 2
+    assert np.all(np.diff(solution.fill_history) >= 0)
+    filled = dense_kernels(solution.stack)
+    value = top_eigenvalue_sum(filled, solution.weights, k)
+    assert solution.objective == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
+def test_fills_are_the_same_whatever_library_the_kernels_are_of(library, method):
+    rng = np.random.default_rng(3)
+    kernels, observed = wishart(rng, 20, 3, 2), random_mask(rng, 20, 3, 0.4)
+    model = method(2, impute="learn")
+    expected = model.solve(incomplete_stack(kernels, observed))
+    solution = model.solve(incomplete_stack(kernels, observed, library=library))
+    np.testing.assert_allclose(solution.fill_history, expected.fill_history, rtol=1e-6)
+    assert type(solution.stack.maps[0].fill.left) is type(solution.partition)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_learned_row_adds_what_it_predicts_of_kernels_that_lack_the_sample(library):
+    rng = np.random.default_rng(4)
+    kernels, k = wishart(rng, 12, 3, 2), 2
+    stack = as_stack(kernels, center=False, normalize=False)
+    solution = SimpleMKKM(k).solve(stack)
+    values = solution.relaxation.eigenvalues[:k]
+    learned = LearnedRows.of(stack, solution.coefficients, solution.partition, 1 / values)
+    seen = random_mask(rng, 7, 3, 0.5)
+    seen[0] = True
+    b = rng.normal(size=(7, k))
+    rows = to_host(learned.complete(as_library(library, b), seen))
+    np.testing.assert_array_equal(rows[0], b[0])
+    for row, start, has in zip(rows, b, seen, strict=True):
+        predicted = (row @ learned.predictions[p] for p in np.flatnonzero(~has))
+        np.testing.assert_allclose(row, start + TRUST * sum(predicted), atol=1e-10)
+
+
+def missing_views(seed=0, n=120, rate=0.3, k=3):
+    """Return views with empty rows, and which are not empty."""
+    rng = np.random.default_rng(seed)
+    views, y = blob_views(rng, n=n, k=k, strengths=(1.5, 1.0, 1.0))
+    observed = random_mask(rng, n, len(views), rate)
+    for view, has in zip(views, observed.T, strict=True):
+        view[~has] = np.nan
+    return dict(zip("abc", views, strict=True)), y, observed
+
+
+@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
+def test_a_fit_learns_and_predicts_its_own_labels(method):
+    views, y, _ = missing_views()
+    model = method(3, impute="learn", random_state=0).fit(views)
+    zero = method(3, impute="zero", random_state=0).fit(views)
+    assert len(model.fill_history_) > 1
+    assert model.fill_history_[0] == pytest.approx(zero.objective_, rel=1e-5)
+    assert model.objective_ == model.fill_history_[-1]
+    np.testing.assert_array_equal(model.predict(views), model.labels_)
+    some = {name: view[::3] for name, view in views.items()}
+    np.testing.assert_array_equal(model.predict(some), model.labels_[::3])
+    assert adjusted_rand_index(y, model.labels_) > 0.8
+    assert not hasattr(zero, "fill_history_")
+    # What was learned agrees with every view; agreement is of what was observed.
+    np.testing.assert_allclose(model.agreement_.shares, zero.agreement_.shares)
+    mixed = model.mixed_kernel(views)
+    assert np.linalg.eigvalsh(mixed)[0] > -1e-9
+    assert mixed.diagonal().min() > 0.1 * mixed.diagonal().max()
+
+
+@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
+def test_nothing_missing_is_a_fit_without_imputation(method):
+    views, _ = blob_views(np.random.default_rng(5), n=90, k=3)
+    plain = method(3, random_state=0).fit(views)
+    model = method(3, impute="learn", random_state=0).fit(views)
+    np.testing.assert_array_equal(model.weights_, plain.weights_)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_array_equal(model.embedding_, plain.embedding_)
+    assert not hasattr(model, "fill_history_")
+    # New samples may lack views all the same.
+    new = [view[:20].copy() for view in views]
+    new[1][::2] = np.nan
+    assert adjusted_rand_index(model.predict(new), model.labels_[:20]) > 0.8
+
+
+@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
+def test_the_order_of_samples_and_views_changes_no_fill(method):
+    views, _, _ = missing_views(seed=6)
+    order = np.random.default_rng(0).permutation(120)
+    shuffled = {name: views[name][order] for name in "cab"}
+    settings = {"impute": "learn", "random_state": 0, "tol": 1e-8}
+    a, b = (method(3, **settings).fit(each) for each in (views, shuffled))
+    np.testing.assert_allclose(a.fill_history_, b.fill_history_, rtol=1e-6)
+    np.testing.assert_allclose(a.weights_[[2, 0, 1]], b.weights_, atol=1e-4)
+    assert adjusted_rand_index(a.labels_[order], b.labels_) == 1
+
+
+def test_methods_that_cannot_learn_what_is_missing_say_so():
+    views, _, _ = missing_views(n=40)
+    with pytest.raises(ValueError, match="AverageKKM does not learn.*take SimpleMKKM or MKKM"):
+        AverageKKM(3, impute="learn").fit(views)
+    with pytest.raises(ValueError, match="with an approximation.*pass approximation=None"):
+        SimpleMKKM(3, impute=("median", "learn"), approximation=Nystroem(10)).fit(views)
+    learning = {name for name, method in METHODS.items() if method.LEARNS_MISSING}
+    assert learning == {"simplemkkm", "mkkm"}
+
+
+def test_entries_of_a_filled_kernel_are_those_of_the_product():
+    rng = np.random.default_rng(7)
+    stack = incomplete_stack(wishart(rng, 16, 2, 3), random_mask(rng, 16, 2, 0.4))
+    H = np.linalg.qr(rng.normal(size=(16, 3)))[0]
+    scale = rng.uniform(0.5, 2, 16)
+    maps = [replace(each, scale=scale) for each in RegressedFills()(stack, H)]
+    kernel = stack.with_maps(maps).kernel(1)
+    whole = kernel @ np.eye(16)
+    rows, columns = np.array([3, 1, 8, 15]), np.array([0, 2, 15])
+    np.testing.assert_allclose(kernel.block(rows, columns), whole[np.ix_(rows, columns)])
+    np.testing.assert_allclose(kernel.block(slice(2, 9), slice(None)), whole[2:9])
+    np.testing.assert_allclose(kernel.diagonal(), whole.diagonal())

@@ -1,0 +1,238 @@
+"""Fits of samples that are missing from views: the same whatever tells it, and true of new ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
+
+from libraries import FOREIGN, as_library
+from mkclust import SimpleMKKM
+from mkclust.datasets import load
+from mkclust.kernels import KernelBank, Nystroem
+from mkclust.linalg import to_host
+from mkclust.methods import METHODS
+from mkclust.samples import read_samples
+from mkclust.stack import as_stack
+
+N, K = 90, 3
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def views_of(n=N, seed=0):
+    """Return three views of three clusters, and the clusters."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(K, size=n)
+    views = {
+        name: 3 * rng.normal(size=(K, d))[y] + rng.normal(size=(n, d))
+        for name, d in (("a", 4), ("b", 6), ("c", 5))
+    }
+    return views, y
+
+
+def pattern(n=N, rate=0.3, seed=1, n_views=3):
+    """Return which views have which samples; every sample is in one at least."""
+    rng = np.random.default_rng(seed)
+    observed = rng.random((n, n_views)) >= rate
+    nowhere = np.flatnonzero(~observed.any(axis=1))
+    observed[nowhere, rng.integers(n_views, size=len(nowhere))] = True
+    return observed
+
+
+def with_nan(views, observed):
+    """Return views with rows of NaN for samples that they lack."""
+    return {
+        name: np.where(seen[:, None], view, np.nan)
+        for (name, view), seen in zip(views.items(), observed.T, strict=True)
+    }
+
+
+def kernels_with_nan(views, observed):
+    """Return one kernel a view, NaN in the rows and columns of samples that it lacks."""
+    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
+    kernels = np.array(bank.fit_transform(views))
+    for kernel, seen in zip(kernels, observed.T, strict=True):
+        kernel[~seen], kernel[:, ~seen] = np.nan, np.nan
+    return kernels
+
+
+@pytest.fixture(scope="module")
+def data():
+    return (*views_of(), pattern())
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("impute", ["zero", "rescale"])
+def test_every_method_clusters_samples_that_are_missing_from_views(name, impute, data):
+    views, y, observed = data
+    X = with_nan(views, observed)
+    model = METHODS[name](K, impute=impute, random_state=0).fit(X)
+    assert model.labels_.shape == (N,)
+    np.testing.assert_array_equal(model.observed_, observed)
+    assert adjusted_rand_score(y, model.labels_) > 0.4
+    assert np.linalg.eigvalsh(model.mixed_kernel(X))[0] > -1e-10
+    if hasattr(model, "predict"):
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_where_nothing_is_missing_the_answer_is_the_complete_one(name, data):
+    views, _, _ = data
+    complete = METHODS[name](K, random_state=0).fit(views)
+    everywhere = np.ones((N, 3), bool)
+    told = METHODS[name](K, impute="zero", random_state=0).fit(views, observed=everywhere)
+    np.testing.assert_array_equal(told.labels_, complete.labels_)
+    np.testing.assert_allclose(told.weights_, complete.weights_, atol=1e-12)
+    np.testing.assert_allclose(told.embedding_, complete.embedding_, atol=1e-12)
+    assert not hasattr(told, "observed_")
+
+
+@pytest.mark.parametrize("kernels", ["auto", "gaussian", "on-the-fly", KernelBank()])
+def test_rows_of_nan_masks_and_ids_tell_the_same(kernels, data):
+    pd = pytest.importorskip("pandas")
+    views, _, observed = data
+    ids = [f"s{i:02d}" for i in range(N)]
+    frames = {
+        name: pd.DataFrame(view, index=ids)[seen].sample(frac=1, random_state=0)
+        for (name, view), seen in zip(views.items(), observed.T, strict=True)
+    }
+    settings_ = {"kernels": kernels, "random_state": 0}
+    by_nan = SimpleMKKM(K, **settings_).fit(with_nan(views, observed))
+    by_mask = SimpleMKKM(K, **settings_).fit(views, observed=observed)
+    by_id = SimpleMKKM(K, join="outer", **settings_).fit(frames)
+    np.testing.assert_array_equal(by_mask.labels_, by_nan.labels_)
+    np.testing.assert_allclose(by_mask.weights_, by_nan.weights_, atol=1e-12)
+    np.testing.assert_allclose(by_id.weights_, by_nan.weights_, atol=1e-6)
+    labels = pd.Series(by_id.labels_, index=by_id.sample_ids_)[ids]
+    assert adjusted_rand_score(labels, by_nan.labels_) == 1
+    np.testing.assert_array_equal(by_id.predict(frames), labels[by_id.sample_ids_])
+
+
+def test_kernels_with_rows_and_columns_of_nan_are_those_of_the_samples_left(data):
+    views, _, observed = data
+    kernels = kernels_with_nan(views, observed)
+    model = SimpleMKKM(K, random_state=0, kernels="precomputed").fit(kernels)
+    parts = [kernel[np.ix_(seen, seen)] for kernel, seen in zip(kernels, observed.T, strict=True)]
+    compact = SimpleMKKM(K, random_state=0, kernels="precomputed").fit(parts, observed=observed)
+    np.testing.assert_array_equal(model.labels_, compact.labels_)
+    np.testing.assert_array_equal(model.predict(kernels), model.labels_)
+    some = kernels[:, 5:25]
+    np.testing.assert_array_equal(model.predict(some), model.labels_[5:25])
+    lean = [kernel[:, seen] for kernel, seen in zip(some, observed.T, strict=True)]
+    np.testing.assert_array_equal(model.predict(lean), model.labels_[5:25])
+
+
+@pytest.mark.parametrize("neighbors", [None, 8])
+def test_kernels_that_lack_samples_may_be_replaced_by_neighborhoods(neighbors, data):
+    views, y, observed = data
+    kernels = kernels_with_nan(views, observed)
+    model = SimpleMKKM(K, random_state=0, kernels="precomputed", neighbors=neighbors)
+    model.fit(list(kernels))
+    assert adjusted_rand_score(y, model.labels_) > 0.7
+    np.testing.assert_array_equal(model.predict(list(kernels)), model.labels_)
+    assert model.mixed_kernel(list(kernels)).shape == (N, N)
+
+
+@pytest.mark.parametrize("storage", ["memory map", "on the fly", "float32"])
+def test_the_same_samples_are_missing_however_kernels_are_held(storage, data, tmp_path):
+    views, _, observed = data
+    X = with_nan(views, observed)
+    expected = SimpleMKKM(K, random_state=0, kernels="gaussian").fit(X)
+    if storage == "memory map":
+        kernels = kernels_with_nan(views, observed)
+        np.save(tmp_path / "kernels.npy", kernels)
+        on_disk = np.load(tmp_path / "kernels.npy", mmap_mode="r")
+        stack = as_stack(read_samples(on_disk, expected="precomputed"), streamed=True)
+        assert stack.storage == "streamed"
+        dense = as_stack(read_samples(kernels, expected="precomputed"))
+        a, b = (SimpleMKKM(K).solve(each) for each in (stack, dense))
+        np.testing.assert_allclose(a.weights, b.weights, atol=1e-5)
+        return
+    if storage == "float32":
+        X = {name: view.astype(np.float32) for name, view in X.items()}
+    kernels = KernelBank(widths=(1.0,), polynomials=(), linear=None, on_the_fly=True)
+    kernels = kernels if storage == "on the fly" else "gaussian"
+    model = SimpleMKKM(K, random_state=0, kernels=kernels).fit(X)
+    np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-4)
+    assert adjusted_rand_score(model.labels_, expected.labels_) == 1
+
+
+@pytest.mark.parametrize("library", FOREIGN)
+@pytest.mark.parametrize("kernels", ["auto", "on-the-fly"])
+def test_samples_are_missing_from_views_of_other_libraries(library, kernels, data):
+    views, _, observed = data
+    X = with_nan(views, observed)
+    expected = SimpleMKKM(K, random_state=0, kernels=kernels).fit(X)
+    there = as_library(library, X)
+    model = SimpleMKKM(K, random_state=0, kernels=kernels).fit(there)
+    np.testing.assert_allclose(to_host(model.weights_), expected.weights_, atol=1e-6)
+    assert adjusted_rand_score(to_host(model.labels_, None), expected.labels_) == 1
+    np.testing.assert_array_equal(to_host(model.predict(there), None), to_host(model.labels_, None))
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["zero", "rescale"]))
+@settings(max_examples=10, deadline=None)
+def test_the_order_of_samples_and_of_views_changes_nothing(seed, impute):
+    rng = np.random.default_rng(seed)
+    views, _ = views_of(40, seed)
+    observed = pattern(40, 0.4, seed)
+    X = with_nan(views, observed)
+    order, names = rng.permutation(40), [list(X)[p] for p in rng.permutation(3)]
+    shuffled = {name: X[name][order] for name in names}
+    a = SimpleMKKM(K, impute=impute, random_state=0, tol=1e-9).fit(X)
+    b = SimpleMKKM(K, impute=impute, random_state=0, tol=1e-9).fit(shuffled)
+    np.testing.assert_allclose(b.objective_, a.objective_, rtol=1e-7)
+    weights = dict(zip(a.kernel_names_, a.weights_, strict=True))
+    np.testing.assert_allclose(b.weights_, [weights[name] for name in b.kernel_names_], atol=1e-4)
+
+
+def test_a_model_of_complete_samples_clusters_new_ones_that_lack_views():
+    views, y = views_of(200)
+    train = {name: view[:150] for name, view in views.items()}
+    model = SimpleMKKM(K, random_state=0).fit(train)
+    new, observed = {name: view[150:] for name, view in views.items()}, pattern(50, 0.5)
+    labels = model.predict(with_nan(new, observed))
+    np.testing.assert_array_equal(labels, model.predict(new, observed=observed))
+    assert adjusted_rand_score(y[150:], labels) > 0.6
+    rows = model.transform(with_nan(new, observed))
+    complete = observed.all(axis=1)
+    np.testing.assert_allclose(rows[complete], model.transform(new)[complete], atol=1e-12)
+    one = {name: view[:1] for name, view in new.items()} | {"b": np.full((1, 6), np.nan)}
+    assert model.predict(one).shape == (1,)
+
+
+def test_new_samples_that_are_in_no_view_are_refused(data):
+    views, _, observed = data
+    model = SimpleMKKM(K, random_state=0).fit(with_nan(views, observed))
+    nowhere = {name: np.full((2, view.shape[1]), np.nan) for name, view in views.items()}
+    nowhere["a"][0] = 1.0
+    with pytest.raises(ValueError, match="1"):
+        model.predict(nowhere)
+
+
+def test_a_model_is_asked_about_the_samples_that_it_was_fitted_on(data):
+    views, _, observed = data
+    model = SimpleMKKM(K, random_state=0).fit(with_nan(views, observed))
+    other = observed.copy()
+    other[0] = ~other[0] if not other[0].all() else [True, True, False]
+    other[0, 0] |= not other[0].any()
+    with pytest.raises(ValueError, match="lacks other samples"):
+        model.mixed_kernel(read_samples(views, observed=other))
+
+
+@pytest.mark.parametrize("name", ["simplemkkm", "agreement-kkm", "anchored-mkkm", "mkkm"])
+def test_features_stand_for_kernels_of_samples_that_are_missing(name, data):
+    views, y, observed = data
+    X = with_nan(views, observed)
+    model = METHODS[name](K, approximation=Nystroem(40), random_state=0).fit(X)
+    np.testing.assert_array_equal(model.observed_, observed)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert adjusted_rand_score(y, model.labels_) > 0.7
+
+
+def test_a_third_missing_from_the_bundled_digits_costs_little():
+    digits = load("digits")
+    views = {name: view[:500].astype(float) for name, view in digits.views.items()}
+    X = with_nan(views, pattern(500, 0.2, n_views=len(views)))
+    complete = SimpleMKKM(10, random_state=0).fit(views).labels_
+    assert adjusted_rand_score(SimpleMKKM(10, random_state=0).fit(X).labels_, complete) > 0.6
