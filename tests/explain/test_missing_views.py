@@ -137,7 +137,9 @@ def test_effects_are_those_of_the_samples_that_a_view_has(joined, problem):
     assert row.mean_in == pytest.approx(inside.mean())
     assert (row.n_in, row.n_in + row.n_out) == (len(inside), observed[:, 1].sum())
     assert row.n_missing == N - observed[:, 1].sum()
-    assert f"'mirna' has {observed[:, 1].sum()} of the {N} samples" in description.summary()
+    counts = "'mrna' {}, 'mirna' {} and 'clinic' {}".format(*observed.sum(axis=0))
+    note = f"Of {N} samples, those that a table has are compared: {counts}."
+    assert note in description.summary()
 
 
 def test_what_a_mask_says_is_missing_is_not_described(problem):
@@ -289,7 +291,7 @@ def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
         frame.to_csv(f"{name}.csv")
     files = [f"{name}.csv" for name in NAMES]
     result = succeed("cluster", *files, "-k", "3", "--join", "outer", "--impute", "median,zero")
-    assert f"Joined by id: {N} samples, some of them missing from some files." in result.output
+    assert f"Joined by id: {N} samples, {problem[1].all(axis=1).sum()} of which" in result.output
     assert "The clusters do not follow which views are missing" in result.output
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["n_samples"] == N
