@@ -379,7 +379,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if not self.LEARNS_MISSING:
             raise ValueError(
                 f"impute={self.impute!r}: {type(self).__name__} does not learn what stands for "
-                f"samples that are missing from views; {advice}, or take SimpleMKKM or MKKM"
+                f"samples that are missing from views; {advice}, or take SimpleMKKM, "
+                "MKKM, AverageKKM or AgreementKKM"
             )
         if self.approximation is not None:
             raise ValueError(
