@@ -2,17 +2,19 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from command_line import fail, succeed
+from command_line import fail, succeed, three_clusters
 from mkclust import (
     AgreementKKM,
     AverageKKM,
     MissingnessWarning,
     SimpleMKKM,
+    UnheardSamplesWarning,
     annotate,
     describe,
     diagnose,
@@ -22,6 +24,8 @@ from mkclust import (
     suggest_n_clusters,
     write_back,
 )
+from mkclust.cli.inputs import _common_labels
+from mkclust.datasets.base import Dataset
 from mkclust.explain.aligned_tables import read_tables
 from mkclust.explain.choosing.mix import MixSettings, NullSamples
 from mkclust.explain.describe import describe_tables
@@ -30,7 +34,7 @@ from mkclust.explain.page import fit_page
 from mkclust.explain.page.budget import Budget
 from mkclust.explain.page.methods_paragraph import methods_paragraph
 from mkclust.explain.stability import Resampler, resample
-from mkclust.kernels import default_bank
+from mkclust.kernels import Nystroem, default_bank
 from mkclust.metrics import adjusted_rand_index
 from mkclust.samples.samples import read_samples
 
@@ -133,7 +137,9 @@ def test_effects_are_those_of_the_samples_that_a_view_has(joined, problem):
     assert row.mean_in == pytest.approx(inside.mean())
     assert (row.n_in, row.n_in + row.n_out) == (len(inside), observed[:, 1].sum())
     assert row.n_missing == N - observed[:, 1].sum()
-    assert f"'mirna' has {observed[:, 1].sum()} of the {N} samples" in description.summary()
+    counts = "'mrna' {}, 'mirna' {} and 'clinic' {}".format(*observed.sum(axis=0))
+    note = f"Of {N} samples, those that a table has are compared: {counts}."
+    assert note in description.summary()
 
 
 def test_what_a_mask_says_is_missing_is_not_described(problem):
@@ -285,7 +291,7 @@ def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
         frame.to_csv(f"{name}.csv")
     files = [f"{name}.csv" for name in NAMES]
     result = succeed("cluster", *files, "-k", "3", "--join", "outer", "--impute", "median,zero")
-    assert f"Joined by id: {N} samples, some of them missing from some files." in result.output
+    assert f"Joined by id: {N} samples, {problem[1].all(axis=1).sum()} of which" in result.output
     assert "The clusters do not follow which views are missing" in result.output
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["n_samples"] == N
@@ -301,4 +307,32 @@ def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
     looked = succeed("inspect", *files, "--join", "outer")
     assert "problem:" not in looked.output
     refused = fail("cluster", *files, "-k", "3", "--impute", "zero,learn")
-    assert "--impute zero,learn: give one that fills cells" in refused
+    assert "--impute zero,learn: names two of one sort" in refused
+
+
+@pytest.mark.parametrize("approximation", [None, Nystroem(30)])
+def test_without_a_view_clusters_are_compared_on_samples_that_the_others_tell(
+    problem, approximation
+):
+    views = with_empty_rows(problem[2], problem[1])
+    for view in views.values():
+        view[:6] = np.nan
+    views["noise"] = np.random.default_rng(0).normal(size=(N, 4))
+    model = AgreementKKM(3, kernels="gaussian", approximation=approximation, random_state=0)
+    with pytest.warns(UnheardSamplesWarning):
+        model.fit(views)
+    assert model.set_aside_ == ("noise",)
+    diagnosis = diagnose(model, views)
+    assert diagnosis.leave_one_out.min() > 0.95
+    assert diagnosis.agreement[:3].min() > 0.95
+
+
+def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():
+    views, y = three_clusters(60)
+    ids = pd.Index([f"P{i:02}" for i in range(60)])
+    left, right = pd.DataFrame(views["left"], ids)[:50], pd.DataFrame(views["right"], ids)[10:]
+    first = Dataset("a", {"a": left}, None, y[:50], ("a",))
+    second = Dataset("b", {"b": right}, None, y[10:], ("b",))
+    np.testing.assert_array_equal(_common_labels([first, second], ids), y)
+    with pytest.warns(UserWarning, match="no scores: 10 of 60 samples are missing"):
+        assert _common_labels([first, replace(second, y=None)], ids) is None

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,13 @@ from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums; the gaps between single eigenvalues are read off.
 EIGEN_TOLERANCE = 1e-10
+
+
+class Refit(NamedTuple):
+    """The clusters of a refit, of the samples that its kernels have; None for all."""
+
+    labels: Array
+    samples: np.ndarray | None
 
 
 class Examined(ABC):
@@ -55,12 +63,6 @@ class Examined(ABC):
         observed = observed_of_kernels(self._model)
         return values if observed is None else select(values, np.flatnonzero(observed[:, p]))
 
-    def of_others(self, p: int, values: Array) -> Array:
-        """Return values of the samples that the other kernels have, of those for all samples."""
-        rest = [q for q in range(len(self.relaxations)) if q != p]
-        numbers = self._seen_in(rest)
-        return values if numbers is None else select(values, numbers)
-
     def _seen_in(self, indices: Sequence[int]) -> np.ndarray | None:
         """Return the numbers of the samples that some kernels have, None where these are all."""
         observed = observed_of_kernels(self._model)
@@ -68,14 +70,11 @@ class Examined(ABC):
             return None
         return np.flatnonzero(seen)
 
-    def labels_without(self, p: int) -> Array | None:
-        """Return the clusters of the model fitted without one kernel, None where it finds none.
-
-        They are those of the samples that the other kernels have.
-        """
+    def refit_without(self, p: int) -> Refit | None:
+        """Return the clusters of the model fitted without one kernel, None where it finds none."""
         rest = [q for q in range(len(self.relaxations)) if q != p]
         try:
-            return self._fit_labels(unfitted_copy(self._model), rest)
+            return self._refit(unfitted_copy(self._model), rest)
         except ValueError:  # the other kernels may tell too few samples apart
             return None
 
@@ -84,10 +83,15 @@ class Examined(ABC):
 
         Samples that no kernel of the sum has are given to the nearest cluster.
         """
-        rows = self._mixed_rows(coefficients)
-        heard = self._seen_in(np.flatnonzero(coefficients).tolist())
-        labels, centers = self._labels_and_centers(rows if heard is None else select(rows, heard))
-        return labels if heard is None else assign(rows, centers)
+        heard = np.flatnonzero(coefficients).tolist()
+        return self._labels_by(self._mixed_rows(coefficients), heard)
+
+    def _labels_by(self, rows: Array, indices: Sequence[int]) -> Array:
+        """Return the clusters of rows, found without samples that none of some kernels has."""
+        seen = self._seen_in(indices)
+        if seen is None:
+            return self._discretize(rows)
+        return assign(rows, self._labels_and_centers(select(rows, seen))[1])
 
     def _discretize(self, rows: Array) -> Array:
         """Return the clusters of rows, by the model's own settings."""
@@ -115,8 +119,8 @@ class Examined(ABC):
         """Return the rows by which the samples of a sum of the kernels are clustered, (n, k)."""
 
     @abstractmethod
-    def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
-        """Return the clusters of a model of some kernels, of the samples that these have."""
+    def _refit(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Refit:
+        """Return the clusters of a model of some kernels, as they were in the fit."""
 
 
 class ExaminedKernels(Examined):
@@ -160,16 +164,19 @@ class ExaminedKernels(Examined):
         scale = inverse(relaxation.eigenvalues[:k], self.n_samples, self._stack.precision)
         return relaxation.products[:, :k] * to_device(scale, relaxation.products)
 
-    def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
-        """Return the clusters of a model of some kernels, of the samples that these have."""
+    def _refit(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Refit:
+        """Return the clusters of a model of some kernels, as they were in the fit."""
         # The same kernels of the same views: read once more, all would be views of their own.
         stack = self._stack.subset(indices)
         solution = model.set_params(random_state=self._seed).solve(stack)
         # As in fit: what was learned of missing samples, and whom those that are heard lack.
         stack = stack if solution.stack is None else solution.stack
         stack = stack if solution.heard is None else stack.counting(solution.heard)
-        rows, seen = stack.lift(model._rows(stack, solution)[0])[0], self._seen_in(indices)
-        return self._discretize(rows if seen is None else select(rows, seen))
+        rows, heard = stack.lift(model._rows(stack, solution)[0])[0], list(indices)
+        if solution.coefficients is not None:
+            heard = [indices[int(q)] for q in np.flatnonzero(solution.coefficients)]
+        samples = self._seen_in(heard)
+        return Refit(self._discretize(rows if samples is None else select(rows, samples)), samples)
 
 
 def _each(stack: KernelStack) -> Iterator[KernelOperator]:

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from mkclust.engine.relaxation import Relaxation
-from mkclust.explain.examined import Examined
-from mkclust.linalg import astype, namespace, to_device, to_host
+from mkclust.explain.examined import Examined, Refit
+from mkclust.linalg import astype, namespace, select, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.samples.blocks import Blocks, check_finite
@@ -95,13 +95,19 @@ class ExaminedFeatures(Examined):
         features, matrix = self._features, scale[:, None] * _orthonormal(relaxation, k)
         return as_blocks(self._samples).map(lambda block, _: features.project(block, matrix))
 
-    def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
+    def _refit(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Refit:
         """Return the clusters of a model of some views, by the features they have."""
         maps = _LearnedMaps([self._features.maps[p] for p in indices])
         # The maps prepare rows themselves, as they learned to.
         model.set_params(approximation=maps, kernels="gaussian", random_state=self._seed)
-        views, seen = self._views(indices), self._seen_in(indices)
-        return model.fit(views if seen is None else views.take(seen)).labels_
+        views, samples = self._views(indices), self._seen_in(indices)
+        model.fit(views if samples is None else views.take(samples))
+        unheard = getattr(model, "unheard_", np.arange(0))
+        if not len(unheard):
+            return Refit(model.labels_, samples)
+        samples = np.arange(self.n_samples) if samples is None else samples
+        heard = np.delete(np.arange(len(samples)), unheard)
+        return Refit(select(model.labels_, heard), samples[heard])
 
     def _views(self, indices: Sequence[int]) -> Samples:
         """Return some of the views."""
