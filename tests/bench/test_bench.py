@@ -523,13 +523,13 @@ def test_a_full_disk_leaves_no_half_line(tmp_path, room):
     journal = Journal(path, lambda row: row["n"])
     journal.append([{"n": 1}])
     before = path.read_bytes()
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, hard))
     try:
         with pytest.raises(OSError, match="File too large"):
             journal.append([{"n": n, "text": "x" * 100} for n in range(2, 200)])
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
 
 
