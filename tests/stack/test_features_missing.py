@@ -297,32 +297,6 @@ def test_a_certified_optimum_is_that_of_the_kernels_written_out():
 # --- what two views have in common ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fill", ["zero", "rescale"])
-@pytest.mark.parametrize("keep", [None, 0], ids=["kept", "anew"])
-def test_common_entries_are_those_of_samples_that_both_views_have(fill, keep):
-    views, observed, _ = incomplete(6, share=0.4)
-    how = STANDARD | {"fill": fill}
-    stack = compress(as_blocks(views), Linear(), kept_bytes=keep, **how)
-    plain = kernels_by_hand(views, observed, stack.features.maps, fill="zero", **STANDARD)
-    for p, q in ((0, 1), (2, 0), (1, 1)):
-        common = np.flatnonzero(observed[:, p] & observed[:, q])
-        for one, kernel in zip(stack.common_entries(p, q, 1000), (p, q), strict=True):
-            np.testing.assert_allclose(one, plain[kernel][np.ix_(common, common)], atol=1e-9)
-        assert [K.shape for K in stack.common_entries(p, q, 10)] == [(10, 10)] * 2
-    some = stack.subset([2, 0])
-    np.testing.assert_array_equal(some.observed, observed[:, [2, 0]])
-    np.testing.assert_array_equal(some.common_entries(0, 1, 50), stack.common_entries(2, 0, 50))
-
-
-def test_views_without_a_sample_in_common_have_no_common_entries():
-    views, observed, _ = incomplete(7, share=0.0)
-    observed[:, 0], observed[:, 1] = np.arange(N) < 40, np.arange(N) >= 40
-    stack = compress(as_blocks(with_nan(views, observed)), Linear(), **STANDARD)
-    assert [K.shape for K in stack.common_entries(0, 1, 50)] == [(0, 0)] * 2
-    complete = compress(as_blocks(views), Linear(), **STANDARD)
-    assert [K.shape for K in complete.common_entries(0, 1, 50)] == [(50, 50)] * 2
-
-
 # --- views that hold only what they have ------------------------------------------------------
 
 
