@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 # Two test processes, one BLAS thread each: as fast as it gets on two cores, without oversubscription.
 WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# What is compiled is written down, for tests start processes, and each would compile it again.
+COMPILED := PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo test lint types imports unit format benchmark clean
 
@@ -25,7 +27,8 @@ imports: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+	# A file at a time: models that its tests share are fitted by one process, not by all.
+	$(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

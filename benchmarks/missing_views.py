@@ -248,6 +248,7 @@ GROUPS = {
         **{f"SimpleMKKM, {fill}": fit_own(SimpleMKKM, impute=fill) for fill in FILLS},
         "AgreementKKM, rescale": fit_own(AgreementKKM, impute="rescale"),
         "AgreementKKM, zero": fit_own(AgreementKKM, impute="zero"),
+        "AgreementKKM, learn": fit_own(AgreementKKM, impute="learn"),
         "inner join + predict": inner_join_and_predict,
     },
     "fills": {

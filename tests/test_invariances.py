@@ -10,12 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import gaussian_kernels
+from conftest import gaussian_kernels, n_examples
 from mkclust import SimpleMKKM
 from mkclust.metrics import adjusted_rand_index
 
 quick = settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=n_examples(6),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 seeds = st.integers(0, 10_000)
 

@@ -2,8 +2,10 @@
 
 import errno
 import json
+import multiprocessing
 import os
 import random
+import resource
 import signal
 import stat
 import subprocess
@@ -16,13 +18,16 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.model_selection import ParameterGrid
 
+from command_line import invoke, succeed
 from conftest import blob_views
+from forked import FORKS, get_forks, run_with_forks
 from mkclust import METHODS
 from mkclust.bench import DatasetEntry, Plan, PlanError, archive, read_plan, run_plan
 from mkclust.bench.entries import find_entry, shorten_grid
 from mkclust.bench.execute import Solve, save_partition, subsample
 from mkclust.bench.journal import Journal, Lock, check_room
 from mkclust.bench.prepare import Prepared
+from mkclust.bench.report import figure
 from mkclust.bench.rows import canonical, choose, read_rows, read_solves
 from mkclust.bench.run import partition_name, row_key
 from mkclust.cli.bench import Bar, duration
@@ -30,6 +35,18 @@ from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
 
 TIMES = ("solve_seconds",)
+
+
+@pytest.fixture(autouse=True)
+def forks(request, monkeypatch):
+    """Fork the processes of benchmarks; a test that asks for `spawned` has them started anew."""
+    if "spawned" not in request.fixturenames:
+        monkeypatch.setattr(multiprocessing, "get_context", get_forks)
+
+
+@pytest.fixture
+def spawned():
+    """Let a benchmark start its processes as it does outside of tests."""
 
 
 @pytest.fixture
@@ -64,7 +81,7 @@ def without_times(rows):
 # --- rows -------------------------------------------------------------------------------------
 
 
-def test_rows_are_flat_and_hold_what_they_promise(folder):
+def test_rows_are_flat_and_hold_what_they_promise(folder, spawned):
     summary = run(write_plan(folder, '"simplemkkm", "avg-kkm"'), folder / "out")
     rows = read_rows(folder / "out")
     assert summary.n_rows == summary.n_new == len(rows) == 8
@@ -323,6 +340,16 @@ def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
     assert again.n_rows == 4 + 4 + 4
 
 
+def test_the_end_of_a_spawned_process_becomes_a_row(troublesome, spawned):
+    run(write_plan(troublesome, '"troublesome:Dies", "troublesome:Leaves"'), troublesome / "out")
+    rows = {row["method"]: row for row in read_rows(troublesome / "out")}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "dies": "memory",
+        "leaves": "failed",
+    }
+    assert "exit code 3" in rows["leaves"]["message"]
+
+
 def test_one_failing_repetition_leaves_the_others(troublesome):
     text = (troublesome / "troublesome.py").read_text()
     (troublesome / "troublesome.py").write_text(
@@ -405,26 +432,26 @@ def test_a_file_without_classes_becomes_rows_that_say_so(folder):
 def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(folder):
     methods = '"avg-kkm", { method = "lf-mvc", grid = { reg = [0.25, 0.5, 4.0, 8.0] } }, "kamm-a"'
     datasets = '{ path = "one.npz" }, { path = "two.npz" }'
-    path = write_plan(folder, methods, datasets=datasets, repetitions=12, n_init=40)
+    path = write_plan(folder, methods, datasets=datasets, repetitions=12, n_init=20)
     run(path, folder / "calm", n_processes=2)
     rng = random.Random(0)
-    command = [sys.executable, "-m", "mkclust.cli", "bench", str(path)]
-    command += ["--out", str(folder / "out"), "--jobs", "2"]
     kills = 0
     for _ in range(6):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        # Imports take the first seconds; then tasks end every few milliseconds.
+        process = FORKS.Process(target=run_with_forks, args=(path, folder / "out"))
+        process.start()
+        # Data are read first; then tasks end every few milliseconds.
         deadline = time.monotonic() + 30
         start = size(folder / "out" / "rows.jsonl")
         while size(folder / "out" / "rows.jsonl") == start and time.monotonic() < deadline:
-            if process.poll() is not None:
+            if not process.is_alive():
                 break
             time.sleep(0.005)
         time.sleep(rng.uniform(0, 0.15))
         process.kill()
-        kills += process.wait() == -signal.SIGKILL
+        process.join()
+        kills += process.exitcode == -signal.SIGKILL
     assert kills >= 3
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    run(path, folder / "out", n_processes=2)
     for name in ("rows.jsonl", "solves.jsonl"):
         lines = (folder / "out" / name).read_text().splitlines()
         keys = [row_key(json.loads(line)) for line in lines]
@@ -496,20 +523,13 @@ def test_a_full_disk_leaves_no_half_line(tmp_path, room):
     journal = Journal(path, lambda row: row["n"])
     journal.append([{"n": 1}])
     before = path.read_bytes()
-    program = (
-        "import resource, signal, sys\n"
-        "from pathlib import Path\n"
-        "from mkclust.bench.journal import Journal\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "path, room = Path(sys.argv[1]), int(sys.argv[2])\n"
-        "journal = Journal(path, lambda row: row['n'])\n"
-        "limit = path.stat().st_size + room\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
-        "journal.append([{'n': n, 'text': 'x' * 100} for n in range(2, 200)])\n"
-    )
-    command = [sys.executable, "-c", program, str(path), str(room)]
-    found = subprocess.run(command, capture_output=True, text=True)
-    assert "File too large" in found.stderr
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            journal.append([{"n": n, "text": "x" * 100} for n in range(2, 200)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
 
 
@@ -785,15 +805,18 @@ def command(*arguments):
     return subprocess.run(line, capture_output=True, text=True)
 
 
-def test_bench_and_report_work_from_the_command_line(folder):
+def test_bench_and_report_work_from_the_command_line(folder, monkeypatch):
     path = write_plan(folder, '"avg-kkm", "simplemkkm", { method = "lmkkm", max_samples = 9 }')
     found = command("bench", path, "--out", folder / "out", "--archive", folder / "kept")
     assert found.returncode == 0, found.stderr
     assert "9 new rows" in found.stdout
     assert "No result (1 setting): one lmkkm: skipped: 60 samples" in found.stdout
+    found = command("report", folder / "out", "--out", folder / "out-report")
+    assert found.returncode == 0, found.stderr
+    # The pictures were drawn once; here the tables are looked at.
+    monkeypatch.setattr(figure, "render", lambda _: dict.fromkeys(figure.FORMATS, b""))
+    succeed("report", folder / "kept", "--out", folder / "kept-report")
     for source in ("out", "kept"):
-        found = command("report", folder / source, "--out", folder / f"{source}-report")
-        assert found.returncode == 0, found.stderr
         assert (folder / f"{source}-report" / "README.md").exists()
     tables = [folder / f"{source}-report" / "scores-default.csv" for source in ("out", "kept")]
     assert tables[0].read_bytes() == tables[1].read_bytes()
@@ -811,8 +834,8 @@ def test_bench_and_report_work_from_the_command_line(folder):
 def test_mistakes_on_the_command_line_are_one_line(folder, monkeypatch, arguments, message):
     write_plan(folder, '"avg-kkm"', init="x")
     monkeypatch.chdir(folder)
-    found = command(*arguments)
-    assert found.returncode == 2
+    found = invoke(*arguments)
+    assert found.exit_code == 2
     assert message in found.stderr
     assert found.stderr.count("\n") == 1
 

@@ -216,13 +216,20 @@ def test_a_full_standard_output_is_one_line_and_the_results_are_named():
 
 
 @posix
-@pytest.mark.parametrize("device", ["/dev/stdout", "/dev/full", "/dev/null", "/dev/stderr"])
-def test_labels_are_written_to_files_only(device):
+@pytest.mark.parametrize("device", ["/dev/stdout", "/dev/stderr"])
+def test_labels_are_not_written_to_standard_streams(device):
     done = program("cluster", "d.npz", "-k", 3, "--labels", device)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"mkclust: error: {device}: is not a regular file")
     assert done.stderr.count("\n") == 1
     assert os.listdir() == ["d.npz"]
+
+
+@posix
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/null"])
+def test_labels_are_written_to_files_only(device):
+    message = fail("d.npz", "--labels", device)
+    assert message.startswith(f"mkclust: error: {device}: is not a regular file")
 
 
 @posix

@@ -195,13 +195,17 @@ def test_a_kernel_that_the_others_cannot_do_without_has_no_index():
 # Noise -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [SimpleMKKM, AverageKKM, MKKM, LFMVC])
-def test_noise_is_named_and_nothing_else(method):
+# Twenty draws for one method; what makes the noise is the same for all, so few for the others.
+@pytest.mark.parametrize(
+    ("method", "n_draws", "least"),
+    [(AverageKKM, 20, 19), (SimpleMKKM, 5, 5), (MKKM, 5, 5), (LFMVC, 5, 5)],
+)
+def test_noise_is_named_and_nothing_else(method, n_draws, least):
     found = [
         diagnosed(kernels_of(seed, n=240, k=4, strengths=(2, 2, 0, 0, 0)), method=method).noise
-        for seed in range(20)
+        for seed in range(n_draws)
     ]
-    assert sum(noise == ("kernel 2", "kernel 3", "kernel 4") for noise in found) >= 19
+    assert sum(noise == ("kernel 2", "kernel 3", "kernel 4") for noise in found) >= least
 
 
 def test_a_ruined_consensus_does_not_mislead():

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from conftest import blob_views
 from libraries import LIBRARIES, as_library
-from mkclust import METHODS, MKKM, AverageKKM, SimpleMKKM
+from mkclust import LMKKM, METHODS, MKKM, KernelBank, SimpleMKKM, load_model, save_model
 from mkclust.engine.simplex import best_response
 from mkclust.kernels import Nystroem
 from mkclust.linalg import inner_products, to_host
@@ -291,14 +291,38 @@ def test_the_order_of_samples_and_views_changes_no_fill(method):
     assert adjusted_rand_index(a.labels_[order], b.labels_) == 1
 
 
+@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
+def test_views_of_several_kernels_and_kernels_alone_are_learned(method):
+    views, _, observed = missing_views(n=80)
+    bank = KernelBank(widths=(0.5, 2.0), polynomials=(), linear=None)
+    model = method(3, kernels=bank, impute="learn", random_state=0).fit(views)
+    assert len(model.kernel_names_) == 6
+    np.testing.assert_array_equal(model.predict(views), model.labels_)
+    kernels = np.stack([view @ view.T for view in map(np.nan_to_num, views.values())])
+    model = method(3, impute="learn", random_state=0).fit(kernels, observed=observed)
+    assert len(model.fill_history_) > 1
+    np.testing.assert_array_equal(model.predict(kernels, observed=observed), model.labels_)
+
+
+@pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
+def test_what_was_learned_of_missing_samples_survives_a_file(method, tmp_path):
+    pytest.importorskip("skops")
+    views, _, _ = missing_views(n=60)
+    model = method(3, impute="learn", random_state=0).fit(views)
+    save_model(model, tmp_path / "model.skops")
+    other = load_model(tmp_path / "model.skops")
+    np.testing.assert_array_equal(other.transform(views), model.transform(views))
+    np.testing.assert_array_equal(other.mixed_kernel(views), model.mixed_kernel(views))
+
+
 def test_methods_that_cannot_learn_what_is_missing_say_so():
     views, _, _ = missing_views(n=40)
-    with pytest.raises(ValueError, match="AverageKKM does not learn.*take SimpleMKKM or MKKM"):
-        AverageKKM(3, impute="learn").fit(views)
+    with pytest.raises(ValueError, match="LMKKM does not learn.*take SimpleMKKM, MKKM"):
+        LMKKM(3, impute="learn").fit(views)
     with pytest.raises(ValueError, match="with an approximation.*pass approximation=None"):
         SimpleMKKM(3, impute=("median", "learn"), approximation=Nystroem(10)).fit(views)
     learning = {name for name, method in METHODS.items() if method.LEARNS_MISSING}
-    assert learning == {"simplemkkm", "mkkm"}
+    assert learning == {"simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"}
 
 
 def test_entries_of_a_filled_kernel_are_those_of_the_product():

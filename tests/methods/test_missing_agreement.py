@@ -8,6 +8,7 @@ import pytest
 from agreeing import named_blobs, one_hot
 from mkclust import METHODS, AgreementKKM, UnheardSamplesWarning
 from mkclust.datasets import load
+from mkclust.kernels import Nystroem
 from mkclust.methods.agreement import measure_agreement
 from mkclust.samples.samples import Samples
 from mkclust.stack import as_stack
@@ -92,8 +93,8 @@ def test_a_warning_names_the_samples_that_are_not_heard_and_what_to_do():
     assert str(said.message) == (
         "5 of 80 samples are seen in no view that has a weight, only in noise: P00, P01, P02, P03 "
         "and P04. Nothing tells their cluster: it is the one nearest to the average sample, and "
-        "the clusters were found without them. Leave such samples out (unheard_ has their "
-        "numbers), or take a method that gives every view a weight, such as AverageKKM"
+        "the clusters were found without them. Leave such samples out, or take a method that "
+        "gives every view a weight, such as AverageKKM"
     )
     views, observed, _ = noisy_problem(n_unheard=1)
     _, (said,) = fitted("agreement-kkm", kernels_of(views, observed))
@@ -104,12 +105,35 @@ def test_a_warning_names_the_samples_that_are_not_heard_and_what_to_do():
     )
 
 
-@pytest.mark.parametrize("name", set(METHODS) - set(SETTING_ASIDE))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - set(SETTING_ASIDE)))
 def test_methods_that_mix_every_view_hear_every_sample(name):
     views, observed, _ = noisy_problem()
     model, said = fitted(name, kernels_of(views, observed))
     silent = np.flatnonzero(getattr(model, "coefficients_", np.ones(4)) == 0)
     assert bool(said) == (3 in silent)
+
+
+@pytest.mark.parametrize("approximation", [None, Nystroem(30)])
+@pytest.mark.parametrize("name", SETTING_ASIDE)
+def test_new_samples_that_only_a_view_set_aside_has_are_named_and_have_the_cluster_of_old_ones(
+    name, approximation
+):
+    views, observed, _ = noisy_problem()
+    model = METHODS[name](3, approximation=approximation, random_state=0)
+    with pytest.warns(UnheardSamplesWarning, match="5 of 80 samples"):
+        model.fit(views, observed=observed)
+    with pytest.warns(UnheardSamplesWarning, match="only in noise: 0, 1, 2, 3 and 4"):
+        assert np.array_equal(model.predict(views, observed=observed), model.labels_)
+    new = {view: X[:3] + 1 for view, X in reversed(views.items())}
+    seen = np.array([[True, False, False, False], [True] * 4, [False, False, False, True]])
+    with pytest.warns(UnheardSamplesWarning, match="1 of 3 samples is seen .* noise: 0") as caught:
+        labels = model.predict(new, observed=seen)
+    assert caught[0].filename == __file__
+    assert labels[0] == model.labels_[0]
+    with pytest.warns(UnheardSamplesWarning):
+        rows = model.transform(new, observed=seen)
+    assert np.abs(rows[0]).max() == 0
+    assert np.abs(rows[1:]).max(axis=1).min() > 0.01
 
 
 def test_more_clusters_than_samples_that_are_heard_are_refused():

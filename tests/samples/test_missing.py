@@ -386,3 +386,31 @@ def test_missing_samples_are_no_more_than_a_mask_of_samples():
     samples = read_views(views())
     assert isinstance(samples, Samples)
     assert read_samples(samples) is samples
+
+
+def test_further_columns_of_new_samples_do_not_make_them_seen():
+    frames = {"a": frame(IDS[:4]), "b": frame(IDS[:4])}
+    fitted = read_views(frames)
+    new = frame(IDS[4:6])
+    lacking = new.copy()
+    lacking.iloc[0] = NAN
+    with pytest.warns(UserWarning, match="'batch', which the fit did not have"):
+        samples = read_views({"a": new, "b": lacking.assign(batch=1.0)}, encodings=fitted.encodings)
+    assert samples.missing.tolist() == [[False, True], [False, False]]
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_arrays_of_other_libraries_are_masked_and_taken_from(library):
+    xp = pytest.importorskip(library)
+    arrays = {name: xp.asarray(view) for name, view in views().items()}
+    samples = read_views(arrays)
+    assert samples.missing.sum() == 2
+    some = samples.take(np.array([0, 4, 5]))
+    assert tuple(some.parts[1].shape) == (2, 2)
+    mask = np.ones((6, 2), bool)
+    mask[0, 1] = False
+    assert tuple(read_views(arrays, observed=xp.asarray(mask)).parts[1].shape) == (4, 2)
+    kernels = xp.asarray(np.stack([np.eye(4)] * 2))
+    kernels[0, 1, :] = NAN
+    kernels[0, :, 1] = NAN
+    assert [tuple(K.shape) for K in read_samples(kernels).parts] == [(3, 3), (4, 4)]

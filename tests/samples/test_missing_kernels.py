@@ -270,3 +270,17 @@ def test_new_kernels_as_frames_may_have_the_columns_of_some_training_samples():
         read_kernels(
             [whole, part.rename(columns={"s3": "q"})], ids=trained, cross=True, options=OUTER
         )
+
+
+def test_kernels_as_frames_are_joined_by_common_ids_too():
+    pd = pytest.importorskip("pandas")
+    ids, K = [f"s{i}" for i in range(5)], kernels()
+    frames = [
+        pd.DataFrame(block(K, p, n), index=np.array(ids)[n], columns=np.array(ids)[n])
+        for p, n in enumerate(([0, 1, 2, 3], [4, 3, 1]))
+    ]
+    with pytest.raises(ValueError, match="join='inner'"):
+        read_kernels(frames)
+    samples = read_kernels(frames, options=TableOptions(join="inner"))
+    assert samples.ids.tolist() == ["s1", "s3"]
+    np.testing.assert_array_equal(samples.parts[1], block(K, 1, [1, 3]))

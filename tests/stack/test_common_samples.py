@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from agreeing import named_blobs, written_out_agreement
 from libraries import FOREIGN, as_library
 from mkclust.engine.agreement import chances, leading_shares
+from mkclust.kernels import Linear
 from mkclust.methods.agreement import COPIES_SEEN, JUDGED_SAMPLES, measure_agreement
+from mkclust.samples.samples import as_blocks
 from mkclust.stack import MatrixRows, as_stack
 from mkclust.stack.common_samples import compare_parts
+from mkclust.stack.low_rank import compress
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import ALL_COMPARED, SOME_COMPARED
 
@@ -243,3 +246,32 @@ def test_a_verdict_names_the_pairs_that_have_too_few_samples_in_common():
     pairs = [(name, line.split()[-1]) for name, line in zip(found.names, lines, strict=True)]
     assert pairs[0] == ("kernel 0", "62")
     assert pairs[2] == ("kernel 2", "60")
+
+
+@pytest.mark.parametrize("fill", ["zero", "rescale"])
+@pytest.mark.parametrize("n", [90, ALL_COMPARED + 200])
+def test_kernels_of_features_are_compared_on_the_samples_that_both_have(n, fill):
+    rng = np.random.default_rng(0)
+    views = {f"view {p}": X for p, X in enumerate(rng.normal(size=(3, n, 4)))}
+    views["view 1"] += 2 * views["view 0"]
+    observed = rng.random((n, 3)) >= 0.4
+    observed[~observed.any(axis=1), 0] = True
+    observed[:, 2] &= np.arange(n) < 60  # few that both of two views have
+    observed[~observed.any(axis=1), 0] = True
+    for X, seen in zip(views.values(), observed.T, strict=True):
+        X[~seen] = np.nan
+    stack = compress(
+        as_blocks(views), Linear(), center=True, normalize=True, fill=fill, random_state=0
+    )
+    found = measure_agreement(stack)
+    features = stack.features.of(views)
+    scales = np.sqrt(3 / observed.sum(axis=1)) if fill == "rescale" else np.ones(n)
+    for p, q in ((0, 1), (0, 2), (1, 2)):
+        common = np.flatnonzero(observed[:, p] & observed[:, q])
+        if n < ALL_COMPARED or q == 2:
+            assert found.pair_samples[p, q] == len(common)
+            rows = [features[each][common] / scales[common, None] for each in (p, q)]
+            expected = written_out_agreement([F @ F.T for F in rows])[0][0, 1]
+            assert found.alignments[p, q] == pytest.approx(expected, abs=1e-9)
+    assert found.pair_chances[0, 1] < 1e-5
+    assert found.pair_chances[0, 2] > 1e-3

@@ -6,6 +6,7 @@ import scipy.sparse
 from scipy.optimize import minimize
 
 from libraries import as_library
+from mkclust import METHODS
 from mkclust.methods.simple_mkkm import solve_simple_mkkm
 from mkclust.samples.samples import Samples
 from mkclust.stack import as_stack
@@ -174,3 +175,33 @@ def test_all_stacks_of_kernels_that_lack_samples_agree(seed, fill, tmp_path):
 
 def _on_host(array):
     return np.asarray(getattr(array, "_array", array))
+
+
+@pytest.mark.filterwarnings("ignore")  # such small problems are warned of in many ways
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_fits_kernels_that_lack_samples_and_predicts_its_own_labels(name):
+    for seed in (2, 13, 14, 20):
+        parts, observed, _ = random_problem(seed)
+        samples = as_samples(parts, observed)
+        impute = "zero" if seed % 2 else "rescale"
+        model = METHODS[name](2, kernels="precomputed", impute=impute, random_state=0).fit(samples)
+        assert len(model.labels_) == len(observed)
+        assert np.isfinite(model.embedding_).all()
+        assert np.array_equal(model.observed_, observed)
+        if hasattr(model, "predict"):
+            assert np.array_equal(model.predict(samples), model.labels_), seed
+        mixed = model.mixed_kernel(samples)
+        assert np.isfinite(mixed).all()
+        assert np.linalg.eigvalsh(mixed)[0] > -1e-6 * np.abs(mixed).max() * len(mixed)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["simplemkkm", "mkkm"])
+def test_what_is_learned_of_samples_outside_the_one_kernel_with_a_weight_is_predicted_alike(name):
+    # Of a kernel of rank k nothing is left unexplained: MKKM gives it all the weight.
+    for seed in (5, 11, 13, 19, 21):
+        parts, observed, _ = random_problem(seed)
+        samples = as_samples(parts, observed)
+        model = METHODS[name](4, kernels="precomputed", impute="learn", random_state=0)
+        model.fit(samples)
+        assert np.array_equal(model.predict(samples), model.labels_), seed

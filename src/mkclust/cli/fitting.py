@@ -16,7 +16,6 @@ from mkclust.cli.options import AUTO
 from mkclust.cli.outputs import check_apart
 from mkclust.cli.printing import Progress
 from mkclust.cli.request import Request
-from mkclust.cli.table_request import parse_impute
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.samples import as_dask, connect
 from mkclust.samples.checks import is_dask
@@ -27,7 +26,7 @@ def new_model(request: Request) -> Any:
     check_choice("--approximation", request.approximation, CHOICES)
     model = build_model(request.method, request.parameters, request.settings or [])
     # Methods of users need not have these: samples are joined and filled before they are fitted.
-    tables = {"join": request.join, "impute": parse_impute(request.impute)}
+    tables = {"join": request.join, "impute": request.tables.impute}
     model.set_params(**{name: tables[name] for name in tables.keys() & model.get_params().keys()})
     check_approximation(
         request.landmark_options, request.method, type(model), kernels=request.kernels_asked_for

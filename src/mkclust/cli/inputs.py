@@ -21,6 +21,7 @@ from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import looks_like_kernel
 from mkclust.samples.ids import is_frame
+from mkclust.samples.missing import lacking_words
 from mkclust.samples.samples import Samples, read_kernels, read_views
 
 # Files that together take more than this share of the memory there is are not loaded.
@@ -101,7 +102,10 @@ def read_inputs(
         files=files,
         notes=_notes(inputs, data_sets),
         bank=data_sets[0].bank if len(data_sets) == 1 else None,
-        contributions=tuple(contributions(inputs, data_sets, samples.n_samples)),
+        contributions=(
+            *contributions(inputs, data_sets, samples.n_samples),
+            *_missing_line(samples, names),
+        ),
     )
 
 
@@ -209,6 +213,14 @@ def _common_labels(data_sets: Sequence[datasets.Dataset], ids: Any) -> Any:
     return y
 
 
+def _missing_line(samples: Samples, names: Sequence[str]) -> list[str]:
+    """Say how many samples each input lacks, where one lacks any."""
+    if samples.missing is None:
+        return []
+    places = [samples.names.index(name) for name in names]
+    return [f"Missing samples: {lacking_words(samples.missing[:, places], names)}."]
+
+
 def _notes(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> list[str]:
     """Return what has to be said of the inputs; of data sets with a name only the caveats."""
     return [
@@ -242,7 +254,7 @@ def joined_views(
     ]
     parts = dict(zip(names, arrays, strict=True))
     if first.precomputed:
-        return read_kernels(parts), names
+        return read_kernels(parts, options=tables.options), names
     return read_views(columns_in_order(parts, tables), options=tables.options), names
 
 

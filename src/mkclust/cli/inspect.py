@@ -32,6 +32,8 @@ from mkclust.cli.table_request import TableRequest
 from mkclust.kernels import KernelWarning, default_bank
 from mkclust.samples.encoding import CATEGORIES
 from mkclust.samples.frames import is_frame, is_numeric, read_column
+from mkclust.samples.samples import Samples
+from mkclust.text import join_words
 
 # Kernels are told from so many samples: their kinds need no more.
 MOST_SAMPLES = 2000
@@ -62,6 +64,8 @@ class ViewReport:
         How many columns hold what.
     missing : float
         The share of cells that are missing.
+    lacks : int
+        How many of all samples are missing from it.
     scale : dict of str to float or None
         Median and largest of the standard deviations of its columns of numbers.
     kernels : list of str
@@ -78,6 +82,7 @@ class ViewReport:
     columns: dict[str, int]
     missing: float
     scale: dict[str, float] | None
+    lacks: int = 0
     kernels: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -132,22 +137,33 @@ def inspect(
     Returns
     -------
     dict
-        With the keys views, join, problems and warnings.
+        With the keys views, join, patterns, problems and warnings.
     """
     found = problems(inputs, data_sets, kernels)
     if any(data.precomputed for data in data_sets):
         lines = [f"{text}: {data!r}" for text, data in zip(inputs, data_sets, strict=True)]
-        return {"views": [], "join": "", "kernels": lines, "problems": found, "warnings": []}
+        return {
+            "views": [],
+            "join": "",
+            "patterns": [],
+            "kernels": lines,
+            "problems": found,
+            "warnings": [],
+        }
     reports = [_look(text, name, view) for text, name, view in all_views(inputs, data_sets)]
     found += _refusals(data_sets, tables)
+    patterns: list[dict[str, Any]] = []
     if not found:
         try:
-            _explain(reports, data_sets, tables, kernels)
+            samples, names = joined_views(data_sets, tables)
+            patterns = _count_missing(reports, names, samples)
+            _explain(reports, samples, kernels)
         except (ValueError, TypeError) as error:
             found = [in_options(one_line(error))]
     return {
         "views": [asdict(each) for each in reports],
-        "join": _join_sentence(inputs, data_sets),
+        "join": _join_sentence(inputs, data_sets, tables.join),
+        "patterns": patterns,
         "kernels": [],
         "problems": found,
         "warnings": suspicions(inputs, data_sets),
@@ -158,8 +174,9 @@ def _refusals(data_sets: Sequence[datasets.Dataset], tables: TableRequest) -> li
     """Return why tables are refused; as if each remedy were followed, to see what comes after."""
     sentences = []
     usable = [_without_unusable_columns(data) for data in data_sets]
-    joined = replace(tables, join="inner")
-    for request in (tables, joined, replace(joined, impute="median")):
+    joined = replace(tables, join="inner" if tables.join == "exact" else tables.join)
+    filled = replace(joined, impute=("median", tables.options.fill))
+    for request in (tables, joined, filled):
         try:
             joined_views(usable, request)[0].views  # noqa: B018 - computed to be checked
             break
@@ -227,17 +244,15 @@ def _column_kinds(view: Any) -> dict[str, int]:
 
 def _explain(
     reports: Sequence[ViewReport],
-    data_sets: Sequence[datasets.Dataset],
-    tables: TableRequest,
+    samples: Samples,
     kernels: Any,
 ) -> None:
     """Note which kernel each view would have, why, and what may be wrong with it."""
-    samples, _ = joined_views(data_sets, tables)
     n = samples.n_samples
     if n > MOST_SAMPLES:
         rows = np.linspace(0, n - 1, MOST_SAMPLES).astype(int)
-        checked = replace(samples, parts=tuple(samples.views.values()), ids=None)
-        samples = checked.take(rows)
+        parts = tuple(samples.views.values())
+        samples = replace(samples, parts=parts).take(rows)
     by_name = kernels_by_view(kernels, samples.names)
     several = len(samples.names) > 1 or isinstance(by_name, Mapping)
     with recorded_warnings() as log:
@@ -253,12 +268,29 @@ def _explain(
             report.warnings += map(in_options, _after(f"View {name!r}: ", sentences))
 
 
+def _count_missing(
+    reports: Sequence[ViewReport], names: Sequence[str], samples: Samples
+) -> list[dict[str, Any]]:
+    """Note how many samples each view lacks, and return which views go missing together."""
+    if samples.missing is None:
+        return []
+    lacks = dict(zip(samples.names, samples.missing.T, strict=True))
+    for report, name in zip(reports, names, strict=True):
+        report.lacks = int(lacks[name].sum())
+    # The categories of a table are missing where its numbers are.
+    counts = Counter(map(tuple, np.column_stack([lacks[name] for name in names]).tolist()))
+    return [
+        {"lacks": [name for name, gone in zip(names, pattern, strict=True) if gone], "samples": n}
+        for pattern, n in counts.most_common()
+    ]
+
+
 def _after(title: str, lines: Sequence[str]) -> list[str]:
     """Return what is said about something in lines that begin with its title."""
     return [line.removeprefix(title) for line in lines if line.startswith(title)]
 
 
-def _join_sentence(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset]) -> str:
+def _join_sentence(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset], join: str) -> str:
     """Say how many samples a join would keep."""
     views = [view for *_, view in all_views(inputs, data_sets)]
     indices = [ids for view in views if (ids := row_ids(view)) is not None]
@@ -275,10 +307,8 @@ def _join_sentence(inputs: Sequence[str], data_sets: Sequence[datasets.Dataset])
         return f"{how}: none of {len(everybody)} samples is in all files.{rest}"
     if common == len(everybody):
         return f"{how}: all files hold the same {common} samples.{rest}"
-    return (
-        f"{how}: {common} of {len(everybody)} samples are in all files; --join inner keeps these, "
-        f"--join outer all.{rest}"
-    )
+    keeps = "all are kept" if join == "outer" else "--join inner keeps these, --join outer all"
+    return f"{how}: {common} of {len(everybody)} samples are in all files; {keeps}.{rest}"
 
 
 def _as_text(report: dict[str, Any]) -> str:
@@ -295,9 +325,23 @@ def _as_text(report: dict[str, Any]) -> str:
             median, largest = view["scale"]["median"], view["scale"]["largest"]
             lines.append(f"  standard deviations: median {median:.3g}, largest {largest:.3g}")
         lines.append(f"  missing: {view['missing']:.2%} of the cells")
+        lines += [f"  lacks {count(view['lacks'], 'sample')}"] if view["lacks"] else []
         lines += [f"  kernel: {line}" for line in view["kernels"]]
         lines += [f"  warning: {line}" for line in view["warnings"]]
     lines += [report["join"]] if report["join"] else []
+    lines += _pattern_lines(report["patterns"])
     lines += [f"warning: {line}" for line in dict.fromkeys(report["warnings"])]
     lines += [f"problem: {line}" for line in report["problems"]]
     return "\n".join(lines)
+
+
+def _pattern_lines(patterns: Sequence[dict[str, Any]]) -> list[str]:
+    """Say how many sorts of samples there are by the views that they lack, the largest first."""
+    if not patterns:
+        return []
+    sorts = [
+        f"{count(each['samples'], 'sample')} "
+        + (f"without {join_words(each['lacks'])}" if each["lacks"] else "in all views")
+        for each in patterns
+    ]
+    return [f"{count(len(patterns), 'pattern')} of missing views: {join_words(sorts)}."]

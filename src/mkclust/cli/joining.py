@@ -54,23 +54,24 @@ def contributions(
     kept : int
         How many samples there are in the end.
     """
-    lines, sizes = [], []
+    lines, indices = [], []
     for text, name, view in all_views(inputs, data_sets):
         ids = row_ids(view)
-        sizes += [] if ids is None else [len(ids)]
+        indices += [] if ids is None else [ids]
         how = "paired by row" if ids is None else f"ids such as {str(ids[0])!r}"
         lines.append(f"{name} ({text}): {view.shape[0]} samples x {view.shape[1]} columns, {how}")
-    if not sizes:
+    if not indices:
         return []
     if by_row := paired_by_row(inputs, data_sets):
         return [*lines, *(f"{sentence}." for sentence, _ in by_row)]
     if len(lines) == 1:
         return [*lines, f"1 file, {kept} samples."]
-    if min(sizes) < kept:
-        return [*lines, f"Joined by id: {kept} samples, some of them missing from some files."]
-    if max(sizes) == kept:
+    largest, common = max(map(len, indices)), len(common_ids(indices))
+    if common == kept == largest:
         return [*lines, f"Joined by id: all {kept} samples."]
-    return [*lines, f"Joined by id: {kept} samples are in all files, of up to {max(sizes)}."]
+    if common < kept:
+        return [*lines, f"Joined by id: {kept} samples, {common} of which are in all files."]
+    return [*lines, f"Joined by id: {kept} samples are in all files, of up to {largest}."]
 
 
 def paired_by_row(
@@ -127,7 +128,7 @@ def columns_in_order(parts: Mapping[str, Any], request: TableRequest) -> dict[st
         Whether samples are left out.
     """
     indices = [ids for view in parts.values() if (ids := row_ids(view)) is not None]
-    if not indices:
+    if not indices or request.join == "outer":  # each then has the columns of its own samples
         return dict(parts)
     order = common_ids(indices) if request.join == "inner" else indices[0]
     return {

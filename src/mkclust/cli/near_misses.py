@@ -118,7 +118,8 @@ def _square(views: Views) -> list[str]:
         if values.dtype.kind not in "iuf" or not np.allclose(values, values.T, equal_nan=True):
             continue
         n = len(values)
-        if not np.diag(values).any() and values.min() >= 0:
+        # Samples may be missing from it.
+        if not np.nan_to_num(np.diag(values)).any() and not (values < 0).any():
             whose = f"{_quoted(name)}=" if len(views) > 1 else ""
             found.append(
                 f"{text}: holds the distances of {n} samples (symmetric, with a zero diagonal), no "

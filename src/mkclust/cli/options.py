@@ -103,17 +103,17 @@ Join = Annotated[
     typer.Option(
         metavar="exact|inner|outer",
         help="exact: all tables must hold the same samples; inner: those in all tables are kept; "
-        "outer: all are, those missing from some tables included.",
+        "outer: those in any table are.",
     ),
 ]
 Impute = Annotated[
     str | None,
     typer.Option(
-        metavar="median|rescale|zero|learn",
-        help="median fills missing cells: the median of a column, the most frequent category. The "
-        "others say what stands for a table that lacks a sample: nothing, with what is there "
-        "scaled up (rescale, unless said otherwise), nothing (zero), or what is learned with the "
-        "clusters (learn). median,learn says both.",
+        metavar="median|zero|rescale|learn",
+        help="What is done about what is missing. median: cells get the median of their column, or "
+        "the most frequent category. For a view that lacks a sample, rescale: the sample's other "
+        "views count for more (the default); zero: nothing is done; learn: the clusters tell. Or "
+        "both, such as median,learn.",
     ),
 ]
 Drop = Annotated[

@@ -10,7 +10,7 @@ from mkclust import datasets
 from mkclust.cli.failures import CommandError
 from mkclust.cli.method import check_choice
 from mkclust.datasets.layout import SAMPLES_IN, TableLayout
-from mkclust.samples.options import IMPUTATIONS, JOINS, Imputation, TableOptions
+from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Imputation, TableOptions
 
 
 @dataclass(frozen=True)
@@ -22,32 +22,33 @@ class TableRequest:
     ids, samples_in, drop : tuple of str
         Values for all files, or FILE=VALUE for one.
     join : {"exact", "inner", "outer"}
-        Whether all files must hold the same samples, those in all of them are kept, or all are.
-    impute : str or None
-        How missing cells are filled, and what stands for files that lack a sample, with a comma
-        between both.
+        Whether all files must hold the same samples, or those in all of them are kept, or all are.
+    impute : str, tuple of str or None
+        How missing cells are filled, what stands for views that lack a sample, or both.
     """
 
     ids: tuple[str, ...] = ()
     samples_in: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     join: str = "exact"
-    impute: str | None = None
+    impute: Any = None
 
     @classmethod
-    def of(cls, ids: Any, samples_in: Any, drop: Any, join: str, impute: str | None) -> Any:
+    def of(cls, ids: Any, samples_in: Any, drop: Any, join: str, impute: Any) -> Any:
         """Return the options as a command has them, None where one was not given."""
+        if isinstance(impute, str) and "," in impute:
+            impute = tuple(name.strip() for name in impute.split(","))
         return cls(tuple(ids or ()), tuple(samples_in or ()), tuple(drop or ()), join, impute)
 
     @property
     def options(self) -> TableOptions:
         """What the samples are read with."""
-        return TableOptions(join=self.join, impute=parse_impute(self.impute))
+        return TableOptions(join=self.join, impute=self.impute)
 
     def layouts(self, inputs: Sequence[str]) -> list[TableLayout]:
         """Return how each input is to be read, refusing options that are about none of them."""
         check_choice("--join", self.join, JOINS)
-        parse_impute(self.impute)
+        _check_imputation(self.impute)
         ids = _by_input("--id", self.ids, inputs)
         sides = _by_input("--samples-in", self.samples_in, inputs)
         drops = _by_input("--drop", self.drop, inputs)
@@ -64,19 +65,17 @@ class TableRequest:
         ]
 
 
-def parse_impute(text: str | None) -> str | tuple[str, ...] | None:
-    """Return how what is missing is treated, as estimators take it, or refuse it."""
-    if text is None:
-        return None
-    names = tuple(name.strip() for name in text.split(","))
+def _check_imputation(impute: Any) -> None:
+    """Refuse a way to treat what is missing that there is not, and two of one sort."""
+    names = [] if impute is None else [impute] if isinstance(impute, str) else list(impute)
     for name in names:
         check_choice("--impute", name, [each for each in IMPUTATIONS if each])
-    if not Imputation().holds(names):
+    if not Imputation().holds(impute):
         raise CommandError(
-            f"--impute {text}: give one that fills cells (median) and one that stands for files "
-            "that lack a sample (rescale, zero or learn), such as median,learn"
+            f"--impute {','.join(names)}: names two of one sort; write median for cells, and one "
+            f"of {', '.join(FILLS)} for what stands for views that lack a sample, such as --impute "
+            "median,learn"
         )
-    return names[0] if len(names) == 1 else names
 
 
 def _by_input(option: str, values: Sequence[str], inputs: Sequence[str]) -> list[list[str]]:

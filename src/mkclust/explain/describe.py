@@ -101,12 +101,10 @@ def describe_tables(
                 profiles[row.view, row.feature] = group.contrast.standardized[:, place]
     rows.sort(key=lambda row: row.cluster)  # stable: views and effects stay in their order
     notes = [_note(table) for table in tables if table.skipped]
-    notes += [
-        f"{table.name!r} has {len(table.samples):,} of the {len(labels):,} samples: clusters are "
-        "compared by these."
-        for table in tables
-        if len(table.samples) < len(labels)
-    ]
+    lacking = [table for table in tables if len(table.samples) < len(labels)]
+    if lacking:
+        counts = join_words(f"{table.name!r} {len(table.samples):,}" for table in lacking)
+        notes.append(f"Of {len(labels):,} samples, those that a table has are compared: {counts}.")
     sizes = np.bincount(labels, minlength=n_clusters)
     return Description(tuple(rows), tuple(sizes.tolist()), tuple(notes), profiles)
 

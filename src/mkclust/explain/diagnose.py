@@ -10,6 +10,7 @@ from mkclust.explain.examined import Examined, ExaminedKernels
 from mkclust.explain.examined_features import ExaminedFeatures
 from mkclust.explain.fitted import check_fitted, integer_seed, is_approximated
 from mkclust.explain.steps import StepCallback, counted
+from mkclust.linalg import select
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.samples import Samples
@@ -145,12 +146,12 @@ def _agreements_without_each(
     if not leave_one_out:
         return np.full(m, np.nan)
     kernels = counted(range(m), progress, "kernels left out in turn")
-    without = [examined.labels_without(p) for p in kernels]
     agreements = np.full(m, np.nan)
-    for p, labels in enumerate(without):
-        if labels is not None:
-            pair = (examined.of_others(p, each) for each in (model.labels_, labels))
-            agreements[p] = _agreement(model, *pair)
+    for p in kernels:
+        if (refit := examined.refit_without(p)) is not None:
+            labels, samples = model.labels_, refit.samples
+            labels = labels if samples is None else select(labels, samples)
+            agreements[p] = _agreement(model, labels, refit.labels)
     return agreements
 
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +20,18 @@ from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.samples.samples import Samples
 from mkclust.stack import KernelOperator, KernelStack, as_stack
-from mkclust.stack.discretize import discretize
+from mkclust.stack.discretize import assign, discretize
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums; the gaps between single eigenvalues are read off.
 EIGEN_TOLERANCE = 1e-10
+
+
+class Refit(NamedTuple):
+    """The clusters of a refit, of the samples that its kernels have; None for all."""
+
+    labels: Array
+    samples: np.ndarray | None
 
 
 class Examined(ABC):
@@ -55,29 +63,44 @@ class Examined(ABC):
         observed = observed_of_kernels(self._model)
         return values if observed is None else select(values, np.flatnonzero(observed[:, p]))
 
-    def of_others(self, p: int, values: Array) -> Array:
-        """Return values of the samples that the other kernels have, of those for all samples."""
+    def _seen_in(self, indices: Sequence[int]) -> np.ndarray | None:
+        """Return the numbers of the samples that some kernels have, None where these are all."""
         observed = observed_of_kernels(self._model)
-        if observed is None:
-            return values
-        return select(values, np.flatnonzero(np.delete(observed, p, axis=1).any(axis=1)))
+        if observed is None or (seen := observed[:, list(indices)].any(axis=1)).all():
+            return None
+        return np.flatnonzero(seen)
 
-    def labels_without(self, p: int) -> Array | None:
+    def refit_without(self, p: int) -> Refit | None:
         """Return the clusters of the model fitted without one kernel, None where it finds none."""
         rest = [q for q in range(len(self.relaxations)) if q != p]
         try:
-            return self._fit_labels(unfitted_copy(self._model), rest)
+            return self._refit(unfitted_copy(self._model), rest)
         except ValueError:  # the other kernels may tell too few samples apart
             return None
 
     def labels_of_mix(self, coefficients: Float) -> Array:
-        """Return the clusters of a sum of the kernels, (m,) coefficients of which are given."""
-        return self._discretize(self._mixed_rows(coefficients))
+        """Return the clusters of a sum of the kernels, (m,) coefficients of which are given.
+
+        Samples that no kernel of the sum has are given to the nearest cluster.
+        """
+        heard = np.flatnonzero(coefficients).tolist()
+        return self._labels_by(self._mixed_rows(coefficients), heard)
+
+    def _labels_by(self, rows: Array, indices: Sequence[int]) -> Array:
+        """Return the clusters of rows, found without samples that none of some kernels has."""
+        seen = self._seen_in(indices)
+        if seen is None:
+            return self._discretize(rows)
+        return assign(rows, self._labels_and_centers(select(rows, seen))[1])
 
     def _discretize(self, rows: Array) -> Array:
         """Return the clusters of rows, by the model's own settings."""
+        return self._labels_and_centers(rows)[0]
+
+    def _labels_and_centers(self, rows: Array) -> tuple[Array, Float]:
+        """Return the clusters of rows, by the model's own settings, and their centers."""
         k, n_init = self._model.n_clusters, self._model.n_init
-        return discretize(rows, k, n_init=n_init, random_state=self._seed)[0]
+        return discretize(rows, k, n_init=n_init, random_state=self._seed)
 
     @abstractmethod
     def captured(self) -> Float:
@@ -96,8 +119,8 @@ class Examined(ABC):
         """Return the rows by which the samples of a sum of the kernels are clustered, (n, k)."""
 
     @abstractmethod
-    def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
-        """Return the clusters of a model of some of the kernels, as they were in the fit."""
+    def _refit(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Refit:
+        """Return the clusters of a model of some kernels, as they were in the fit."""
 
 
 class ExaminedKernels(Examined):
@@ -131,7 +154,7 @@ class ExaminedKernels(Examined):
 
     def _mixed_rows(self, coefficients: Float) -> Array:
         """Return the rows by which the samples of a sum of the kernels are clustered, (n, k)."""
-        mixed = self._stack.combine(coefficients)
+        mixed = self._stack.counting(np.flatnonzero(coefficients).tolist()).combine(coefficients)
         return self._rows_of(relax(mixed, self._model.n_clusters, tol=EIGEN_TOLERANCE))
 
     def _rows_of(self, relaxation: Relaxation) -> Array:
@@ -141,13 +164,19 @@ class ExaminedKernels(Examined):
         scale = inverse(relaxation.eigenvalues[:k], self.n_samples, self._stack.precision)
         return relaxation.products[:, :k] * to_device(scale, relaxation.products)
 
-    def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
-        """Return the clusters of a model of some of the kernels, as they were in the fit."""
+    def _refit(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Refit:
+        """Return the clusters of a model of some kernels, as they were in the fit."""
         # The same kernels of the same views: read once more, all would be views of their own.
         stack = self._stack.subset(indices)
         solution = model.set_params(random_state=self._seed).solve(stack)
-        rows, _ = model._rows(stack, solution)
-        return self._discretize(stack.lift(rows)[0])
+        # As in fit: what was learned of missing samples, and whom those that are heard lack.
+        stack = stack if solution.stack is None else solution.stack
+        stack = stack if solution.heard is None else stack.counting(solution.heard)
+        rows, heard = stack.lift(model._rows(stack, solution)[0])[0], list(indices)
+        if solution.coefficients is not None:
+            heard = [indices[int(q)] for q in np.flatnonzero(solution.coefficients)]
+        samples = self._seen_in(heard)
+        return Refit(self._discretize(rows if samples is None else select(rows, samples)), samples)
 
 
 def _each(stack: KernelStack) -> Iterator[KernelOperator]:

@@ -6,6 +6,7 @@ made but labels, and these stay where the samples are.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,8 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from mkclust.engine.relaxation import Relaxation
-from mkclust.explain.examined import Examined
-from mkclust.linalg import astype, namespace, to_device, to_host
+from mkclust.explain.examined import Examined, Refit
+from mkclust.linalg import astype, namespace, select, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.samples.blocks import Blocks, check_finite
@@ -71,7 +72,7 @@ class ExaminedFeatures(Examined):
         H = self._model.embedding_
         if not is_dask(H):
             H = to_device(H, self._samples.parts[0])  # it may be of another place
-        blocks = as_blocks(self._samples.by_name | {partition: H})
+        blocks = as_blocks(_with_view(self._samples, partition, H))
         centered, toward_partition = map(to_host, blocks.total(products))
         return centered, toward_partition
 
@@ -94,12 +95,19 @@ class ExaminedFeatures(Examined):
         features, matrix = self._features, scale[:, None] * _orthonormal(relaxation, k)
         return as_blocks(self._samples).map(lambda block, _: features.project(block, matrix))
 
-    def _fit_labels(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Array:
-        """Return the clusters of a model of some of the views, by the features they have."""
+    def _refit(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Refit:
+        """Return the clusters of a model of some views, by the features they have."""
         maps = _LearnedMaps([self._features.maps[p] for p in indices])
         # The maps prepare rows themselves, as they learned to.
         model.set_params(approximation=maps, kernels="gaussian", random_state=self._seed)
-        return model.fit(self._views(indices)).labels_
+        views, samples = self._views(indices), self._seen_in(indices)
+        model.fit(views if samples is None else views.take(samples))
+        unheard = getattr(model, "unheard_", np.arange(0))
+        if not len(unheard):
+            return Refit(model.labels_, samples)
+        samples = np.arange(self.n_samples) if samples is None else samples
+        heard = np.delete(np.arange(len(samples)), unheard)
+        return Refit(select(model.labels_, heard), samples[heard])
 
     def _views(self, indices: Sequence[int]) -> Samples:
         """Return some of the views."""
@@ -131,6 +139,15 @@ class _LearnedMaps(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Return the features of rows."""
         return self.maps[0].transform(X)
+
+
+def _with_view(samples: Samples, name: str, view: Array) -> Samples:
+    """Return samples with one view more, which has all of them."""
+    missing = samples.missing
+    if missing is not None:
+        missing = np.column_stack([missing, np.zeros(len(missing), dtype=bool)])
+    names, parts = (*samples.names, name), (*samples.parts, view)
+    return replace(samples, kind="views", names=names, parts=parts, missing=missing)
 
 
 def _relax_features(products: Float, n_clusters: int) -> Relaxation:

@@ -135,10 +135,11 @@ def generalization_bound(model: Any, delta: float = 0.05) -> float:
     >>> from mkclust import SimpleMKKM
     >>> from mkclust.datasets import load
     >>> from mkclust.explain.held_out import generalization_bound, informative_sample_size
-    >>> model = SimpleMKKM(n_clusters=10, random_state=0).fit(load("digits").views)
+    >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+    >>> model = SimpleMKKM(n_clusters=10, random_state=0).fit(views)
     >>> bool(generalization_bound(model) > 1)
     True
-    >>> informative_sample_size(10, model.alignment_error_) > 1797
+    >>> informative_sample_size(10, model.alignment_error_) > 300
     True
     """
     _check_mixes(model)

@@ -177,10 +177,8 @@ class Resampler:
         observed, parts = self._samples.observed, taken.by_name
         for name in self._views_of_pairs():
             columns = np.flatnonzero(np.isin(observed[name], samples))
-            # A view that kept the columns of samples that it lacks has one for each sample.
-            if self._samples.by_name[name].shape[1] == self.n_samples:
-                columns = samples
-            parts[name] = select(check_view(parts[name], name), columns, axis=1)
+            view = check_view(parts[name], f"View {name!r}")
+            parts[name] = select(view, columns, axis=1)
         return replace(taken, parts=tuple(parts.values()))
 
     def _views_of_pairs(self) -> list[str]:

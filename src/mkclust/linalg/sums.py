@@ -113,10 +113,13 @@ def _sum_on_host(
             scratch *= part.toarray() if is_sparse(part) else part
             out[block] += scratch
 
+    starts = range(0, n, height)
+    if len(starts) == 1:  # to start a thread takes longer than a small sum
+        fill(0)
+        return
     # NumPy lets go of the interpreter lock inside these loops, and every block is computed
     # alike on whichever thread, so the result does not depend on their number.
-    starts = range(0, n, height)
-    with ThreadPoolExecutor(n_threads() if len(starts) > 1 else 1) as pool:
+    with ThreadPoolExecutor(n_threads()) as pool:
         list(pool.map(fill, starts))
 
 

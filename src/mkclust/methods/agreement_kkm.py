@@ -1,6 +1,7 @@
 """AgreementKKM: kernel k-means on the compromise of the views that agree."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -8,10 +9,12 @@ import numpy as np
 
 from mkclust.methods.agreement import Agreement, GroupsWarning, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.plots import SHARE_OF_VOICE
 from mkclust.stack import KernelStack
+from mkclust.stack.sample_map import SampleMap
 from mkclust.types import Array, Float
 
 
@@ -70,7 +73,9 @@ def find_compromise(stack: KernelStack) -> Compromise:
     return replace(compromise, agreement=agreement, indices=heard)
 
 
-def solve_agreement_kkm(stack: KernelStack, n_clusters: int) -> Solution:
+def solve_agreement_kkm(
+    stack: KernelStack, n_clusters: int, *, learn_missing: bool = False
+) -> Solution:
     r"""Solve relaxed kernel k-means on the compromise of the kernels that agree.
 
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad
@@ -85,29 +90,48 @@ def solve_agreement_kkm(stack: KernelStack, n_clusters: int) -> Solution:
         The kernels.
     n_clusters : int
         Number of clusters, k.
+    learn_missing : bool, default=False
+        Whether to learn what stands for samples that are missing from kernels. What these agree on
+        is always measured on what was observed.
 
     Returns
     -------
     Solution
     """
     compromise = find_compromise(stack)
-    mixture = Mixture(compromise.stack, n_clusters)
-    relaxation = mixture.relax(compromise.coefficients)
-    solution = mixture.solution(
-        relaxation,
-        compromise.scatter(compromise.weights),
-        compromise.scatter(compromise.coefficients),
-        [relaxation.value],
-        True,
-        1,
-    )
+    weights = compromise.scatter(compromise.weights)
+    coefficients = compromise.scatter(compromise.coefficients)
+
+    def relax(heard: KernelStack, previous: Solution | None = None) -> Solution:
+        """Solve for the kernels that are heard, as they are filled."""
+        mixture = Mixture(heard, n_clusters)
+        relaxation = mixture.relax(compromise.coefficients)
+        value = relaxation.value
+        return mixture.solution(relaxation, weights, coefficients, [value], True, 1)
+
+    counted = stack.counting(compromise.indices)
+    if learn_missing:
+        solution = learn_fills(compromise.stack, relax, AlignedFills(), goal="rising")
+        assert solution.stack is not None
+        counted = counted.with_maps(_maps_of_all(counted, solution.stack, compromise.indices))
+    else:
+        solution = relax(compromise.stack)
     return replace(
         solution,
         agreement=compromise.agreement,
         heard=compromise.indices,
         n_passes=solution.n_passes + 1,
-        stack=stack.counting(compromise.indices),
+        stack=counted,
     )
+
+
+def _maps_of_all(stack: KernelStack, heard: KernelStack, indices: Sequence[int]) -> list[SampleMap]:
+    """Return what became of samples in all parts of the kernels, from those that are heard."""
+    maps = iter([part.map for part in heard.parts])
+    return [
+        next(maps) if set(part.indices) & set(indices) else replace(part.map, scale=None)
+        for part in stack.parts
+    ]
 
 
 class AgreementKKM(InductiveClusterer):
@@ -188,10 +212,12 @@ class AgreementKKM(InductiveClusterer):
     )
     WEIGHT_MEANING: ClassVar[str] = SHARE_OF_VOICE
     FOOTPRINT: ClassVar[str] = "agreement-kkm"
+    LEARNS_MISSING: ClassVar[bool] = True
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve on the compromise."""
-        return solve_agreement_kkm(stack, self.n_clusters)
+        learn = self._learns_missing(stack)
+        return solve_agreement_kkm(stack, self.n_clusters, learn_missing=learn)
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

@@ -1,14 +1,18 @@
 """Avg-KKM: kernel k-means on the plain average of the kernels."""
 
+from functools import partial
 from typing import ClassVar
 
 from mkclust.methods.inductive import InductiveClusterer
+from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
 
 
-def solve_average_kkm(stack: KernelStack, n_clusters: int) -> Solution:
+def solve_average_kkm(
+    stack: KernelStack, n_clusters: int, *, learn_missing: bool = False
+) -> Solution:
     r"""Solve relaxed kernel k-means on the average of the kernels.
 
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(\bar K H H^\top), \qquad
@@ -20,11 +24,22 @@ def solve_average_kkm(stack: KernelStack, n_clusters: int) -> Solution:
         The kernels.
     n_clusters : int
         Number of clusters, k.
+    learn_missing : bool, default=False
+        Whether to learn what stands for samples that are missing from kernels.
 
     Returns
     -------
     Solution
     """
+    if learn_missing:
+        return learn_fills(
+            stack, partial(_relax, n_clusters=n_clusters), AlignedFills(), goal="rising"
+        )
+    return _relax(stack, n_clusters=n_clusters)
+
+
+def _relax(stack: KernelStack, previous: Solution | None = None, *, n_clusters: int) -> Solution:
+    """Solve for kernels as they are filled."""
     mixture = Mixture(stack, n_clusters)
     relaxation = mixture.relax(mixture.uniform)
     uniform = mixture.uniform
@@ -78,7 +93,9 @@ class AverageKKM(InductiveClusterer):
         "NIPS, 2001.",
     )
     FOOTPRINT: ClassVar[str] = "avg-kkm"
+    LEARNS_MISSING: ClassVar[bool] = True
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve on the average kernel."""
-        return solve_average_kkm(stack, self.n_clusters)
+        learn = self._learns_missing(stack)
+        return solve_average_kkm(stack, self.n_clusters, learn_missing=learn)

@@ -3,7 +3,7 @@
 import time
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, TypeGuard
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -16,7 +16,6 @@ from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, inner_products, select, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
-from mkclust.methods.learned_fill import lacks_samples
 from mkclust.methods.missingness import MissingnessWarning, measure_missingness
 from mkclust.methods.mixture import leading_sums
 from mkclust.methods.neighborhoods import check_neighborhoods
@@ -40,7 +39,6 @@ from mkclust.samples.options import JOINS, Imputation, Selection, TableOptions
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct
-from mkclust.stack.incomplete import IncompleteStack
 from mkclust.text import show_lines
 from mkclust.types import Array, Float
 
@@ -170,9 +168,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             # Of what was observed: what was learned of missing samples agrees with all views.
             solution = replace(solution, agreement=measure_agreement(stack))
         stack = stack if solution.stack is None else solution.stack
-        if solution.heard is not None:
-            # Samples are missing where one of the views that are mixed lacks them.
-            stack = stack.counting(solution.heard)
         learned, further = self._common_attributes(source, stack, solution)
         learned |= self._learned(stack, solution, learned["labels_"], *further)
         if (agreement := solution.agreement) is not None:
@@ -181,7 +176,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 warnings.warn(agreement.verdict(), NoAgreementWarning, 2)
         if len(unheard := unheard_samples(stack, solution.coefficients)):
             learned["unheard_"] = unheard
-            warn_of_unheard(stack, unheard, source.ids, 2)
+            assert stack.observed is not None
+            warn_of_unheard(unheard, stack.names, stack.observed, source.ids, 2)
         if "observed_" in learned:
             views = learned.get("view_names_in_", learned["kernel_names_"])
             missingness = measure_missingness(learned["labels_"], learned["observed_"], views)
@@ -374,21 +370,22 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Whether what stands for samples that are missing from views is to be learned."""
         return self.table_options.fill == "learn"
 
-    def _learns_missing(self, stack: KernelStack) -> TypeGuard[IncompleteStack]:
+    def _learns_missing(self, stack: KernelStack) -> bool:
         """Return whether it is, and anything is missing."""
-        return self._asks_to_learn and lacks_samples(stack)
+        return self._asks_to_learn and stack.observed is not None
 
     def _check_learns_missing(self) -> None:
         """Refuse to learn what is missing where a method, or a feature map, cannot."""
         advice = "pass impute='rescale' or impute='zero'"
         if not self.LEARNS_MISSING:
             raise ValueError(
-                f"impute={self.impute!r}: {type(self).__name__} does not learn what stands for "
-                f"samples that are missing from views; {advice}, or take SimpleMKKM or MKKM"
+                f"impute='learn': {type(self).__name__} does not learn what stands for "
+                f"samples that are missing from views; {advice}, or take SimpleMKKM, "
+                "MKKM, AverageKKM or AgreementKKM"
             )
         if self.approximation is not None:
             raise ValueError(
-                f"impute={self.impute!r} with an approximation: what stands for samples that are "
+                "impute='learn' with an approximation: what stands for samples that are "
                 "missing from views is learned of kernels, not of features; pass "
                 f"approximation=None, or {advice.removeprefix('pass ')}"
             )
@@ -516,7 +513,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 random_state=self.random_state,
             )
         if len(unheard):
-            return assign(rows, centers), centers
+            # Without a direction, whatever rounding has left of them.
+            everyone = np.full(
+                rows.shape[0], int(assign(np.zeros((1, self.n_clusters)), centers)[0])
+            )
+            everyone[order] = labels
+            return everyone, centers
         return labels if order is None else select(labels, np.argsort(order)), centers
 
     def _check_heard(self, n_heard: int, n_samples: int) -> None:

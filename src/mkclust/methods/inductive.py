@@ -3,22 +3,26 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.linalg import namespace, to_host
+from mkclust.linalg import namespace, to_device, to_host
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.out_of_sample import (
     AnyExtension,
     FillRule,
+    IncompleteExtension,
     eigenvector_projections,
     extend,
     inverse,
 )
+from mkclust.methods.seen_regression import learn_seen_regressions
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
+from mkclust.methods.unheard import unheard_among_new, warn_of_unheard
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import assign
 from mkclust.types import Array, Float
@@ -128,9 +132,15 @@ class InductiveClusterer(
     def _embed(self, X: Any, self_similarity: Array | None, observed: Any = None) -> Float:
         """Embed new samples in an array, in whatever form `transform` has been set to return it."""
         check_is_fitted(self)
-        if observed is not None:
-            X = self._source.read_new(self, X, observed)
-        return self._source.embed(self, X, self_similarity)
+        samples = self._source.read_new(self, X, observed)
+        rows = self._source.embed(self, samples, self_similarity)
+        unheard = unheard_among_new(self, samples.names, samples.missing)
+        if not len(unheard):
+            return rows
+        warn_of_unheard(unheard, samples.names, ~samples.missing, samples.ids, 3)
+        # Without a direction, whatever rounding has left of them.
+        is_heard = ~np.isin(np.arange(samples.n_samples), unheard)
+        return rows * to_device(is_heard.astype(np.float64), rows)[:, None]
 
     def _common_attributes(
         self, source: Source, stack: KernelStack, solution: Solution
@@ -173,4 +183,11 @@ class InductiveClusterer(
             return extension
         reciprocals = inverse(values, stack.n_samples, stack.precision)
         H, coefficients = solution.partition, solution.coefficients
-        return replace(extension, learned=LearnedRows.of(stack, coefficients, H, reciprocals))
+        learned = LearnedRows.of(stack, coefficients, H, reciprocals)
+        if not isinstance(extension, IncompleteExtension):
+            return replace(extension, learned=learned)
+        regressions = learn_seen_regressions(stack, extension.embed_training(stack))
+        return replace(
+            extension.with_regressions(stack, regressions),
+            learned=replace(learned, regressions=regressions),
+        )

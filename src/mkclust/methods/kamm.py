@@ -129,8 +129,8 @@ class KAMMR(InductiveClusterer):
     --------
     >>> from mkclust import KAMMR
     >>> from mkclust.datasets import load
-    >>> digits = load("digits")
-    >>> model = KAMMR(n_clusters=10, random_state=0).fit(digits.views)
+    >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+    >>> model = KAMMR(n_clusters=10, random_state=0).fit(views)
     >>> sorted(model.weights_.tolist())
     [0.0, 0.0, 0.0, 1.0]
     """
@@ -308,9 +308,9 @@ class KAMMA(InductiveClusterer):
     --------
     >>> from mkclust import KAMMA, SimpleMKKM
     >>> from mkclust.datasets import load
-    >>> digits = load("digits")
-    >>> model = KAMMA(n_clusters=10, random_state=0).fit(digits.views)
-    >>> best = SimpleMKKM(n_clusters=10, random_state=0).fit(digits.views)
+    >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+    >>> model = KAMMA(n_clusters=10, random_state=0).fit(views)
+    >>> best = SimpleMKKM(n_clusters=10, random_state=0).fit(views)
     >>> model.converged_, bool(model.objective_ >= best.lower_bounds_[-1])
     (True, True)
     """

@@ -11,8 +11,8 @@ features :math:`\Phi`: those observed, and for every missing sample j a combinat
 minimized by regression on the partition [1]_: :math:`\varphi_j = \Phi_c^\top H_c (H_c^\top H_c)^+
 h_j`, whatever the kernel. Each of the three moves is exact, so the objective never rises.
 
-**SimpleMKKM** minimizes over the weights what the partition maximizes, and here the fills side with
-the partition [2]_: they maximize
+**SimpleMKKM** minimizes over the weights what the partition maximizes. As in other methods that
+maximize alignment [2]_, the fills side with the partition here: they maximize
 :math:`G = \min_\gamma \max_H \sum_p \gamma_p^2 a_p`, among features no longer than a length
 :math:`\ell`, or G would grow without end. A fill is :math:`\varphi_j = \ell M h_j / \|M h_j\|`,
 with M by the features before it.
@@ -48,7 +48,7 @@ References
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeGuard
+from typing import Literal
 
 import numpy as np
 
@@ -56,7 +56,6 @@ from mkclust.linalg import namespace, to_device, to_host
 from mkclust.methods.learned_rows import grams_of
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
-from mkclust.stack.incomplete import IncompleteStack
 from mkclust.stack.sample_map import Fill, SampleMap
 from mkclust.types import Array, Float
 
@@ -70,14 +69,9 @@ SMALLEST_SHARE = 1e-8
 FillRule = Callable[[KernelStack, Array], Sequence[SampleMap]]
 
 
-def lacks_samples(stack: KernelStack) -> TypeGuard[IncompleteStack]:
-    """Return whether any kernel lacks any sample."""
-    return any(part.map.n_observed < stack.n_samples for part in stack.parts)
-
-
 def learn_fills(
-    stack: IncompleteStack,
-    solve: Callable[[IncompleteStack, Solution | None], Solution],
+    stack: KernelStack,
+    solve: Callable[[KernelStack, Solution | None], Solution],
     rule: FillRule,
     *,
     goal: Literal["rising", "falling"],
@@ -86,8 +80,8 @@ def learn_fills(
 
     Parameters
     ----------
-    stack : IncompleteStack
-        The kernels.
+    stack : KernelStack
+        The kernels, some of which lack samples.
     solve : callable
         ``solve(stack, previous)`` returns the solution for kernels that are filled, beginning with
         the solution for the fills before, or with None.
@@ -103,7 +97,7 @@ def learn_fills(
         What it certifies holds for these fills.
     """
     sign = {"rising": 1.0, "falling": -1.0}[goal]
-    stack = stack.with_maps([_plain(each) for each in stack.maps])
+    stack = stack.with_maps([_plain(part.map) for part in stack.parts])
     solution = solve(stack, None)
     history, n_passes = [solution.objective], solution.n_passes
     while len(history) <= MOST_FILLS:

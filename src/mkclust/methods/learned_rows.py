@@ -1,11 +1,13 @@
 """Rows of the embedding of samples that some kernels lack, where that was learned."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mkclust.linalg import namespace, select, to_device, to_host
+from mkclust.methods.seen_regression import SeenRegression, choose_regressions
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 
@@ -34,15 +36,19 @@ class LearnedRows:
               c_p M_p^\top M_p \Lambda^{-1}\Big)^{-1}.
 
     Were :math:`\tau` one, that would be the h for which the features seen are nearest to
-    :math:`M_p h`. A sample that no kernel lacks keeps its b(x).
+    :math:`M_p h`. A sample that no kernel lacks keeps its b(x), and one in kernels of which enough
+    other samples have more is embedded by what these teach (`mkclust.methods.seen_regression`).
 
     Attributes
     ----------
     predictions : ndarray of shape (n_kernels, k, k)
         What a row is multiplied with for what it predicts of each kernel.
+    regressions : sequence of SeenRegression
+        What some kernels tell of samples that are in no others.
     """
 
     predictions: Float
+    regressions: Sequence[SeenRegression] = ()
 
     @classmethod
     def of(
@@ -56,8 +62,9 @@ class LearnedRows:
 
         Parameters
         ----------
-        rows : array of shape (n_new, k)
-            What the kernels that have them contribute to the embedding of samples.
+        rows : array of shape (n_new, k + k * n_regressions)
+            What the kernels that have them contribute to the embedding of samples, and to what each
+            regression makes of them.
         seen : ndarray of bool of shape (n_new, n_kernels)
             Which kernels have which samples.
 
@@ -65,6 +72,13 @@ class LearnedRows:
         -------
         array of shape (n_new, k)
         """
+        k = self.predictions.shape[1]
+        completed = self._complete(select(rows, slice(0, k), axis=1), seen)
+        others = select(rows, slice(k, None), axis=1)
+        return choose_regressions(others, completed, seen, self.regressions)
+
+    def _complete(self, rows: Array, seen: np.ndarray) -> Array:
+        """Return rows with what they predict of the kernels that lack them, (n_new, k)."""
         patterns, of_row = np.unique(seen, axis=0, return_inverse=True)
         order = np.argsort(of_row.ravel(), kind="stable")
         ends = np.cumsum(np.bincount(of_row.ravel(), minlength=len(patterns)))

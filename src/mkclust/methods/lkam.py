@@ -120,8 +120,8 @@ class LKAM(MultipleKernelClusterer):
     --------
     >>> from mkclust import LKAM
     >>> from mkclust.datasets import load
-    >>> digits = load("digits")
-    >>> model = LKAM(n_clusters=10, neighbors=0.1, random_state=0).fit(digits.views)
+    >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+    >>> model = LKAM(n_clusters=10, neighbors=0.1, random_state=0).fit(views)
     >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
     (True, True)
     """

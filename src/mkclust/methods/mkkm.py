@@ -129,8 +129,8 @@ class MKKM(InductiveClusterer):
     --------
     >>> from mkclust import MKKM
     >>> from mkclust.datasets import load
-    >>> digits = load("digits")
-    >>> model = MKKM(n_clusters=10, random_state=0).fit(digits.views)
+    >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+    >>> model = MKKM(n_clusters=10, random_state=0).fit(views)
     >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
     (True, True)
     """

@@ -143,8 +143,8 @@ class MKKMMiR(InductiveClusterer):
     --------
     >>> from mkclust import MKKMMiR
     >>> from mkclust.datasets import load
-    >>> digits = load("digits")
-    >>> model = MKKMMiR(n_clusters=10, reg=1.0, random_state=0).fit(digits.views)
+    >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+    >>> model = MKKMMiR(n_clusters=10, reg=1.0, random_state=0).fit(views)
     >>> model.converged_, bool((model.history_[1:] <= model.history_[:-1]).all())
     (True, True)
     """

@@ -225,8 +225,8 @@ class MKKMMM(InductiveClusterer):
     --------
     >>> from mkclust import MKKMMM
     >>> from mkclust.datasets import load
-    >>> digits = load("digits")
-    >>> model = MKKMMM(n_clusters=10, solver="saddle", random_state=0).fit(digits.views)
+    >>> views = {name: view[:300] for name, view in load("digits").views.items()}
+    >>> model = MKKMMM(n_clusters=10, solver="saddle", random_state=0).fit(views)
     >>> model.converged_, bool(model.duality_gap_ < 1e-8)
     (True, True)
     """

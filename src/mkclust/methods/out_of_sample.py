@@ -15,11 +15,13 @@ from mkclust.linalg import (
     namespace,
     noise,
     precision_of,
+    side_by_side,
     to_device,
     to_host,
     zeros,
 )
 from mkclust.methods.learned_rows import LearnedRows
+from mkclust.methods.seen_regression import SeenRegression
 from mkclust.stack import KernelStack, Standardization
 from mkclust.stack.incomplete import rescaling
 from mkclust.stack.sample_map import SampleMap
@@ -306,6 +308,24 @@ class IncompleteExtension:
         ]
         parts = [(part.indices, part.map) for part in stack.parts]
         return cls(extensions, parts, stack.counted, rule)
+
+    def with_regressions(
+        self, stack: KernelStack, regressions: Sequence[SeenRegression]
+    ) -> "IncompleteExtension":
+        """Return the same with what regressions make of samples in columns of their own."""
+        extensions = []
+        for part, extension in zip(stack.parts, self.extensions, strict=True):
+            alone = replace(part.map, scale=None, fill=None)
+            projections = []
+            for place, index in enumerate(part.indices):
+                kernel = part.stack.kernel(place)
+                further = [
+                    kernel.raw_projection(alone.gather(each.projection(index)))
+                    for each in regressions
+                ]
+                projections.append(side_by_side(extension.projections[place], *further))
+            extensions.append(replace(extension, projections=projections))
+        return replace(self, extensions=extensions)
 
     @property
     def standardizations(self) -> list[Standardization]:

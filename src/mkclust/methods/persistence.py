@@ -43,6 +43,7 @@ MODULES_OF_PARTS = (
     "mkclust.methods.missingness",
     "mkclust.methods.neighborhoods",
     "mkclust.methods.out_of_sample",
+    "mkclust.methods.seen_regression",
     "mkclust.methods.source",
     "mkclust.samples.encoding",
     "mkclust.stack.base",

@@ -241,7 +241,9 @@ class FromKernels(_FromSimilarities):
         ]
         check_one_place(cross, names)
         if self_similarity is not None:
-            self_similarity = self._check_self_similarity(model, self_similarity, cross, n_new)
+            self_similarity = self._check_self_similarity(
+                model, self_similarity, cross, n_new, samples.missing
+            )
         missing = samples.missing
         parts = []
         for p, (name, K) in enumerate(zip(names, cross, strict=True)):
@@ -293,9 +295,17 @@ class FromKernels(_FromSimilarities):
         return K
 
     def _check_self_similarity(
-        self, model: Any, self_similarity: Any, cross: Sequence[Array], n_new: int
+        self,
+        model: Any,
+        self_similarity: Any,
+        cross: Sequence[Array],
+        n_new: int,
+        missing: np.ndarray | None = None,
     ) -> Float:
-        """Return the similarities of new samples to themselves, or say which are none."""
+        """Return the similarities of new samples to themselves, or say which are none.
+
+        What is said of samples that kernels lack, whose rows ``cross`` is without, says nothing.
+        """
         if is_frame(self_similarity):
             raise TypeError(
                 "self_similarity is a data frame, whose ids are not compared with those of X: pass "
@@ -313,11 +323,14 @@ class FromKernels(_FromSimilarities):
         assert self.extension is not None
         # A kernel that was repaired may have had negative ones.
         sound = np.array([each.added is None for each in self.extension.standardizations])
+        seen = np.ones(expected, bool) if missing is None else ~missing.T
         wrong = ~np.isfinite(self_similarity) | (sound[:, None] & (self_similarity < 0))
+        wrong &= seen
         if model.normalize and model.validate and model.psd == "error":
             # By a positive semidefinite kernel, what is not similar to itself is so to nothing.
-            for p, sample in np.argwhere(self_similarity == 0):
-                row = cross[p][sample : sample + 1, :]
+            for p, sample in np.argwhere(seen & (self_similarity == 0)):
+                place = int(seen[p, :sample].sum())
+                row = cross[p][place : place + 1, :]
                 wrong[p, sample] = bool((row != 0).sum() > 0)
         if np.any(wrong):
             kernel, sample = np.argwhere(wrong)[0]

@@ -1,6 +1,8 @@
 """Samples that are seen in none of the views that are mixed: nothing tells their cluster."""
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,26 +24,66 @@ def unheard_samples(stack: KernelStack, coefficients: np.ndarray | None) -> np.n
     coefficients : ndarray of shape (m,) or None
         What mixes them; None where a method mixes no kernels, and hears all.
     """
-    if stack.observed is None or coefficients is None:
+    is_learned = any(part.map.fill is not None for part in stack.parts)
+    if stack.observed is None or coefficients is None or is_learned:
         return np.arange(0)
     return np.flatnonzero(~stack.observed[:, np.flatnonzero(coefficients)].any(axis=1))
 
 
+def unheard_among_new(model: Any, names: Sequence[str], missing: np.ndarray | None) -> np.ndarray:
+    """Return the numbers of the new samples that no view with a weight has, rising.
+
+    Parameters
+    ----------
+    model : MultipleKernelClusterer
+        A fitted model.
+    names : sequence of str
+        Names of the views, or kernels, that the new samples are of.
+    missing : ndarray of bool of shape (n_new, n_views) or None
+        Which of them lack which of the samples; None where none is missing.
+    """
+    coefficients = getattr(model, "coefficients_", None)
+    is_learned = hasattr(model, "fill_history_")
+    if missing is None or coefficients is None or is_learned or not hasattr(model, "agreement_"):
+        return np.arange(0)
+    known = getattr(model, "view_names_in_", model.kernel_names_)
+    views = np.asarray(model.agreement_.views)[np.flatnonzero(coefficients)]
+    heard = {known[view] for view in views}
+    columns = [name in heard for name in (names if set(names) == set(known) else known)]
+    return np.flatnonzero(missing[:, columns].all(axis=1))
+
+
 def warn_of_unheard(
-    stack: KernelStack, unheard: np.ndarray, ids: np.ndarray | None, stacklevel: int
+    unheard: np.ndarray,
+    names: Sequence[str],
+    observed: np.ndarray,
+    ids: np.ndarray | None,
+    stacklevel: int,
 ) -> None:
-    """Warn of samples that are seen only in views without a weight."""
-    assert stack.observed is not None
-    views = [stack.names[p] for p in np.flatnonzero(stack.observed[unheard].any(axis=0))]
-    names = unheard if ids is None else ids[unheard]
+    """Warn of samples that are seen only in views without a weight.
+
+    Parameters
+    ----------
+    unheard : ndarray of int
+        The numbers of these samples.
+    names : sequence of str
+        Names of views or kernels.
+    observed : ndarray of bool of shape (n_samples, len(names))
+        Which of them have which samples.
+    ids : ndarray of shape (n_samples,) or None
+        Ids of the samples.
+    stacklevel : int
+        Whose line to show, as for ``warnings.warn``.
+    """
+    views = [names[p] for p in np.flatnonzero(observed[unheard].any(axis=0)).tolist()]
+    are, their, them = ("is", "its", "it") if len(unheard) == 1 else ("are", "their", "them")
     warnings.warn(
-        f"{len(unheard)} of {count(len(stack.observed), 'sample')} "
-        f"{'is' if len(unheard) == 1 else 'are'} seen in no view that has a weight, only in "
-        f"{join_words(views)}: {join_words(names)}. Nothing tells "
-        f"{'its' if len(unheard) == 1 else 'their'} cluster: it is the one nearest to the average "
-        "sample, and the clusters were found without "
-        f"{'it' if len(unheard) == 1 else 'them'}. Leave such samples out (unheard_ has their "
-        "numbers), or take a method that gives every view a weight, such as AverageKKM",
+        f"{len(unheard)} of {count(len(observed), 'sample')} {are} seen in no view that has a "
+        f"weight, only in {join_words(views)}: "
+        f"{join_words(unheard if ids is None else ids[unheard])}. Nothing tells {their} cluster: "
+        f"it is the one nearest to the average sample, and the clusters were found without {them}. "
+        "Leave such samples out, or take a method that gives every view a weight, such as "
+        "AverageKKM",
         UnheardSamplesWarning,
         stacklevel=stacklevel + 1,
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.datasets.parquet import ParquetView
+from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.metrics import adjusted_rand_index, adjusted_rand_of_table
 from mkclust.samples.blocks import MOST_ROWS, BlockFunction, SeenRows, add, without_missing
 from mkclust.samples.checks import as_floats, is_dask
@@ -153,6 +154,48 @@ class DaskBlocks:
             return look(_named_floats(names, rows), start)
 
         return named
+
+
+def spread_lazily(view: Any, samples: np.ndarray, n_samples: int) -> Any:
+    """Return a dask array of rows of NaN where a view that holds only some samples lacks one.
+
+    Parameters
+    ----------
+    view : dask array of shape (n_observed, n_features)
+        The rows that there are.
+    samples : ndarray of int of shape (n_observed,)
+        The numbers of their samples, rising.
+    n_samples : int
+        Number of all samples, n.
+
+    Returns
+    -------
+    dask array of shape (n_samples, n_features)
+        Each of its chunks is made of one of the view.
+    """
+    import dask.array as da
+
+    dtype = as_floats(np.empty(0, view.dtype), "A view").dtype
+    if not len(samples):
+        return da.full((n_samples, view.shape[1]), np.nan, dtype=dtype)
+    view = view.rechunk({0: tuple(height for height in view.chunks[0] if height)})
+    ends = np.cumsum(view.chunks[0])
+    # A chunk ends before the first sample of the next; the last takes what remains.
+    bounds = np.array([0, *samples[ends[:-1]], n_samples])
+    numbers = np.split(samples, ends[:-1])
+    places = [each - start for each, start in zip(numbers, bounds[:-1], strict=True)]
+    heights = tuple(np.diff(bounds).tolist())
+    return view.map_blocks(
+        _spread_chunk, places, heights, chunks=(heights, view.chunks[1]), dtype=dtype
+    )
+
+
+def _spread_chunk(
+    chunk: np.ndarray, places: Sequence[np.ndarray], heights: Sequence[int], block_info: Any = None
+) -> np.ndarray:
+    """Return a chunk with rows of NaN between those that it has."""
+    number = block_info[0]["chunk-location"][0]
+    return spread_rows(as_floats(chunk, "A view"), places[number], heights[number], np.nan)
 
 
 def _named_floats(names: Sequence[str], blocks: Sequence[Any]) -> dict[str, np.ndarray]:

@@ -163,6 +163,8 @@ def read_mask(observed: Any, names: Sequence[str], ids: np.ndarray | None) -> np
     """
     if is_frame(observed):
         observed = _mask_by_name(observed, ids)
+    elif is_polars(observed):
+        observed = {series.name: series.to_numpy() for series in observed.get_columns()}
     if isinstance(observed, Mapping):
         if unknown := [name for name in observed if str(name) not in names]:
             raise ValueError(
@@ -274,10 +276,23 @@ def missing_notes(missing: np.ndarray | None, names: Sequence[str], joined: bool
     """
     if missing is None:
         return []
+    words = lacking_words(missing, names)
+    return [f"{'outer join: ' * joined}{len(missing):,} samples; {words}"]
+
+
+def lacking_words(missing: np.ndarray, names: Sequence[str]) -> str:
+    """Return how many samples are missing from each view that lacks any, in words.
+
+    Parameters
+    ----------
+    missing : ndarray of bool of shape (n_samples, n_views)
+        Which samples are missing from which views; one is.
+    names : sequence of str
+        The views.
+    """
     counts = [(name, int(n)) for name, n in zip(names, missing.sum(axis=0), strict=True) if n]
-    (first, lacks), *others = counts
-    words = [f"{first} lacks {lacks:,}", *(f"{name} {n:,}" for name, n in others)]
-    return [f"{'outer join: ' * joined}{len(missing):,} samples; {', '.join(words)}"]
+    (first, n_first), *others = counts
+    return ", ".join([f"{first} lacks {n_first:,}", *(f"{name} {n:,}" for name, n in others)])
 
 
 def observed_tables(

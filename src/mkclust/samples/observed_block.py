@@ -53,16 +53,9 @@ class ObservedBlock:
 
     def __getitem__(self, rows: Any) -> Array:
         """Return some rows in memory: those of a slice, or those of numbers."""
-        where = self.samples[rows]
-        if not len(where):
-            return np.empty((0, len(self.samples)), self.dtype)
-        # One call for all rows from the first to the last: files are slow with lists of rows.
-        first, last = int(where.min()), int(where.max())
-        between = slice(first, last + 1)
-        place: Any = between if self.kernel is None else (self.kernel, between)
-        if (owner := memory_map(self.matrix)) is not None:
-            check_length(owner)
-        return np.asarray(self.matrix[place])[np.ix_(where - first, self.samples)]
+        block = _read_rows(self.matrix, self.samples[rows], self.kernel)
+        is_whole = len(self.samples) == block.shape[1]
+        return block if is_whole else block.take(self.samples, axis=1)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return all entries in memory."""
@@ -104,13 +97,7 @@ class ObservedTable:
 
     def __getitem__(self, rows: Any) -> Array:
         """Return some rows in memory: those of a slice, or those of numbers."""
-        where = self.samples[rows]
-        if not len(where):
-            return np.asarray(self.table[:0])
-        if (owner := memory_map(self.table)) is not None:
-            check_length(owner)
-        first = int(where.min())
-        return np.asarray(self.table[first : int(where.max()) + 1])[where - first]
+        return _read_rows(self.table, self.samples[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return all rows in memory."""
@@ -178,6 +165,19 @@ class ObservedRows:
     def among(self, samples: np.ndarray) -> "ObservedRows":
         """Return the kernels of some of these samples, by their places among them."""
         return ObservedRows(self.source, self.samples[samples], self.kernels)
+
+
+def _read_rows(matrix: Any, rows: np.ndarray, kernel: int | None = None) -> np.ndarray:
+    """Read some rows of a matrix in a file, or of one of several, into memory."""
+    if (owner := memory_map(matrix)) is not None:
+        check_length(owner)
+    # One call for all rows from the first to the last: files are slow with lists of rows.
+    first, last = (int(rows.min()), int(rows.max())) if len(rows) else (0, -1)
+    between = slice(first, last + 1)
+    block = np.asarray(matrix[between] if kernel is None else matrix[kernel, between])
+    if len(rows) < len(block) or np.any(np.diff(rows) != 1):
+        return block.take(rows - first, axis=0)
+    return block if owner is None else np.array(block)  # a slice of a map has not been read
 
 
 def take_source(source: RowSource, samples: np.ndarray, kernel: int | None = None) -> Any:

@@ -18,7 +18,7 @@ from mkclust.samples.checks import (
     check_view,
     is_dask,
 )
-from mkclust.samples.dask import DaskBlocks
+from mkclust.samples.dask import DaskBlocks, spread_lazily
 from mkclust.samples.encoding import EncodedViews, Encoding, encode_views
 from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, named_parts
 from mkclust.samples.frames import opened, take_rows
@@ -239,7 +239,8 @@ def read_samples(
         How tables become views.
     observed : array-like of bool of shape (n_samples, n_views) or mapping, default=None
         True where a view, or kernel, has a sample, in the order of the samples; or such a column
-        by the name of each. What it says is missing is not looked at, and may be left out.
+        by the name of each. What it says is missing is not looked at, and may be left out; what
+        else has no entry is missing all the same.
 
     Returns
     -------
@@ -306,7 +307,8 @@ def read_kernels(
         How data frames are joined.
     observed : array-like of bool of shape (n_samples, n_views) or mapping, default=None
         True where a view, or kernel, has a sample, in the order of the samples; or such a column
-        by the name of each. What it says is missing is not looked at, and may be left out.
+        by the name of each. What it says is missing is not looked at, and may be left out; what
+        else has no entry is missing all the same.
 
     Returns
     -------
@@ -388,7 +390,8 @@ def read_views(
         What was learned of the tables in a fit; None learns it of these.
     observed : array-like of bool of shape (n_samples, n_views) or mapping, default=None
         True where a view, or kernel, has a sample, in the order of the samples; or such a column
-        by the name of each. What it says is missing is not looked at, and may be left out.
+        by the name of each. What it says is missing is not looked at, and may be left out; what
+        else has no entry is missing all the same.
     compact : bool, default=True
         Whether samples are missing from a view that has nothing but NaN in their rows, which the
         view then loses; False takes these rows for any others.
@@ -420,6 +423,8 @@ def read_views(
     named = {name: unmasked(view) for name, view in named.items()}
     for name, view in named.items():
         check_form(view, titles[name])
+        if encodings is not None and name in encodings:  # further columns say nothing of a sample
+            named[name] = encodings[name].in_order(view, titles[name])
     missing = found.missing
     if compact:
         named, missing = observed_tables(named, missing, observed, found.ids, is_new)
@@ -568,7 +573,8 @@ def as_blocks(X: Any, *, block_rows: int | None = None, keep: bool = True) -> Bl
     if samples.missing is not None:
         observed, n = ~samples.missing.T, len(samples.missing)
         named = zip(tables.items(), map(np.flatnonzero, observed), strict=True)
-        tables = {name: SpreadRows(table, numbers, n) for (name, table), numbers in named}
+        spread = spread_lazily if samples.is_lazy else SpreadRows
+        tables = {name: spread(table, numbers, n) for (name, table), numbers in named}
     if is_dask(next(iter(tables.values()))):
         return DaskBlocks(tables, keep)
     return LocalBlocks(tables, block_rows)

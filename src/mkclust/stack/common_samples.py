@@ -1,18 +1,28 @@
 """What kernels of different samples share: compared pair by pair on the samples that both have."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from mkclust.engine.agreement import FEWEST_SAMPLES, OffDiagonalProducts
-from mkclust.linalg import is_foreign, namespace
+from mkclust.linalg import is_foreign, namespace, ranges
 from mkclust.stack.base import KernelStack
 from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS
 from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
-from mkclust.types import Array
+from mkclust.stack.off_diagonal import (
+    ALL_COMPARED,
+    SOME_COMPARED,
+    Comparison,
+    OffDiagonalSums,
+    compared_samples,
+)
+from mkclust.types import Array, Float
 
+# Of features some samples stand for all. Where two kernels have fewer of these in common, so many
+# more of those that they have in common are looked at.
+FEW_COMMON = 256
 Block = Callable[[slice, slice], list[Array]]
 
 
@@ -65,7 +75,9 @@ class _Pair:
         n, m = self.n_common, self.n_kernels
         if n < FEWEST_SAMPLES:  # nothing can be told of them, so nothing is read
             return OffDiagonalProducts(n, np.zeros((m, m)), np.zeros((m, m)), np.zeros(m))
-        some = compared_samples(n)
+        # Every kernel is read for each of the others: fewer samples stand for all than where all
+        # kernels are read once, or many kernels would take longer than a complete fit.
+        some = draw(n, SOME_COMPARED)
         like = self.stacks[0].like
         height = GRAM_ROWS_ON_DEVICE if is_foreign(like) else OFF_DIAGONAL_ROWS
         sums = OffDiagonalSums(m, len(some), like)
@@ -73,9 +85,9 @@ class _Pair:
             _blocks(stack, place[some])
             for stack, place in zip(self.stacks, self.places, strict=True)
         ]
-        for start in range(0, len(some), height):
-            rows, columns = slice(start, start + height), slice(start, len(some))
-            sums.add(start, [part for block in blocks for part in block(rows, columns)])
+        for rows in ranges(len(some), height):
+            columns = slice(rows.start, len(some))
+            sums.add(rows.start, [part for block in blocks for part in block(rows, columns)])
         return sums.result()
 
     def some_entries(self, count: int) -> Array:
@@ -86,6 +98,60 @@ class _Pair:
             for stack, place in zip(self.stacks, self.places, strict=True)
         ]
         return namespace(*parts).concat(parts)
+
+
+def compare_features(
+    observed: np.ndarray, features_of: Callable[[np.ndarray], Sequence[Float]]
+) -> list[Comparison]:
+    """Return what every two kernels of features share, on samples that both have.
+
+    The features of some samples are asked for, once: of all that are to be compared, or of 2048
+    that stand for all and of some more where two kernels have few of these in common.
+
+    Parameters
+    ----------
+    observed : ndarray of bool of shape (n_samples, m)
+        Which samples each kernel has.
+    features_of : callable
+        Takes the numbers of samples, rising, and returns their features, m of (s, n_columns), on
+        the host. Of samples that a kernel lacks they are not looked at.
+
+    Returns
+    -------
+    list of Comparison
+        One a kernel, and one for every two kernels.
+    """
+    m = observed.shape[1]
+    pairs = [(p, p) for p in range(m)] + list(combinations(range(m), 2))
+    drawn = _drawn_samples(observed, pairs)
+    features = features_of(drawn)
+    comparisons = []
+    for p, q in pairs:
+        common = np.flatnonzero(observed[drawn, p] & observed[drawn, q])
+        common = common[compared_samples(len(common))]
+        rows = [features[each][common] for each in ((p,) if p == q else (p, q))]
+        sums = OffDiagonalSums(len(rows), len(common), rows[0])
+        if len(common):
+            sums.add(0, [F @ F.T for F in rows])
+        comparisons.append(Comparison((p,), (q,), sums.result(), partial(_some_products, rows)))
+    return comparisons
+
+
+def _drawn_samples(observed: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Return the samples by which kernels of features are compared, rising."""
+    drawn = draw(len(observed), ALL_COMPARED)
+    further = [drawn]
+    for p, q in pairs:
+        if np.sum(observed[drawn, p] & observed[drawn, q]) < FEW_COMMON:
+            common = np.flatnonzero(observed[:, p] & observed[:, q])
+            further.append(common[draw(len(common), FEW_COMMON)])
+    return np.unique(np.concatenate(further))
+
+
+def _some_products(rows: Sequence[Float], count: int) -> Float:
+    """Write kernels of features out among some of their samples, (c, s, s)."""
+    some = draw(len(rows[0]), count)
+    return np.stack([F[some] @ F[some].T for F in rows])
 
 
 def _blocks(stack: KernelStack, samples: np.ndarray) -> Block:

@@ -24,6 +24,7 @@ from mkclust.linalg.memory_terms import compressed_bytes
 from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
 from mkclust.samples.local import LocalBlocks
 from mkclust.stack.base import Standardization
+from mkclust.stack.common_samples import compare_features
 from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.mapped import (
     ERROR_SAMPLES,
@@ -42,6 +43,7 @@ from mkclust.stack.mapped import (
     sum_of_squares,
     to_same_device,
 )
+from mkclust.stack.off_diagonal import Comparison
 from mkclust.types import Array, Float
 
 # Samples that stand for all where clusters are only compared.
@@ -116,12 +118,14 @@ class LowRankStack(DenseStack):
             return None
         return self.observed_in_views[:, [self.blocks.names.index(name) for name in self.names]]
 
-    def off_diagonal_products(self) -> OffDiagonalProducts:
-        """Return what pairs of kernels share off their diagonals: all of it is known.
+    def comparisons(self) -> Sequence[Comparison]:
+        """Return what every two kernels share off their diagonals, on the samples both have."""
+        if self.observed is None:
+            return super().comparisons()
+        return compare_features(self.observed, self._features_as_seen)
 
-        That is of kernels over all samples, with zeros for those that a view lacks. Among those
-        that two views have, `common_entries` writes their kernels out.
-        """
+    def off_diagonal_products(self) -> OffDiagonalProducts:
+        """Return what pairs of kernels share off their diagonals: all of it is known."""
         sums, images = self.sums, self.apply(self.sums.ones[:, None])[:, :, 0]  # K_p 1
         mixed = sums.diagonals.T @ images.T  # of a diagonal with the row sums of a kernel
         return OffDiagonalProducts(
@@ -136,34 +140,13 @@ class LowRankStack(DenseStack):
         parts = self._features_of(draw(self.blocks.n_samples, count))
         return np.stack([F @ F.T for F in parts])
 
-    def common_entries(self, p: int, q: int, count: int) -> tuple[Float, Float]:
-        """Write two kernels out among samples that both have; not rescaled, and on the host.
-
-        Parameters
-        ----------
-        p, q : int
-            The numbers of the kernels.
-        count : int
-            How many samples, s; all that both have where these are no more.
-
-        Returns
-        -------
-        two ndarrays of shape (s, s)
-        """
-        observed = self.observed
-        if observed is None:
-            common = np.arange(self.blocks.n_samples)
-        else:
-            common = np.flatnonzero(observed[:, p] & observed[:, q])
-        samples = common[draw(len(common), count)]
-        if not len(samples):
-            return np.zeros((0, 0)), np.zeros((0, 0))
+    def _features_as_seen(self, samples: np.ndarray) -> list[Float]:
+        """Return the features of some samples, not scaled up for views that lack them."""
         features = self._features_of(samples)
-        scales = np.ones(len(samples))
-        if self.observed_in_views is not None and self.features.fill == "rescale":
-            scales = rescaling(self.observed_in_views[samples])
-        first, second = (features[each] / scales[:, None] for each in (p, q))
-        return first @ first.T, second @ second.T
+        if self.observed_in_views is None or self.features.fill != "rescale":
+            return features
+        scales = rescaling(self.observed_in_views[samples])
+        return [F / scales[:, None] for F in features]
 
     def _features_of(self, samples: np.ndarray) -> list[Float]:
         """Return the features of some samples on the host, kernel by kernel."""

@@ -15,7 +15,7 @@ from mkclust.methods.training import open_source
 from mkclust.samples.forms import TABLE
 from mkclust.samples.samples import Samples, as_views
 from mkclust.stack import KernelStack, as_stack
-from mkclust.stack.incomplete import FillRule
+from mkclust.stack.incomplete import FillRule, rescaling
 from mkclust.types import Float
 
 # Directions of less than this share of the longest are rounding.
@@ -122,8 +122,9 @@ class MixSettings:
         kernels = [np.asarray(stack.combine(part).dense()) for part in parts]
         if missing is None:
             return ViewMixes([centered(K) for K in kernels])
-        n_seen = (~missing)[:, view].sum(axis=1)
-        scale = np.sqrt(len(view) / n_seen) if self.fill == "rescale" else np.ones(len(n_seen))
+        scale = np.ones(len(missing))
+        if self.fill == "rescale":
+            scale = rescaling(~missing[:, view], np.ones(len(view), dtype=bool))
         return ViewMixes(kernels, [np.flatnonzero(~lacks) for lacks in missing.T], scale)
 
 

@@ -104,8 +104,8 @@ def suggest_n_clusters(
         Numbers of clusters to try, from 2 to n - 1; None tries 2 to 12, and less for fewer than
         sixty samples.
     kernels, center, normalize, psd, validate, views, join, impute
-        As in every estimator; ``impute="learn"`` is taken for ``"rescale"``, for the average of the
-        kernels learns nothing. Draws lack the samples that the views lack.
+        As in every estimator; ``impute="learn"`` is taken for ``"rescale"``, for what is learned
+        depends on the number of clusters. Draws lack the samples that the views lack.
     coefficients : array-like of shape (n_kernels,), default=None
         Coefficients of the kernels in the mix, such as a model's ``coefficients_``; None takes the
         average.
@@ -158,7 +158,7 @@ def suggest_n_clusters(
     numbers = check_k_values(k_values, source.n_samples, n_used)
     n_tested = min(n_used, max(TESTED_SAMPLES, TESTED_IN_CLUSTER * numbers[-1]))
     mix = check_coefficients(coefficients)
-    # The average has nothing to learn from: what is to be learned is rescaled.
+    # What is learned depends on the number of clusters.
     fill: FillRule = "zero" if options.fill == "zero" else "rescale"
     settings = MixSettings(source.kernels, center, normalize, psd, validate, mix, fill)
     rng = seeded(random_state)

@@ -98,6 +98,7 @@ def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
     model, agreement = findings.model, findings.agreement
     if warned is None:
         sentences = _about_convergence(model) + _about_other_clusters(findings)
+        sentences += _about_unheard(model)
     else:
         sentences = [_sentence(text) for text in warned]
         if not hasattr(model, "baseline_agreement_"):  # without one it has not warned
@@ -128,6 +129,18 @@ def _about_convergence(model: Any) -> list[str]:
     return [
         f"{type(model).__name__} did not converge within {count_noun(int(model.n_iter_), 'step')}: "
         "weights and clusters are those at which it stopped."
+    ]
+
+
+def _about_unheard(model: Any) -> list[str]:
+    """Say that nothing tells the cluster of some samples, where that is so."""
+    n_unheard = len(getattr(model, "unheard_", ()))
+    if not n_unheard:
+        return []
+    verb = "is" if n_unheard == 1 else "are"
+    return [
+        f"{count_noun(n_unheard, 'sample')} {verb} seen only in views that have no weight: nothing "
+        "tells their cluster."
     ]
 
 

@@ -1,0 +1,338 @@
+"""Models of samples that are missing from views are explained as complete ones are."""
+
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_line import fail, succeed, three_clusters
+from mkclust import (
+    AgreementKKM,
+    AverageKKM,
+    MissingnessWarning,
+    SimpleMKKM,
+    UnheardSamplesWarning,
+    annotate,
+    describe,
+    diagnose,
+    load_model,
+    sample_scores,
+    save_model,
+    suggest_n_clusters,
+    write_back,
+)
+from mkclust.cli.inputs import _common_labels
+from mkclust.datasets.base import Dataset
+from mkclust.explain.aligned_tables import read_tables
+from mkclust.explain.choosing.mix import MixSettings, NullSamples
+from mkclust.explain.describe import describe_tables
+from mkclust.explain.held_out import alignment_error, generalization_bound
+from mkclust.explain.page import fit_page
+from mkclust.explain.page.budget import Budget
+from mkclust.explain.page.methods_paragraph import methods_paragraph
+from mkclust.explain.stability import Resampler, resample
+from mkclust.kernels import Nystroem, default_bank
+from mkclust.metrics import adjusted_rand_index
+from mkclust.samples.samples import read_samples
+
+N, NAMES = 120, ("mrna", "mirna", "clinic")
+
+
+def incomplete_frames(observed_of=None):
+    """Return clusters, who is in which table, and tables of these samples, by their ids."""
+    rng = np.random.default_rng(0)
+    y = np.arange(N) % 3
+    observed = rng.random((N, 3)) >= 0.3
+    observed[~observed.any(axis=1), 0] = True
+    if observed_of is not None:
+        observed = observed_of(y)
+    ids = np.array([f"P{i:03}" for i in range(N)])
+    frames = {}
+    for v, name in enumerate(NAMES):
+        rows = 4 * rng.normal(size=(3, 4))[y] + rng.normal(size=(N, 4))
+        columns = [f"{name}_{place}" for place in range(4)]
+        frames[name] = pd.DataFrame(rows, ids, columns)[observed[:, v]]
+    return y, observed, frames
+
+
+def with_empty_rows(frames, observed):
+    """Return the same as arrays in which rows of missing samples are NaN."""
+    views = {}
+    for v, (name, frame) in enumerate(frames.items()):
+        views[name] = np.full((N, frame.shape[1]), np.nan)
+        views[name][observed[:, v]] = frame.to_numpy()
+    return views
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return incomplete_frames()
+
+
+@pytest.fixture(scope="module")
+def joined(problem):
+    """Return a model of frames that are joined by all their ids, and the frames."""
+    return AgreementKKM(3, join="outer", random_state=0).fit(problem[2]), problem[2]
+
+
+@pytest.fixture(scope="module")
+def with_gaps(problem):
+    """Return a model of arrays with empty rows, and the arrays."""
+    views = with_empty_rows(problem[2], problem[1])
+    return SimpleMKKM(3, random_state=0).fit(views), views
+
+
+def test_a_fit_knows_how_many_samples_of_each_pattern_are_in_each_cluster(with_gaps, problem):
+    model, observed = with_gaps[0], problem[1]
+    np.testing.assert_array_equal(model.observed_, observed)
+    missingness = model.missingness_
+    assert missingness.view_names == NAMES
+    assert missingness.sizes.tolist() == np.bincount(model.labels_).tolist()
+    complete = missingness.patterns.index(())
+    expected = np.bincount(model.labels_[observed.all(axis=1)], minlength=3)
+    assert missingness.counts[complete].tolist() == expected.tolist()
+    assert not missingness.follows
+
+
+def test_a_fit_warns_of_clusters_that_follow_the_missingness():
+    def lacks_mirna(y):
+        return np.column_stack([np.ones(N, bool), y != 0, np.ones(N, bool)])
+
+    _, observed, frames = incomplete_frames(lacks_mirna)
+    views = with_empty_rows(frames, observed)
+    with pytest.warns(MissingnessWarning, match="'mirna' is missing from 33 % of the samples"):
+        model = AverageKKM(3, random_state=0).fit(views)
+    assert model.missingness_.follows
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MissingnessWarning)
+        complete = {name: np.nan_to_num(view) for name, view in views.items()}
+        assert not hasattr(AverageKKM(3, random_state=0).fit(complete), "missingness_")
+    page = fit_page(model, views, n_resamples=0, leave_one_out=False)
+    assert "The clusters follow the missingness" in page.split("Before you read on")[1][:400]
+
+
+def test_a_diagnosis_tells_what_each_kernel_brings_on_the_samples_that_it_has(joined):
+    model, frames = joined
+    diagnosis = diagnose(model, frames)
+    assert diagnosis.missingness is model.missingness_
+    assert model.missingness_.verdict() in diagnosis.summary()
+    assert "missing from" in str(diagnosis)
+    # Every view alone finds the clusters, of those samples that it has.
+    assert diagnosis.agreement.min() > 0.95
+    assert diagnosis.leave_one_out.min() > 0.9
+
+
+def test_effects_are_those_of_the_samples_that_a_view_has(joined, problem):
+    model, frames = joined
+    observed = model.observed_
+    assert sorted(observed.sum(axis=0)) == sorted(problem[1].sum(axis=0))
+    description = describe(model, frames)
+    labels = model.labels_[observed[:, 1]]
+    frame = frames["mirna"].loc[model.sample_ids_[observed[:, 1]]]
+    row = next(row for row in description.table if row.view == "mirna")
+    inside = frame[row.feature][labels == row.cluster]
+    assert row.mean_in == pytest.approx(inside.mean())
+    assert (row.n_in, row.n_in + row.n_out) == (len(inside), observed[:, 1].sum())
+    assert row.n_missing == N - observed[:, 1].sum()
+    counts = "'mrna' {}, 'mirna' {} and 'clinic' {}".format(*observed.sum(axis=0))
+    note = f"Of {N} samples, those that a table has are compared: {counts}."
+    assert note in description.summary()
+
+
+def test_what_a_mask_says_is_missing_is_not_described(problem):
+    _, observed, frames = problem
+    views = with_empty_rows(frames, observed)
+    rubbish = {name: np.where(np.isnan(view), 1e6, view) for name, view in views.items()}
+    compact = {name: frame.to_numpy() for name, frame in frames.items()}
+    model = AverageKKM(3, random_state=0).fit(rubbish, observed=observed)
+    expected = describe(model, views).table
+    for tables in (rubbish, compact, read_samples(rubbish, observed=observed)):
+        table = describe(model, tables).table
+        assert [row.feature for row in table] == [row.feature for row in expected]
+        np.testing.assert_allclose(
+            [row.effect for row in table], [row.effect for row in expected], rtol=1e-12
+        )
+
+
+def test_some_samples_of_tables_that_lack_some_are_those_samples(joined):
+    model, frames = joined
+    samples = read_samples(frames, expected="views", options=model.table_options)
+    tables = read_tables(samples, N)
+    part = np.arange(0, N, 3)
+    for v, (table, whole) in enumerate(zip([t.take(part) for t in tables], tables, strict=True)):
+        seen = model.observed_[part, v]
+        assert table.samples.tolist() == np.flatnonzero(seen).tolist()
+        rows = np.searchsorted(whole.samples, part[seen])
+        np.testing.assert_array_equal(table.numbers, whole.numbers[rows])
+    described = describe_tables(model.labels_[part], [t.take(part) for t in tables], 3, 3)
+    assert sum(described.sizes) == len(part)
+
+
+def test_columns_that_were_clustered_on_are_not_tested(joined, problem):
+    model, frames = joined
+    age = pd.Series(problem[0] + 0.1, [f"P{i:03}" for i in range(N)], name="age")
+    table = frames["mirna"].join(age, how="right")
+    tests = {test.variable: test for test in annotate(model, table).tests}
+    assert "was clustered on" in tests["mirna_0"].reason
+    assert tests["age"].p_value < 0.01
+
+
+def test_scores_and_clusters_are_written_for_all_samples(with_gaps):
+    anndata = pytest.importorskip("anndata")
+    model, _ = with_gaps
+    scores = sample_scores(model)
+    assert np.isfinite(scores.silhouette).all()
+    assert np.isfinite(scores.margin).all()
+    data = anndata.AnnData(np.zeros((N, 1)))
+    write_back(model, data)
+    assert data.obs["mkclust"].astype(int).tolist() == model.labels_.tolist()
+
+
+@pytest.mark.parametrize("of_kernels", [False, True])
+def test_resamples_lack_what_their_samples_lack(problem, with_gaps, of_kernels):
+    model, X = with_gaps
+    observed = problem[1]
+    if of_kernels:
+        X = {name: view @ view.T for name, view in X.items()}
+        model = AverageKKM(3, kernels="precomputed", random_state=0).fit(X)
+    part = np.arange(0, N, 2)
+    taken = Resampler.of_fit(model, X).take(part)
+    np.testing.assert_array_equal(~taken.missing, observed[part])
+    assert [p.shape[0] for p in taken.parts] == observed[part].sum(axis=0).tolist()
+    stability = resample(model, X, n_resamples=3)
+    assert stability.mean > 0.9
+    assert stability.samples.shape == (N,)
+
+
+def test_parts_of_distances_lose_rows_and_columns_together(problem):
+    _, observed, frames = problem
+    views = with_empty_rows(frames, observed)
+    distances = np.linalg.norm(views["mirna"][:, None] - views["mirna"], axis=2)
+    X = {"mrna": views["mrna"], "distances": distances, "clinic": views["clinic"]}
+    model = AverageKKM(3, random_state=0).fit(X)
+    assert model.bank_.rules_["distances"] == "distances"
+    part = np.arange(0, N, 2)
+    taken = Resampler.of_fit(model, X).take(part).by_name["distances"]
+    seen = part[observed[part, 1]]
+    np.testing.assert_array_equal(taken, distances[np.ix_(seen, seen)])
+    assert resample(model, X, n_resamples=2).mean > 0.8
+
+
+def test_errors_of_samples_are_those_of_the_fit(with_gaps):
+    model, views = with_gaps
+    assert alignment_error(model, views) == pytest.approx(model.alignment_error_, abs=1e-10)
+    with pytest.raises(ValueError, match="missing from views; fit with join='inner'"):
+        generalization_bound(model)
+
+
+def test_the_number_of_clusters_is_found_where_samples_are_missing(with_gaps):
+    options = {"kernels": "gaussian", "n_resamples": 2, "n_draws": 19, "level": 0.05}
+    views = {name: view[:75] for name, view in with_gaps[1].items()}
+    assert suggest_n_clusters(views, [2, 3], **options).n_clusters == 3
+    rng = np.random.default_rng(0)
+    noise = {
+        name: np.where(np.isnan(view), view, rng.normal(size=view.shape))
+        for name, view in views.items()
+    }
+    assert suggest_n_clusters(noise, [2, 3], **options).n_clusters == 1
+
+
+@pytest.mark.parametrize("of_kernels", [False, True])
+def test_draws_without_clusters_lack_the_same_samples(with_gaps, problem, of_kernels):
+    views = with_gaps[1]
+    kernels, X = default_bank(True), views
+    if of_kernels:
+        kernels, X = "precomputed", {name: view @ view.T for name, view in views.items()}
+    settings = MixSettings(kernels, False, False, "error", fill="zero")
+    samples = read_samples(X, expected="precomputed" if of_kernels else "views")
+    source = Resampler(samples, kernels)
+    settings = MixSettings(source.kernels, True, True, "error", fill="zero")
+    K = NullSamples(samples, settings).draw(np.random.default_rng(0))
+    assert K.shape == (N, N)
+    # The trace is the number of the kernels that have a sample, but for the centering of the mix.
+    assert np.trace(K) == pytest.approx(problem[1].sum() / 3, rel=0.05)
+    drawn = settings.mixes(samples, 3).shuffled(np.random.default_rng(0))
+    assert np.trace(drawn) == pytest.approx(np.trace(settings.mix(samples)), rel=0.05)
+
+
+@pytest.mark.parametrize("budget", [Budget(), Budget(entries_examined=1e4, samples_examined=60)])
+def test_a_page_counts_patterns_by_cluster(joined, budget):
+    pytest.importorskip("plotly")
+    model, frames = joined
+    page = fit_page(model, frames, n_resamples=2, leave_one_out=True, budget=budget)
+    section = page.split('<section id="missing"')[1].split("</section>")[0]
+    assert model.missingness_.verdict() in page.split("<nav")[0]
+    assert "Samples by missing views (rows) and cluster (columns)" in section
+    for pattern, counts in model.missingness_.rows():
+        assert f">{pattern}</th>" in section
+        assert f">{counts.sum()}</td>" in section
+    assert "were missing from some views (" in page
+
+
+def test_the_methods_paragraph_says_what_stands_for_missing_similarities(with_gaps, problem):
+    text = methods_paragraph(with_gaps[0], N, {})[0]
+    n_mirna = np.sum(~problem[1][:, 1])
+    assert f"{n_mirna} from mirna" in text
+    assert "scaled up by the number of kernels that have them" in text
+
+
+def test_a_saved_model_knows_what_was_missing(with_gaps, tmp_path):
+    pytest.importorskip("skops")
+    model = load_model(save_model(with_gaps[0], tmp_path / "model.skops"))
+    assert model.missingness_.to_dict() == with_gaps[0].missingness_.to_dict()
+
+
+def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, frame in problem[2].items():
+        frame.to_csv(f"{name}.csv")
+    files = [f"{name}.csv" for name in NAMES]
+    result = succeed("cluster", *files, "-k", "3", "--join", "outer", "--impute", "median,zero")
+    assert f"Joined by id: {N} samples, {problem[1].all(axis=1).sum()} of which" in result.output
+    assert "The clusters do not follow which views are missing" in result.output
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["n_samples"] == N
+    patterns = record["missingness"]["patterns"]
+    assert sum(sum(pattern["clusters"]) for pattern in patterns) == N
+    assert record["parameters"]["impute"] == ["median", "zero"]
+    labels = pd.read_csv("labels.csv", index_col="id")["cluster"]
+    ids = [f"P{i:03}" for i in range(N)]
+    assert adjusted_rand_index(labels[ids].to_numpy(), problem[0]) > 0.95
+    assert "Same labels" in succeed("rerun", "run.json").output
+    told = succeed("diagnose", *files, "-k", "3", "--join", "outer", "--json")
+    assert json.loads(told.stdout)["missingness"]["follows"] is False
+    looked = succeed("inspect", *files, "--join", "outer")
+    assert "problem:" not in looked.output
+    refused = fail("cluster", *files, "-k", "3", "--impute", "zero,learn")
+    assert "--impute zero,learn: names two of one sort" in refused
+
+
+@pytest.mark.parametrize("approximation", [None, Nystroem(30)])
+def test_without_a_view_clusters_are_compared_on_samples_that_the_others_tell(
+    problem, approximation
+):
+    views = with_empty_rows(problem[2], problem[1])
+    for view in views.values():
+        view[:6] = np.nan
+    views["noise"] = np.random.default_rng(0).normal(size=(N, 4))
+    model = AgreementKKM(3, kernels="gaussian", approximation=approximation, random_state=0)
+    with pytest.warns(UnheardSamplesWarning):
+        model.fit(views)
+    assert model.set_aside_ == ("noise",)
+    diagnosis = diagnose(model, views)
+    assert diagnosis.leave_one_out.min() > 0.95
+    assert diagnosis.agreement[:3].min() > 0.95
+
+
+def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():
+    views, y = three_clusters(60)
+    ids = pd.Index([f"P{i:02}" for i in range(60)])
+    left, right = pd.DataFrame(views["left"], ids)[:50], pd.DataFrame(views["right"], ids)[10:]
+    first = Dataset("a", {"a": left}, None, y[:50], ("a",))
+    second = Dataset("b", {"b": right}, None, y[10:], ("b",))
+    np.testing.assert_array_equal(_common_labels([first, second], ids), y)
+    with pytest.warns(UserWarning, match="no scores: 10 of 60 samples are missing"):
+        assert _common_labels([first, replace(second, y=None)], ids) is None
