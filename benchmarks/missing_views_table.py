@@ -7,7 +7,7 @@ import numpy as np
 SCORES = ("acc", "nmi", "ari")
 TITLES = {"digit": "UCI Digit", "digits": "Digits", "msrc-v5": "MSRC-v5", "bbcsport": "BBCSport"}
 OURS = ("SimpleMKKM, rescale", "SimpleMKKM, zero", "SimpleMKKM, learn")
-OURS += ("AgreementKKM, rescale", "AgreementKKM, zero")
+OURS += ("AgreementKKM, rescale", "AgreementKKM, zero", "AgreementKKM, learn")
 SIMPLE_FILLS = ("zero fill", "mean fill", "kNN fill", "kNN fill, balanced")
 OTHERS = ("inner join + predict", *SIMPLE_FILLS, "NEMO", "EE-IMVC", "EE-IMVC, same kernels")
 PARTIAL = "inner join"
@@ -17,6 +17,7 @@ STYLES = {
     "SimpleMKKM, rescale": ("C0", "-", "o"),
     "SimpleMKKM, learn": ("C0", "--", "s"),
     "AgreementKKM, rescale": ("C1", "-", "o"),
+    "AgreementKKM, learn": ("C1", "--", "s"),
     "inner join + predict": ("C2", ":", "v"),
     "zero fill": ("0.7", "--", "^"),
     "mean fill": ("0.6", ":", "^"),
