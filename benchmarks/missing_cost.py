@@ -187,6 +187,26 @@ def show(row):
         )
 
 
+def write(path, rows):
+    """Write rows beside those of other problems that are there."""
+    new = {row["problem"]: row for row in rows}
+    old = json.loads(path.read_text())["rows"] if path.exists() else []
+    known = {row["problem"]: row for row in old} | new
+    record = {
+        "command": "python benchmarks/missing_cost.py [--only NAME] [--repetitions N]",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": {
+            "mkclust": mkclust.__version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+            "python": platform.python_version(),
+        },
+        "rows": [known[name] for name in PROBLEMS if name in known],
+    }
+    path.write_text(json.dumps(record, indent=1) + "\n")
+
+
 def main():
     """Measure, print, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -201,19 +221,7 @@ def main():
         if options.only in name:
             rows.append(measure(name, options.repetitions))
             show(rows[-1])
-    record = {
-        "command": f"python benchmarks/missing_cost.py --repetitions {options.repetitions}",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "versions": {
-            "mkclust": mkclust.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-            "python": platform.python_version(),
-        },
-        "rows": rows,
-    }
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
+            write(options.out, rows)
 
 
 if __name__ == "__main__":
