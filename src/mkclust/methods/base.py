@@ -15,7 +15,6 @@ from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, inner_products, select, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
-from mkclust.methods.balance import solve_balanced
 from mkclust.methods.documentation import fill
 from mkclust.methods.missingness import MissingnessWarning, measure_missingness
 from mkclust.methods.mixture import leading_sums
@@ -96,9 +95,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     _learned_names: tuple[str, ...] = ()
     # Whether it can learn what stands for samples that are missing from views.
     LEARNS_MISSING: ClassVar[bool] = False
-    # Whether it gives a kernel the more weight the less a partition explains or leaves of it, which
-    # is little of one that has few samples.
-    BALANCES_KERNELS: ClassVar[bool] = False
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
@@ -318,10 +314,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     def _timed_solution(self, stack: KernelStack) -> Solution:
         """Return the solution of a checked problem, with the seconds that it took."""
         started = time.perf_counter()
-        if self.BALANCES_KERNELS:
-            solution = solve_balanced(stack, self._solve)
-        else:
-            solution = self._solve(stack)
+        solution = self._solve(stack)
         return replace(solution, seconds=time.perf_counter() - started)
 
     def _solve(self, stack: KernelStack) -> Solution:

@@ -290,9 +290,7 @@ class KAMMA(InductiveClusterer):
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one. Not importance.
     coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``. Where samples are
-        missing from views and scaled up (``impute="rescale"``), times the square of how many times
-        as many samples the largest view has: none has a large weight for having few.
+        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
         ``Tr(K H H^T)`` of the returned iterate.
     history_ : ndarray of shape (n_iter_ + 1,) or (n_iter_ + 2,)
@@ -317,7 +315,6 @@ class KAMMA(InductiveClusterer):
     (True, True)
     """
 
-    BALANCES_KERNELS: ClassVar[bool] = True
     SUMMARY: ClassVar[str] = (
         "an ablation of SimpleMKKM that alternates between the partition and the weights"
     )

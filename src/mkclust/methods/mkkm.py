@@ -107,9 +107,7 @@ class MKKM(InductiveClusterer):
         Mixing weights, summing to one. Not importance: a large weight means that k directions
         explain the kernel well.
     coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``. Where samples are
-        missing from views and scaled up (``impute="rescale"``), times the square of how many times
-        as many samples the largest view has: none has a large weight for having few.
+        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
         ``Tr(K (I - H H^T))`` of the mixed kernel.
     history_ : ndarray of shape (n_iter_ + 1,)
@@ -137,7 +135,6 @@ class MKKM(InductiveClusterer):
     (True, True)
     """
 
-    BALANCES_KERNELS: ClassVar[bool] = True
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels by the squares of weights on the simplex, found in turn with a "
         "relaxed partition so that both leave least of the mixed kernel unexplained"

@@ -126,9 +126,7 @@ class MKKMMiR(InductiveClusterer):
     weights_ : ndarray of shape (n_kernels,)
         Mixing weights, summing to one; some may be zero. Not importance.
     coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``. Where samples are
-        missing from views and scaled up (``impute="rescale"``), times the square of how many times
-        as many samples the largest view has: none has a large weight for having few.
+        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
         The objective of the final weights and partition.
     history_ : ndarray of shape (n_iter_ + 1,)
@@ -151,7 +149,6 @@ class MKKMMiR(InductiveClusterer):
     (True, True)
     """
 
-    BALANCES_KERNELS: ClassVar[bool] = True
     SUMMARY: ClassVar[str] = (
         "multiple kernel k-means with a regularization by the products of the kernels, which keeps "
         "kernels that say the same from being chosen together"

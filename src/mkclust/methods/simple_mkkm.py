@@ -214,9 +214,7 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         Mixing weights, summing to one. Not importance: a large weight means little agreement with
         the consensus.
     coefficients_ : ndarray of shape (n_kernels,)
-        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``. Where samples are
-        missing from views and scaled up (``impute="rescale"``), times the square of how many times
-        as many samples the largest view has: none has a large weight for having few.
+        Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.
     duality_gap_ : float
@@ -268,7 +266,6 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     True
     """
 
-    BALANCES_KERNELS: ClassVar[bool] = True
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels by the squares of weights on the simplex; the weights minimize "
         "the alignment with a relaxed partition that the partition maximizes"
