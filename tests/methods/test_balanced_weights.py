@@ -41,7 +41,8 @@ def test_coefficients_are_squares_of_weights_times_those_of_the_ratio_of_samples
     values = np.linalg.eigvalsh(model.mixed_kernel(with_nan))
     assert values[-10:].sum() == pytest.approx(model.objective_, rel=1e-6)
     assert model.lower_bounds_[-1] <= model.objective_
-    assert model.duality_gap_ < 1e-6
+    assert model.converged_
+    assert model.duality_gap_ < 2e-6
 
 
 def test_views_of_equally_many_samples_are_left_as_they_are():
