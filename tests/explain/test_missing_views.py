@@ -29,12 +29,14 @@ from mkclust.datasets.base import Dataset
 from mkclust.explain.aligned_tables import read_tables
 from mkclust.explain.choosing.mix import MixSettings, NullSamples
 from mkclust.explain.describe import describe_tables
+from mkclust.explain.diagnose import examine
 from mkclust.explain.held_out import alignment_error, generalization_bound
 from mkclust.explain.page import fit_page
 from mkclust.explain.page.budget import Budget
 from mkclust.explain.page.methods_paragraph import methods_paragraph
 from mkclust.explain.stability import Resampler, resample
 from mkclust.kernels import Nystroem, default_bank
+from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_index
 from mkclust.samples.samples import read_samples
 
@@ -336,3 +338,16 @@ def test_labels_of_samples_that_a_file_lacks_are_those_of_another_file():
     np.testing.assert_array_equal(_common_labels([first, second], ids), y)
     with pytest.warns(UserWarning, match="no scores: 10 of 60 samples are missing"):
         assert _common_labels([first, replace(second, y=None)], ids) is None
+
+
+@pytest.mark.parametrize("options", [{"impute": "learn"}, {"neighbors": 15}, {"impute": "zero"}])
+def test_refits_without_a_view_go_without_the_samples_that_only_it_has(problem, options):
+    views = with_empty_rows(problem[2], problem[1])
+    model = SimpleMKKM(3, random_state=0, **options).fit(views)
+    examined = examine(model, in_order_of_fit(model, views))
+    for p in range(3):
+        refit = examined.refit_without(p)
+        seen = np.flatnonzero(np.delete(problem[1], p, axis=1).any(axis=1))
+        assert refit.samples.tolist() == seen.tolist()
+        assert len(refit.labels) == len(seen) < N
+    assert np.isfinite(diagnose(model, views).leave_one_out).all()

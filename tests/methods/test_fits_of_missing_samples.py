@@ -1,5 +1,7 @@
 """Fits of samples that are missing from views: the same whatever tells it, and true of new ones."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from libraries import FOREIGN, as_library
-from mkclust import SimpleMKKM
+from mkclust import MissingViewsWarning, SimpleMKKM
 from mkclust.datasets import load
 from mkclust.kernels import KernelBank, Nystroem
 from mkclust.linalg import to_host
@@ -252,3 +254,31 @@ def test_self_similarities_of_samples_that_kernels_lack_are_not_looked_at(data):
     given[1, np.flatnonzero(observed[:, 1])[-1]] = 0
     with pytest.raises(ValueError, match="self_similarity has 1 entries"):
         model.predict(kernels, given)
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+@pytest.mark.parametrize("name", ["simplemkkm", "lmkkm"])
+def test_where_much_is_missing_and_nobody_said_what_becomes_of_it_learning_is_advised(name, data):
+    views, _, observed = data
+    X = with_nan(views, observed)
+    with pytest.warns(MissingViewsWarning, match="impute='learn'"):
+        METHODS[name](K, random_state=0).fit(X)
+    few = np.ones((N, 3), bool)
+    few[:5, 0] = False
+    for impute, missing in (("rescale", observed), (None, few)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", MissingViewsWarning)
+            METHODS[name](K, impute=impute, random_state=0).fit(with_nan(views, missing))
+
+
+@pytest.mark.parametrize("name", ["simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"])
+def test_what_is_learned_of_missing_samples_finds_what_rescaling_loses(name):
+    views, y = views_of(200)
+    X = with_nan(views, pattern(200, 0.5))
+    scores = {}
+    for impute in ("rescale", "learn"):
+        model = METHODS[name](K, impute=impute, random_state=0).fit(X)
+        scores[impute] = adjusted_rand_score(y, model.labels_)
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert scores["learn"] > max(scores["rescale"], 0.9)
+    assert (np.diff(model.fill_history_) * (-1 if name == "mkkm" else 1) >= 0).all()

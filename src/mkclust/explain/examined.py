@@ -167,7 +167,9 @@ class ExaminedKernels(Examined):
     def _refit(self, model: MultipleKernelClusterer, indices: Sequence[int]) -> Refit:
         """Return the clusters of a model of some kernels, as they were in the fit."""
         # The same kernels of the same views: read once more, all would be views of their own.
-        stack = self._stack.subset(indices)
+        stack, everyone = self._stack.subset(indices), np.arange(self.n_samples)
+        if (seen := self._seen_in(indices)) is not None:
+            stack, everyone = self._stack_among(indices, seen), seen
         solution = model.set_params(random_state=self._seed).solve(stack)
         # As in fit: what was learned of missing samples, and whom those that are heard lack.
         stack = stack if solution.stack is None else solution.stack
@@ -176,7 +178,22 @@ class ExaminedKernels(Examined):
         if solution.coefficients is not None:
             heard = [indices[int(q)] for q in np.flatnonzero(solution.coefficients)]
         samples = self._seen_in(heard)
-        return Refit(self._discretize(rows if samples is None else select(rows, samples)), samples)
+        if samples is None:
+            return Refit(self._discretize(rows), None)
+        return Refit(self._discretize(select(rows, np.searchsorted(everyone, samples))), samples)
+
+    def _stack_among(self, indices: Sequence[int], samples: np.ndarray) -> KernelStack:
+        """Return some kernels among samples that they have, where others are in none of them."""
+        model = self._model
+        return as_stack(
+            self._stack.raw_subset(indices).take(samples),
+            center=model.center,
+            normalize=model.normalize,
+            psd=model.psd,
+            validate=may_be_repaired(model),
+            views=[int(self._stack.views[p]) for p in indices],
+            fill="zero" if model.table_options.fill == "zero" else "rescale",
+        )
 
 
 def _each(stack: KernelStack) -> Iterator[KernelOperator]:

@@ -15,7 +15,7 @@ from mkclust.methods.localized_simple_mkkm import (
     LocalizedSimpleMKKM,
     solve_localized_simple_mkkm,
 )
-from mkclust.methods.missingness import Missingness, MissingnessWarning
+from mkclust.methods.missingness import Missingness, MissingnessWarning, MissingViewsWarning
 from mkclust.methods.mkkm import MKKM, solve_mkkm
 from mkclust.methods.mkkm_mir import MKKMMiR, solve_mkkm_mir
 from mkclust.methods.mkkm_mm import MKKMMM, solve_mkkm_mm, solve_mkkm_mm_saddle
@@ -44,6 +44,7 @@ __all__ = [
     "InductiveClusterer",
     "LocalizedSimpleMKKM",
     "MKKMMiR",
+    "MissingViewsWarning",
     "Missingness",
     "MissingnessWarning",
     "MultipleKernelClusterer",

@@ -16,7 +16,12 @@ from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, inner_products, select, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
-from mkclust.methods.missingness import MissingnessWarning, measure_missingness
+from mkclust.methods.missingness import (
+    MissingnessWarning,
+    MissingViewsWarning,
+    advise_on_missing,
+    measure_missingness,
+)
 from mkclust.methods.mixture import leading_sums
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import AnyExtension
@@ -184,6 +189,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             learned["missingness_"] = missingness
             if missingness.follows:
                 warnings.warn(missingness.warning(), MissingnessWarning, 2)
+            can_learn = self.LEARNS_MISSING and self.approximation is None
+            advice = advise_on_missing(learned["observed_"], can_learn)
+            if advice is not None and not self.table_options.names_fill:
+                warnings.warn(advice, MissingViewsWarning, 2)
         n_found = count_clusters(learned["labels_"])
         if n_found < self.n_clusters:
             warnings.warn(self._explain_fewer_clusters(n_found), FewerClustersWarning, 2)

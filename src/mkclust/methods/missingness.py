@@ -32,8 +32,44 @@ ROUNDING = 1e-12
 NAMED_DIFFERENCE, NAMED_DEVIATIONS, MOST_NAMED = 0.1, 3.0, 3
 
 
+# From this share of missing samples on, what is learned of them is worth its time: chosen by
+# benchmarks/missing_views.py.
+MUCH_MISSING = 0.1
+
+
 class MissingnessWarning(UserWarning):
     """The clusters follow which views samples are missing from, beyond chance."""
+
+
+class MissingViewsWarning(UserWarning):
+    """Much is missing, and nobody has said what is to become of it."""
+
+
+def advise_on_missing(observed: np.ndarray, learns: bool) -> str | None:
+    """Say what else may become of samples that are missing, None where few are.
+
+    Parameters
+    ----------
+    observed : ndarray of bool of shape (n_samples, n_views)
+        Which views have which samples.
+    learns : bool
+        Whether the method at hand can learn what stands for them.
+
+    Returns
+    -------
+    str or None
+    """
+    share = 1 - float(observed.mean())
+    if share < MUCH_MISSING:
+        return None
+    learning = "impute='learn' learns" if learns else "SimpleMKKM and AgreementKKM can learn"
+    advice = "pass that" if learns else "take one of these with impute='learn'"
+    return (
+        f"samples lack {share:.0%} of the views, and are scaled up by what they have, which finds "
+        f"clusters the worse the more is missing; {learning} what stands for it, in turns with the "
+        f"clusters, and found them better where as much was missing: {advice}, or "
+        "impute='rescale' to leave it at that"
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -249,8 +249,9 @@ def take_block(kernel: Any, places: np.ndarray) -> Any:
         return ObservedBlock(kernel, places)
     if isinstance(kernel, np.ndarray):
         return kernel[np.ix_(places, places)]
-    if is_sparse(kernel):
-        return kernel.tocsr()[places][:, places]
+    if is_sparse(kernel):  # SciPy's, of any format, or known by sparse factors
+        rows = kernel.tocsr() if hasattr(kernel, "tocsr") else kernel
+        return rows[places, :][:, places]
     if is_foreign(kernel):
         return select(select(kernel, places), places, axis=1)
     return ObservedBlock(kernel, places)

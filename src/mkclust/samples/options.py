@@ -51,6 +51,11 @@ class TableOptions:
         return next((name for name in _names(self.impute) if name in CELLS), None)
 
     @property
+    def names_fill(self) -> bool:
+        """Whether it was said what stands for views that lack a sample."""
+        return any(name in FILLS for name in _names(self.impute))
+
+    @property
     def fill(self) -> str:
         """What stands for views that lack a sample: ``"rescale"``, ``"zero"`` or ``"learn"``."""
         return next((name for name in _names(self.impute) if name in FILLS), FILLS[0])
