@@ -100,7 +100,7 @@ def print_table(found, dataset, score):
 def print_verdict(found, dataset, competitor):
     """Say in a sentence where a competitor is below the best simple fill, in accuracy."""
     below, compared = [], 0
-    for rate in found.rates:
+    for rate in filter(None, found.rates):
         own = found.values.get((dataset, competitor, rate, "acc"), {})
         fills = {fill: found.values.get((dataset, fill, rate, "acc"), {}) for fill in SIMPLE_FILLS}
         seeds = set(own).intersection(*fills.values())
