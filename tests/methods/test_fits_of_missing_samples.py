@@ -282,3 +282,16 @@ def test_what_is_learned_of_missing_samples_finds_no_less_than_rescaling(name):
         np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert scores["learn"] >= max(scores["rescale"], 0.9)
     assert (np.diff(model.fill_history_) * (-1 if name == "mkkm" else 1) >= 0).all()
+
+
+@pytest.mark.parametrize("impute", ["zero", "rescale", "learn"])
+def test_samples_of_a_view_that_is_set_aside_alone_are_named_whatever_becomes_of_others(impute):
+    views, _ = views_of(150)
+    views["noise"] = np.random.default_rng(9).normal(size=(150, 4))
+    observed = pattern(150, 0.4, n_views=4)
+    observed[:4] = [False, False, False, True]
+    X = with_nan(views, observed)
+    model = METHODS["agreement-kkm"](K, impute=impute, random_state=0).fit(X)
+    assert model.set_aside_ == ("noise",)
+    np.testing.assert_array_equal(model.unheard_, np.flatnonzero(~observed[:, :3].any(axis=1)))
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

@@ -40,16 +40,23 @@ class SeenRegression:
     ----------
     seen : ndarray of bool of shape (n_kernels,)
         The kernels.
+    counted : ndarray of bool of shape (n_kernels,)
+        Those that are mixed at all: what others have is not looked at.
     coefficients : array of shape (n_samples, k)
         What each training sample contributes by its similarity; zero for those not learned from.
     """
 
     seen: np.ndarray
+    counted: np.ndarray
     coefficients: Array
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
+
+    def is_pattern_of(self, seen: np.ndarray) -> np.ndarray:
+        """Return which samples are in these kernels and in no others, (n_new,) of bool."""
+        return np.asarray(((seen & self.counted) == self.seen).all(axis=1))
 
     def projection(self, index: int) -> Array:
         """Return what the similarities by one kernel are multiplied with, (n_samples, k)."""
@@ -71,18 +78,19 @@ def learn_seen_regressions(stack: KernelStack, H: Array) -> list[SeenRegression]
     list of SeenRegression
         None of patterns that too few samples can teach.
     """
-    observed, rows = stack.observed, to_host(H)
-    if observed is None:
+    if stack.observed is None:
         return []
-    complete = observed.all(axis=1)
-    patterns, counts = np.unique(observed[~complete], axis=0, return_counts=True)
+    observed, rows = stack.observed & stack.counted, to_host(H)
+    n_seen = observed.sum(axis=1)
+    incomplete = (n_seen > 0) & (n_seen < stack.counted.sum())
+    patterns, counts = np.unique(observed[incomplete], axis=0, return_counts=True)
     frequent = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
     lengths = np.linalg.norm(rows, axis=1)
     targets = normalize_rows(rows) * np.median(lengths[lengths > 0])
     fewest = FEWEST_A_CLUSTER * rows.shape[1]
     regressions = []
     for seen in patterns[frequent]:
-        has_more = observed[:, seen].all(axis=1) & (observed.sum(axis=1) > seen.sum())
+        has_more = observed[:, seen].all(axis=1) & (n_seen > seen.sum())
         teachers = np.flatnonzero(has_more)
         if len(teachers) >= fewest:
             teachers = teachers[draw(len(teachers), MOST_SAMPLES)]
@@ -105,7 +113,7 @@ def _learn(
     coefficients = np.zeros_like(targets)
     coefficients[teachers] = scipy.linalg.solve(similarities, targets[teachers], assume_a="pos")
     seen = np.isin(np.arange(stack.n_kernels), kernels)
-    return SeenRegression(seen, to_device(coefficients, stack.like))
+    return SeenRegression(seen, stack.counted, to_device(coefficients, stack.like))
 
 
 def choose_regressions(
@@ -126,7 +134,7 @@ def choose_regressions(
     """
     k = rows.shape[1]
     for number, regression in enumerate(regressions):
-        is_pattern = to_device((seen == regression.seen).all(axis=1).astype(np.float64), rows)
+        is_pattern = to_device(regression.is_pattern_of(seen).astype(np.float64), rows)
         predicted = select(wide, slice(number * k, (number + 1) * k), axis=1)
         rows = rows + is_pattern[:, None] * (predicted - rows)
     return rows

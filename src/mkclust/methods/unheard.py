@@ -24,10 +24,12 @@ def unheard_samples(stack: KernelStack, coefficients: np.ndarray | None) -> np.n
     coefficients : ndarray of shape (m,) or None
         What mixes them; None where a method mixes no kernels, and hears all.
     """
-    is_learned = any(part.map.fill is not None for part in stack.parts)
-    if stack.observed is None or coefficients is None or is_learned:
+    if stack.observed is None or coefficients is None:
         return np.arange(0)
-    return np.flatnonzero(~stack.observed[:, np.flatnonzero(coefficients)].any(axis=1))
+    # What was learned of a sample speaks for it in all kernels but those that are set aside.
+    is_learned = any(part.map.fill is not None for part in stack.parts)
+    is_heard = stack.counted if is_learned else np.asarray(coefficients) != 0
+    return np.flatnonzero(~stack.observed[:, is_heard].any(axis=1))
 
 
 def unheard_among_new(model: Any, names: Sequence[str], missing: np.ndarray | None) -> np.ndarray:
@@ -43,11 +45,12 @@ def unheard_among_new(model: Any, names: Sequence[str], missing: np.ndarray | No
         Which of them lack which of the samples; None where none is missing.
     """
     coefficients = getattr(model, "coefficients_", None)
-    is_learned = hasattr(model, "fill_history_")
-    if missing is None or coefficients is None or is_learned or not hasattr(model, "agreement_"):
+    if missing is None or coefficients is None or not hasattr(model, "agreement_"):
         return np.arange(0)
     known = getattr(model, "view_names_in_", model.kernel_names_)
-    views = np.asarray(model.agreement_.views)[np.flatnonzero(coefficients)]
+    is_learned = hasattr(model, "fill_history_")
+    is_heard = model._source.extension.counted if is_learned else np.asarray(coefficients) != 0
+    views = np.asarray(model.agreement_.views)[is_heard]
     heard = {known[view] for view in views}
     columns = [name in heard for name in (names if set(names) == set(known) else known)]
     return np.flatnonzero(missing[:, columns].all(axis=1))
