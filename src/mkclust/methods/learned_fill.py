@@ -37,7 +37,8 @@ in what the partition says of itself.
 
 *New samples*, and training samples alike, are embedded by what they are seen in. What a kernel that
 lacks x would add is what h(x) predicts of it, so that h(x) solves a linear equation
-(`mkclust.methods.learned_rows`).
+(`mkclust.methods.learned_rows`). Where enough samples are in the kernels that x is in, and in more,
+what these teach takes its place (`mkclust.methods.seen_regression`).
 
 References
 ----------

@@ -24,8 +24,8 @@ from mkclust.stack.discretize import normalize_rows
 from mkclust.stack.mapped import draw
 from mkclust.types import Array, Float
 
-# What is added to the diagonal of kernels of unit diagonal: of 0.1, 1 and 10 the best on BBCSport and
-# MSRC-v5 with 10 to 50 % missing, four seeds of benchmarks/missing_views.py.
+# What is added to the diagonal of kernels of unit diagonal: of 0.1, 1 and 10 the best on BBCSport
+# and MSRC-v5 with 10 to 50 % missing, four seeds of benchmarks/missing_views.py.
 RIDGE = 1.0
 # Samples that a regression learns from: so many for each cluster at least, and so many at most.
 FEWEST_A_CLUSTER, MOST_SAMPLES = 5, 2000
