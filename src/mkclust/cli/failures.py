@@ -34,6 +34,7 @@ TRANSLATIONS: tuple[tuple[str, str], ...] = (
     (r"\bapproximation=Nystroem\(n_components=(\d+)\)", r"--approximation nystroem --landmarks \1"),
     (r"\bapproximation=Nystroem\([^)]*\)", "--approximation nystroem"),
     (r"\bapproximation=None", "--approximation none"),
+    (r"\bimpute=\('(\w+)', '(\w+)'\)", r"--impute \1,\2"),
     (r"\b(psd|join|impute|solver|id|drop)='([^']*)'", r"--\1 \2"),
     (r"\banother value of impute\b", "another --impute"),
     (r"\bsamples_in='([^']*)'", r"--samples-in \1"),

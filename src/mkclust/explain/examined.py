@@ -192,7 +192,7 @@ class ExaminedKernels(Examined):
             psd=model.psd,
             validate=may_be_repaired(model),
             views=[int(self._stack.views[p]) for p in indices],
-            fill="zero" if model.table_options.fill == "zero" else "rescale",
+            fill=model.table_options.fill_rule,
         )
 
 

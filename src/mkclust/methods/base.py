@@ -157,6 +157,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self
         """
         self._check_parameters()
+        if getattr(y, "ndim", 0) == 2 and y.dtype == bool:
+            raise ValueError(
+                f"y is an array of bool of shape {tuple(y.shape)}, and labels are not looked at: "
+                "pass observed=mask if it says which views have which samples"
+            )
         started = time.perf_counter()
         source, kernels = open_source(self, X, observed)
         if self.explain:
@@ -190,8 +195,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             if missingness.follows:
                 warnings.warn(missingness.warning(), MissingnessWarning, 2)
             can_learn = self.LEARNS_MISSING and self.approximation is None
-            advice = advise_on_missing(learned["observed_"], can_learn)
-            if advice is not None and not self.table_options.names_fill:
+            options = self.table_options
+            advice = advise_on_missing(learned["observed_"], can_learn, options.cells)
+            if advice is not None and not options.names_fill:
                 warnings.warn(advice, MissingViewsWarning, 2)
         n_found = count_clusters(learned["labels_"])
         if n_found < self.n_clusters:

@@ -13,7 +13,6 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.out_of_sample import (
     AnyExtension,
-    FillRule,
     IncompleteExtension,
     eigenvector_projections,
     extend,
@@ -164,7 +163,7 @@ class InductiveClusterer(
 
     def _extend(self, stack: KernelStack, solution: Solution) -> AnyExtension:
         """Return the partition as a function of similarities to the training samples."""
-        rule: FillRule = "zero" if self.table_options.fill == "zero" else "rescale"
+        rule = self.table_options.fill_rule
         if solution.projections is not None:
             return extend(stack, solution.projections, rule)
         if solution.relaxation is None or solution.coefficients is None:
@@ -189,5 +188,5 @@ class InductiveClusterer(
         regressions = learn_seen_regressions(stack, extension.embed_training(stack))
         return replace(
             extension.with_regressions(stack, regressions),
-            learned=replace(learned, regressions=regressions),
+            learned=replace(learned, regressions=[each.pattern() for each in regressions]),
         )

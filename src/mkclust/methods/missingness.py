@@ -45,7 +45,7 @@ class MissingViewsWarning(UserWarning):
     """Much is missing, and nobody has said what is to become of it."""
 
 
-def advise_on_missing(observed: np.ndarray, learns: bool) -> str | None:
+def advise_on_missing(observed: np.ndarray, learns: bool, cells: str | None) -> str | None:
     """Say what else may become of samples that are missing, None where few are.
 
     Parameters
@@ -54,6 +54,8 @@ def advise_on_missing(observed: np.ndarray, learns: bool) -> str | None:
         Which views have which samples.
     learns : bool
         Whether the method at hand can learn what stands for them.
+    cells : str or None
+        What missing cells are filled with, which is to be kept.
 
     Returns
     -------
@@ -62,13 +64,16 @@ def advise_on_missing(observed: np.ndarray, learns: bool) -> str | None:
     share = 1 - float(observed.mean())
     if share < MUCH_MISSING:
         return None
-    learning = "impute='learn' learns" if learns else "SimpleMKKM and AgreementKKM can learn"
-    advice = "pass that" if learns else "take one of these with impute='learn'"
+    learn, rescale = (
+        f"impute={fill!r}" if cells is None else f"impute={(cells, fill)!r}"
+        for fill in ("learn", "rescale")
+    )
+    who = "" if learns else " with SimpleMKKM or AgreementKKM"
     return (
-        f"samples lack {share:.0%} of the views, and are scaled up by what they have, which finds "
-        f"clusters the worse the more is missing; {learning} what stands for it, in turns with the "
-        f"clusters, and found them better where as much was missing: {advice}, or "
-        "impute='rescale' to leave it at that"
+        f"samples lack {share:.0%} of the views, and are scaled up by what they have; on the data "
+        "sets that this was measured on, clusters were found the worse so the more was missing, "
+        f"and better where what is missing was learned with them: pass {learn}{who} for that, or "
+        f"{rescale} to keep to scaling without this warning"
     )
 
 

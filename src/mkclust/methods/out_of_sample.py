@@ -268,8 +268,8 @@ class Extension:
             return zeros((n_new,), cross) + constant
         raise ValueError(
             f"{self.names[index]}: scaling new samples needs their similarity to themselves, and "
-            "it is not constant for this kernel; pass self_similarity, an array of shape "
-            f"({len(self.standardizations)}, {n_new}) of k(x, x), or fit with normalize=False"
+            "it is not constant for this kernel; pass self_similarity, an array of k(x, x) with a "
+            "row for each kernel and a column for each new sample, or fit with normalize=False"
         )
 
 

@@ -43,17 +43,22 @@ class SeenRegression:
         The kernels.
     counted : ndarray of bool of shape (n_kernels,)
         Those that are mixed at all: what others have is not looked at.
-    coefficients : array of shape (n_samples, k)
-        What each training sample contributes by its similarity; zero for those not learned from.
+    coefficients : array of shape (n_samples, k) or None
+        What each training sample contributes by its similarity, zero for those not learned from;
+        None where projections hold it.
     """
 
     seen: np.ndarray
     counted: np.ndarray
-    coefficients: Array
+    coefficients: Array | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
+
+    def pattern(self) -> "SeenRegression":
+        """Return the same without the coefficients."""
+        return SeenRegression(self.seen, self.counted)
 
     def is_pattern_of(self, seen: np.ndarray) -> np.ndarray:
         """Return which samples are in these kernels and in no others, (n_new,) of bool."""
@@ -61,6 +66,7 @@ class SeenRegression:
 
     def projection(self, index: int) -> Array:
         """Return what the similarities by one kernel are multiplied with, (n_samples, k)."""
+        assert self.coefficients is not None
         return self.coefficients * (float(self.seen[index]) / self.seen.sum())
 
 

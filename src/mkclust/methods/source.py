@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -105,6 +105,8 @@ class _FromSimilarities:
     def embed_by(self, extension: AnyExtension, model: Any, X: Any, self_similarity: Any) -> Array:
         """Return what an extension of the model makes of new samples."""
         samples = self.read_new(model, X)
+        if samples.whole is None and samples.n_samples == 0:
+            raise ValueError("X is empty, it has no samples: pass at least one")
         if samples.missing is None and isinstance(extension, Extension):
             return extension.embed(*self.similarities(model, samples, self_similarity))
         parts = self.seen_similarities(model, samples, self_similarity)
@@ -113,10 +115,6 @@ class _FromSimilarities:
     def _observed_attribute(self) -> dict[str, Any]:
         """Return what a model shows of samples that are missing, where any are."""
         return {} if self.missing is None else {"observed_": ~self.missing}
-
-    def _training_rule(self, model: Any) -> Literal["zero", "rescale"]:
-        """Return what becomes of training samples that are missing before anything is learned."""
-        return "rescale" if model.table_options.fill == "rescale" else "zero"
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples."""
@@ -149,14 +147,17 @@ class FromKernels(_FromSimilarities):
     ----------
     found : KernelNeighborhoods, SeparateNeighborhoods or None
         The neighborhoods that replace the kernels; None where they are used as they are.
+    notes : tuple of str
+        Which samples the kernels lack.
     """
 
     found: KernelNeighborhoods | SeparateNeighborhoods | None = None
+    notes: tuple[str, ...] = ()
     view_names: ClassVar[None] = None
 
     def explain(self) -> list[str]:
         """Say what was understood of the input."""
-        return ["precomputed kernels, taken as they are"]
+        return [*self.notes, "precomputed kernels, taken as they are"]
 
     @property
     def observed(self) -> np.ndarray | None:
@@ -236,7 +237,7 @@ class FromKernels(_FromSimilarities):
         if samples.names_given:
             samples = samples.only(names)
         cross = [
-            self._training_columns(as_numbers(K, name), p, name)
+            self._training_columns(as_numbers(K, name), p, name, model.n_features_in_)
             for p, (name, K) in enumerate(zip(names, kernels, strict=True))
         ]
         check_one_place(cross, names)
@@ -244,18 +245,34 @@ class FromKernels(_FromSimilarities):
             self_similarity = self._check_self_similarity(
                 model, self_similarity, cross, n_new, samples.missing
             )
-        missing = samples.missing
-        parts = []
-        for p, (name, K) in enumerate(zip(names, cross, strict=True)):
-            seen = np.ones(n_new, bool) if missing is None else ~missing[:, p]
-            own = None if self_similarity is None else self_similarity[p : p + 1, seen]
+        for name, K in zip(names, cross, strict=True):
             row_sums(K, name)  # refuses what is not finite
-            matrices: Sequence[Array] = [K]
+        parts = []
+        for group, seen in self._groups(len(names), n_new, samples.missing):
+            matrices = [cross[p] for p in group]
+            own = None if self_similarity is None else self_similarity[group][:, seen]
             if self.found is not None:
-                matrices = self.found.of_kernel(p).cross([K], own)
-                own = np.ones((1, int(seen.sum())))
-            parts.append(SeenSimilarities([p], np.flatnonzero(seen), matrices, own))
+                pairs = [self.found.of_kernel(p).cross([cross[p]], own) for p in group]
+                matrices = [matrix for pair in pairs for matrix in pair]
+                own = np.ones((len(group), len(seen)))
+            parts.append(SeenSimilarities(group, seen, matrices, own))
         return parts
+
+    def _groups(
+        self, n_kernels: int, n_new: int, missing: np.ndarray | None
+    ) -> list[tuple[list[int], np.ndarray]]:
+        """Return kernels that have the same training and the same new samples, and these.
+
+        Those that were fitted as one part stay together where they can, so that repaired kernels
+        know their training samples again.
+        """
+        has = [np.ones((n_new, n_kernels), bool) if missing is None else ~missing]
+        has += [] if self.observed is None else [self.observed]
+        number = np.unique(np.vstack(has), axis=1, return_inverse=True)[1].ravel()
+        if self.found is not None:
+            number = np.arange(n_kernels)
+        groups = [np.flatnonzero(number == each).tolist() for each in np.unique(number)]
+        return [(group, np.flatnonzero(has[0][:, group[0]])) for group in groups]
 
     def similarities(self, model: Any, X: Any, self_similarity: Any) -> Similarities:
         """Return the similarities of new samples to the training samples and to themselves."""
@@ -280,19 +297,19 @@ class FromKernels(_FromSimilarities):
         matrices = self.found.cross(cross, self_similarity)
         return matrices, np.ones((len(matrices), cross[0].shape[0]))
 
-    def _training_columns(self, K: Array, index: int, name: str) -> Array:
+    def _training_columns(self, K: Array, index: int, name: str, n: int) -> Array:
         """Return the columns of the training samples that a kernel has, of these or of all."""
         observed = self.observed
-        if K.ndim == 2 and observed is not None:
-            has = observed[:, index]
-            if K.shape[1] == len(has):
-                return select(K, np.flatnonzero(has), axis=1)
-            if K.shape[1] != has.sum():
-                raise ValueError(
-                    f"{name} has the shape {K.shape}: expected a column for each of the {len(has)} "
-                    f"training samples, or of the {has.sum()} that it has"
-                )
-        return K
+        has = np.ones(n, bool) if observed is None else observed[:, index]
+        if K.ndim != 2 or K.shape[1] not in (n, has.sum()):
+            rest = "" if has.all() else f", or of the {has.sum()} that it has"
+            raise ValueError(
+                f"{name} has the shape {tuple(K.shape)}: expected a column for each of the {n} "
+                f"training samples{rest}"
+            )
+        if K.shape[1] == has.sum():
+            return K
+        return select(K, np.flatnonzero(has), axis=1)
 
     def _check_self_similarity(
         self,
@@ -399,6 +416,8 @@ class FromViews(_FromSimilarities):
                     validate=validate,
                     names=[names[p] for p in places],
                     views=[number] * len(places),
+                    kernel_numbers=places,
+                    sample_numbers=np.flatnonzero(~self.missing[:, number]),
                 )
                 for number, (name, places) in enumerate(self._kernels_of_views.items())
             ],
@@ -417,7 +436,7 @@ class FromViews(_FromSimilarities):
         """Return kernels of which each view has some samples, view by view."""
         assert self.missing is not None
         places = list(self._kernels_of_views.values())
-        stack = IncompleteStack.of(stacks, ~self.missing, places, self._training_rule(model))
+        stack = IncompleteStack.of(stacks, ~self.missing, places, model.table_options.fill_rule)
         return stack.with_maps(self.maps) if self.maps else stack
 
     def attributes(self, stack: KernelStack) -> dict[str, Any]:
@@ -493,7 +512,9 @@ class FromViews(_FromSimilarities):
 
             def look(block: dict[str, np.ndarray], start: int) -> Array:
                 parts = Samples(kind, tuple(block), tuple(block.values()))
-                return self.embed(model, read_views(block) if kind == "views" else parts, None)
+                if kind == "views":  # new samples, of which a block may lack a view altogether
+                    parts = read_views(block, encodings={})
+                return self.embed(model, parts, None)
 
             return as_blocks(samples, keep=False).map(look)
         return super().embed(model, samples, None)
@@ -665,6 +686,7 @@ def _as_stack(
     validate: bool,
     names: Sequence[str] | None = None,
     views: Sequence[int] | None = None,
+    **numbers: Any,
 ) -> KernelStack:
     """Return kernels centered, scaled and repaired as a model asks for."""
     return as_stack(
@@ -675,7 +697,8 @@ def _as_stack(
         validate=validate,
         names=names,
         views=views,
-        fill="zero" if model.table_options.fill == "zero" else "rescale",
+        fill=model.table_options.fill_rule,
+        **numbers,
     )
 
 

@@ -51,7 +51,7 @@ def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
     options = model.table_options
     samples = read_samples(X, expected=expected, options=options, observed=observed)
     if samples.kind == "kernels":
-        source = FromKernels(ids=samples.ids, missing=samples.missing)
+        source = FromKernels(ids=samples.ids, missing=samples.missing, notes=samples.notes)
         if model.kernel_neighbors is None:
             return source, samples
         kind = KernelNeighborhoods if samples.missing is None else SeparateNeighborhoods
@@ -140,7 +140,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         normalize=model.normalize,
         random_state=model.random_state,
         learn_preparations=partial(learn_preparations, rules_of(kernels)),
-        fill="zero" if model.table_options.fill == "zero" else "rescale",
+        fill=model.table_options.fill_rule,
     )
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,11 +52,15 @@ class ObservedBlock:
     def __len__(self) -> int:
         return len(self.samples)
 
+    @cached_property
+    def _is_whole(self) -> bool:
+        """Whether these are all samples, in their order."""
+        return np.array_equal(self.samples, np.arange(self.matrix.shape[-1]))
+
     def __getitem__(self, rows: Any) -> Array:
         """Return some rows in memory: those of a slice, or those of numbers."""
         block = _read_rows(self.matrix, self.samples[rows], self.kernel)
-        is_whole = len(self.samples) == block.shape[1]
-        return block if is_whole else block.take(self.samples, axis=1)
+        return block if self._is_whole else block.take(self.samples, axis=1)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return all entries in memory."""
@@ -152,8 +157,8 @@ class ObservedRows:
         if not len(where):
             blocks = self.source.rows(0, 0)
             return [select(blocks[p], self.samples, axis=1) for p in self.kernels]
-        first = int(where[0])
-        blocks = self.source.rows(first, int(where[-1]) + 1)
+        first = int(where.min())
+        blocks = self.source.rows(first, int(where.max()) + 1)
         return [
             select(select(blocks[p], where - first), self.samples, axis=1) for p in self.kernels
         ]

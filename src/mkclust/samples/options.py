@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -54,6 +54,11 @@ class TableOptions:
     def names_fill(self) -> bool:
         """Whether it was said what stands for views that lack a sample."""
         return any(name in FILLS for name in _names(self.impute))
+
+    @property
+    def fill_rule(self) -> Literal["zero", "rescale"]:
+        """What stands for views that lack a sample before anything is learned of it."""
+        return "rescale" if self.fill == "rescale" else "zero"
 
     @property
     def fill(self) -> str:

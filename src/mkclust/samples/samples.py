@@ -405,7 +405,7 @@ def read_views(
     if isinstance(X, Samples):
         if X.kind == "kernels":
             raise ValueError("X holds kernels where views belong: pass views, samples x features")
-        return _in_order(_masked(X, observed), ids)
+        return _in_order(_masked(X, observed, encodings is not None and ids is None), ids)
     X, is_new = opened(X), encodings is not None and ids is None
     found, notes = Joined(X), list[str]()
     if options.views is None or hasattr(X, "shape"):  # views takes nothing else apart
@@ -666,14 +666,14 @@ def _if_any(missing: np.ndarray) -> np.ndarray | None:
     return missing if missing.any() else None
 
 
-def _masked(samples: Samples, observed: Any) -> Samples:
+def _masked(samples: Samples, observed: Any, is_new: bool = False) -> Samples:
     """Return samples that have been read without those that a mask says are missing."""
     if observed is None:
         return samples
     if samples.kind == "kernels":
         return _only_observed(samples, samples.missing, observed, cross=False)
     named, missing = observed_tables(
-        samples.by_name, samples.missing, observed, samples.ids, is_new=False
+        samples.by_name, samples.missing, observed, samples.ids, is_new=is_new
     )
     return replace(samples, parts=tuple(named.values()), missing=missing)
 
@@ -682,8 +682,10 @@ def _refuse_square(samples: Samples, expected: Expected) -> None:
     """Refuse square matrices of one size, which could be kernels or views, unless it was said."""
     shapes = {tuple(np.shape(view)) for view in samples.parts}
     n = max(max(shapes), default=0)
+    # Rows that a mask takes out are gone, and the columns of these samples may be there.
     are_square = shapes == {(n, n)} or (
-        samples.missing is not None and all(len(set(shape)) == 1 for shape in shapes)
+        samples.missing is not None
+        and all(shape[1:] in ((samples.n_samples,), shape[:1]) for shape in shapes)
     )
     if expected == "auto" and are_square:
         sizes = f"{n} x {n}" if len(shapes) == 1 else f"up to {n} x {n}"

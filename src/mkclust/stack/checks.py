@@ -172,13 +172,19 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:
     return standardization
 
 
-def learn_scale(lengths: Array, matrix: Array, who: str) -> Array:
-    """Return the scale that makes a diagonal one, or say which samples forbid it."""
+def learn_scale(
+    lengths: Array, matrix: Array, who: str, numbers: np.ndarray | None = None
+) -> Array:
+    """Return the scale that makes a diagonal one, or say which samples forbid it.
+
+    Messages call samples by numbers where these are given, and by their places otherwise.
+    """
     xp = namespace(lengths)
     rounding = 10 * rounding_of(matrix) * float(xp.mean(xp.abs(diagonal_of(matrix))))
     is_empty = lengths <= max(1e-10 * float(xp.mean(lengths)), rounding)
     if bool(xp.any(is_empty)):
         empty = np.flatnonzero(to_host(is_empty, None))
+        empty = empty if numbers is None else numbers[empty]
         raise ValueError(
             f"{who}: {_listing(empty)} zero self-similarity (after centering: at the very mean of "
             "all samples) and cannot be scaled to a unit diagonal; drop those samples, leave the "

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -44,6 +44,17 @@ from mkclust.stack.streamed import StreamedStack
 PSD_CHOICES = ("error", "clip", "shift")
 
 
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers that messages call kernels and samples by, None for their places."""
+
+    kernels: Sequence[int] | None = None
+    samples: np.ndarray | None = None
+
+
+AS_THEY_COME = _Numbers()
+
+
 def as_stack(
     kernels: Any,
     *,
@@ -55,6 +66,8 @@ def as_stack(
     views: Sequence[int] | None = None,
     streamed: bool | None = None,
     fill: Literal["zero", "rescale"] = "rescale",
+    kernel_numbers: Sequence[int] | None = None,
+    sample_numbers: np.ndarray | None = None,
 ) -> KernelStack:
     """Check kernels and stack them, to be centered and scaled on the fly.
 
@@ -100,6 +113,8 @@ def as_stack(
     fill : {"zero", "rescale"}, default="rescale"
         Where kernels lack samples: whether these are similar to nobody, or what other kernels tell
         of them is scaled up to the self-similarity of a sample that no kernel lacks.
+    kernel_numbers, sample_numbers : sequence of int, default=None
+        The numbers that messages call kernels and samples by, where these are some of more.
 
     Returns
     -------
@@ -114,6 +129,7 @@ def as_stack(
     >>> stack.n_kernels, stack.n_samples, stack.traces().round(6).tolist()
     (2, 20, [20.0, 20.0])
     """
+    numbers = _Numbers(kernel_numbers, sample_numbers)
     _check_options({"center": center, "normalize": normalize, "validate": validate}, streamed, psd)
     samples = read_kernels(kernels)
     options = {"center": center, "normalize": normalize, "validate": validate}
@@ -131,10 +147,10 @@ def as_stack(
                 f"{asked} needs the kernels in memory, and these are read some rows at a time: "
                 "pass arrays, such as K[:], if they fit"
             )
-        stack: StreamedStack | DenseStack = _stream(samples, names, **options)
+        stack: StreamedStack | DenseStack = _stream(samples, names, numbers, **options)
     else:
         require_memory_to_load(samples, psd)
-        stack = _hold(samples, names, psd=psd, **options)
+        stack = _hold(samples, names, numbers, psd=psd, **options)
     return stack if views is None else replace(stack, view_numbers=tuple(views))
 
 
@@ -155,9 +171,11 @@ def _stack_incomplete(
         as_stack(
             Samples("kernels", _some(names, group), _some(samples.parts, group), names_given=True),
             views=_some(views, group),
+            kernel_numbers=group,
+            sample_numbers=np.flatnonzero(~pattern),
             **options,
         )
-        for group in groups
+        for group, pattern in zip(groups, patterns, strict=True)
     ]
     return IncompleteStack.of(stacks, ~patterns.T, groups, fill)
 
@@ -181,6 +199,7 @@ def _check_options(flags: dict[str, Any], streamed: Any, psd: Any) -> None:
 def _hold(
     samples: Samples,
     names: Sequence[str] | None,
+    numbers: _Numbers,
     *,
     center: bool,
     normalize: bool,
@@ -189,12 +208,12 @@ def _hold(
 ) -> DenseStack:
     """Check kernels in memory, one after another, and stack them."""
     parts, names, whole = _collect(samples, names)
-    labels = _labels(names)
+    labels = _labels(names, numbers)
     matrices = [as_numbers(part, label) for part, label in zip(parts, labels, strict=True)]
     _check_sizes(matrices, labels)
     check_one_place(matrices, labels)
     pairs = [
-        _standardize(matrix, label, center, normalize, psd if validate else None)
+        _standardize(matrix, label, center, normalize, psd if validate else None, numbers)
         for matrix, label in zip(matrices, labels, strict=True)
     ]
     kernels, standardizations = zip(*pairs, strict=True)
@@ -205,7 +224,7 @@ def _hold(
 
 
 def _standardize(
-    matrix: Any, label: str, center: bool, normalize: bool, psd: str | None
+    matrix: Any, label: str, center: bool, normalize: bool, psd: str | None, numbers: _Numbers
 ) -> tuple[StandardizedKernel, Standardization]:
     """Return one kernel, checked and repaired unless `psd` is None, and what new samples need."""
     centered = StandardizedKernel(matrix, learn_centering(matrix, label, center))
@@ -214,7 +233,8 @@ def _standardize(
         check_symmetry(matrix, label)
         refuse_distances(matrix, standardization.diagonal, label)
         kernel = make_positive(centered, label, psd)
-    scale = learn_scale(kernel.diagonal(), matrix, label) if normalize else None
+    lengths = kernel.diagonal()
+    scale = learn_scale(lengths, matrix, label, numbers.samples) if normalize else None
     added = None if kernel is centered else kernel.diagonal() - centered.diagonal()
     return (
         replace(kernel, standardization=replace(kernel.standardization, scale=scale)),
@@ -236,15 +256,21 @@ def _require_room_for_mix(matrices: Sequence[Any]) -> None:
 
 
 def _stream(
-    samples: Samples, names: Sequence[str] | None, *, center: bool, normalize: bool, validate: bool
+    samples: Samples,
+    names: Sequence[str] | None,
+    numbers: _Numbers,
+    *,
+    center: bool,
+    normalize: bool,
+    validate: bool,
 ) -> StreamedStack:
     """Check kernels known by their rows, in one pass, and stack them."""
     if isinstance(samples.whole, RowSource):
         source, names = samples.whole, _named(samples.whole.n_kernels, names)
-        labels = _labels(names)
+        labels = _labels(names, numbers)
     else:
         matrices, names, whole = _collect(samples, names, lazily=True)
-        labels = _labels(names)
+        labels = _labels(names, numbers)
         _check_sizes(matrices, labels)
         for matrix, label in zip(matrices, labels, strict=True):
             as_numbers(matrix[:0], label)  # refuses types that are no numbers
@@ -256,7 +282,7 @@ def _stream(
         if validate:
             _check_diagonal(matrix, standardization, float(entry), label)
         lengths = standardization.centered_diagonal()
-        scale = learn_scale(lengths, matrix, label) if normalize else None
+        scale = learn_scale(lengths, matrix, label, numbers.samples) if normalize else None
         standardizations.append(replace(standardization, scale=scale))
     return StreamedStack(source, tuple(names), tuple(standardizations))
 
@@ -337,6 +363,7 @@ def _named(count: int, names: Sequence[str] | None) -> list[str]:
     return [str(name) for name in names]
 
 
-def _labels(names: Sequence[str]) -> list[str]:
+def _labels(names: Sequence[str], numbers: _Numbers = AS_THEY_COME) -> list[str]:
     """Return how messages call the kernels."""
-    return [describe(index, name) for index, name in enumerate(names)]
+    indices = range(len(names)) if numbers.kernels is None else numbers.kernels
+    return [describe(index, name) for index, name in zip(indices, names, strict=True)]
