@@ -1,4 +1,4 @@
-"""What is asked of models about samples that are missing: the right ones, in words that are true."""
+"""What is asked of models about samples that are missing: the right ones, in true words."""
 
 import numpy as np
 import pytest

@@ -699,7 +699,9 @@ def test_no_new_samples_have_no_labels(of_kernels):
 def test_self_similarity_is_refused_where_it_is_missing_or_of_another_shape():
     K = np.stack(sound_kernels())
     model = SimpleMKKM(3, random_state=0).fit(K)
-    with pytest.raises(ValueError, match=r"kernel 0.*self_similarity.*\(3, 4\).*normalize=False"):
+    with pytest.raises(
+        ValueError, match=r"kernel 0.*self_similarity.*row for each kernel.*normalize=False"
+    ):
         model.predict(K[:, :4])
     for shape in ((4,), (4, 3), (3, 5), (2, 4), (1, 3, 4)):
         with pytest.raises(ValueError, match=r"self_similarity.*expected \(3, 4\)"):

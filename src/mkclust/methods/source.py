@@ -105,10 +105,10 @@ class _FromSimilarities:
     def embed_by(self, extension: AnyExtension, model: Any, X: Any, self_similarity: Any) -> Array:
         """Return what an extension of the model makes of new samples."""
         samples = self.read_new(model, X)
-        if samples.whole is None and samples.n_samples == 0:
-            raise ValueError("X is empty, it has no samples: pass at least one")
         if samples.missing is None and isinstance(extension, Extension):
             return extension.embed(*self.similarities(model, samples, self_similarity))
+        if samples.n_samples == 0:
+            raise ValueError("X is empty, it has no samples: pass at least one")
         parts = self.seen_similarities(model, samples, self_similarity)
         return extension.embed_seen(parts, samples.n_samples)
 
