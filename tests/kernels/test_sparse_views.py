@@ -188,7 +188,8 @@ def test_the_order_of_samples_and_a_unit_change_no_kernel():
     bank = KernelBank(rules="kind", **ONE_GAUSSIAN)
     K = written_out(bank.fit_transform([view]))[0]
     moved = written_out(bank.fit_transform([1024.0 * view[order]]))[0]
-    np.testing.assert_array_equal(moved, K[np.ix_(order, order)])
+    # Products that write a kernel out round by the place of an entry on some processors.
+    np.testing.assert_allclose(moved, K[np.ix_(order, order)], rtol=1e-14)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
