@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+# Before workers send warnings of it, which two threads of the controller would import at once.
+import mkclust  # noqa: F401
+
 
 def pytest_configure():
     # In the background a shell has interrupts ignored, and so would all that tests start.
