@@ -9,8 +9,8 @@ from libraries import FOREIGN, as_library
 from mkclust.linalg import FactoredMatrix, to_host
 from mkclust.samples.samples import Samples
 from mkclust.stack import KernelOperator, KernelStack, MatrixRows, as_stack
-from mkclust.stack.incomplete import IncompleteStack, rescaling
-from mkclust.stack.sample_map import Fill
+from mkclust.stack.incomplete import IncompleteStack
+from mkclust.stack.sample_map import Fill, rescaling
 
 N, M = 30, 4
 

@@ -67,13 +67,13 @@ SETTLED, MOST_FILLS = 1e-3, 20
 SMALLEST_SHARE = 1e-8
 
 # From the kernels, as they are filled, and a partition to the next fill of every part.
-FillRule = Callable[[KernelStack, Array], Sequence[SampleMap]]
+NextMaps = Callable[[KernelStack, Array], Sequence[SampleMap]]
 
 
 def learn_fills(
     stack: KernelStack,
     solve: Callable[[KernelStack, Solution | None], Solution],
-    rule: FillRule,
+    rule: NextMaps,
     *,
     goal: Literal["rising", "falling"],
 ) -> Solution:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -23,12 +23,9 @@ from mkclust.linalg import (
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.seen_regression import SeenRegression
 from mkclust.stack import KernelStack, Standardization
-from mkclust.stack.incomplete import rescaling
-from mkclust.stack.sample_map import SampleMap
+from mkclust.stack.sample_map import FillRule, SampleMap, rescaling
 from mkclust.types import Array, Float
 
-# What new samples are that views lack, or that are missing from training views.
-FillRule = Literal["zero", "rescale"]
 # A sample is a training sample where its similarities differ by no more than this share.
 SAME_SAMPLE = 1e-6
 
@@ -61,8 +58,30 @@ class SeenSimilarities:
     self_similarity: Array | None = None
 
 
+class SeenRows:
+    """What extensions share: to embed samples that some kernels lack, by those that have them."""
+
+    def embed_seen(self: Any, parts: Sequence[SeenSimilarities], n_new: int) -> Array:
+        """Embed new samples of which some kernels lack some, (n_new, k)."""
+        return embed_seen(self, parts, n_new)
+
+    def complete(self: Any, rows: Array, seen: np.ndarray) -> Array:
+        """Make up for kernels that lack samples, where all others have been added up.
+
+        Parameters
+        ----------
+        rows : array of shape (n_new, k)
+            What the kernels that have them contribute to the embedding of samples.
+        seen : ndarray of bool of shape (n_new, n_kernels)
+            Which kernels have which samples.
+        """
+        if self.learned is not None:
+            return self.learned.complete(rows, seen)
+        return rescaled(rows, seen, self.counted) if self.rule == "rescale" else rows
+
+
 @dataclass(frozen=True)
-class Extension:
+class Extension(SeenRows):
     r"""The embedding as a function of similarities to the training samples.
 
     .. math:: h(x) = \sum_p P_p^\top k_p(x)
@@ -166,24 +185,6 @@ class Extension:
         stack.for_each_block(visit)
         return embedding
 
-    def embed_seen(self, parts: Sequence[SeenSimilarities], n_new: int) -> Array:
-        """Embed new samples of which some kernels lack some, (n_new, k)."""
-        return embed_seen(self, parts, n_new)
-
-    def complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Make up for kernels that lack samples, where all others have been added up.
-
-        Parameters
-        ----------
-        rows : array of shape (n_new, k)
-            What the kernels that have them contribute to the embedding of samples.
-        seen : ndarray of bool of shape (n_new, n_kernels)
-            Which kernels have which samples.
-        """
-        if self.learned is not None:
-            return self.learned.complete(rows, seen)
-        return rescaled(rows, seen, self.counted) if self.rule == "rescale" else rows
-
     def embed(
         self, cross: Sequence[Array] | CrossRows, self_similarity: Array | None = None
     ) -> Array:
@@ -274,7 +275,7 @@ class Extension:
 
 
 @dataclass(frozen=True)
-class IncompleteExtension:
+class IncompleteExtension(SeenRows):
     """The same where kernels lack training samples: one extension for those of the same samples.
 
     Attributes
@@ -378,24 +379,6 @@ class IncompleteExtension:
             alone = replace(part.map, scale=None, fill=None)
             rows = rows + alone.scatter(extension.embed_training(part.stack))
         return self.complete(rows, seen)
-
-    def embed_seen(self, parts: Sequence[SeenSimilarities], n_new: int) -> Array:
-        """Embed new samples of which some kernels lack some, (n_new, k)."""
-        return embed_seen(self, parts, n_new)
-
-    def complete(self, rows: Array, seen: np.ndarray) -> Array:
-        """Make up for kernels that lack samples, where all others have been added up.
-
-        Parameters
-        ----------
-        rows : array of shape (n_new, k)
-            What the kernels that have them contribute to the embedding of samples.
-        seen : ndarray of bool of shape (n_new, n_kernels)
-            Which kernels have which samples.
-        """
-        if self.learned is not None:
-            return self.learned.complete(rows, seen)
-        return rescaled(rows, seen, self.counted) if self.rule == "rescale" else rows
 
 
 AnyExtension = Extension | IncompleteExtension

@@ -8,7 +8,7 @@ it, and is positive semidefinite as K is: solvers and certificates hold for it a
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -40,11 +40,8 @@ from mkclust.stack.base import (
 from mkclust.stack.common_samples import compare_parts
 from mkclust.stack.dense import GRAM_ROWS, GRAM_ROWS_ON_DEVICE
 from mkclust.stack.off_diagonal import Comparison
-from mkclust.stack.sample_map import SampleMap
+from mkclust.stack.sample_map import FillRule, SampleMap, rescaling
 from mkclust.types import Array, Float
-
-# How samples that are missing from views are treated without being learned.
-FillRule = Literal["zero", "rescale"]
 
 
 @dataclass(frozen=True)
@@ -456,27 +453,6 @@ class IncompleteStack(UncompressedStack):
         for p in np.flatnonzero(coefficients).tolist():  # one at a time, to spare the memory
             mixed += coefficients[p] * to_host(self.kernel(p).block(samples, samples))
         return mixed
-
-
-def rescaling(observed: np.ndarray, counted: np.ndarray) -> Float:
-    """Return what makes up for the kernels that lack a sample, (n_samples,).
-
-    With equal weights, a sample then has the total self-similarity of one that all kernels have.
-
-    Parameters
-    ----------
-    observed : ndarray of bool of shape (n_samples, n_kernels)
-        Which kernels have which samples.
-    counted : ndarray of bool of shape (n_kernels,)
-        Which kernels count.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Zero for samples that none of them has.
-    """
-    counts = observed[:, counted].sum(axis=1)
-    return np.sqrt(np.divide(counted.sum(), counts, out=np.zeros(len(counts)), where=counts > 0))
 
 
 def _spread(matrix: Array, sample_map: SampleMap) -> Array:

@@ -29,7 +29,6 @@ from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.mapped import (
     ERROR_SAMPLES,
     Features,
-    Fill,
     LearnPreparations,
     cut,
     draw,
@@ -37,13 +36,13 @@ from mkclust.stack.mapped import (
     floor_of,
     learn_maps,
     missed_trace_share,
-    rescaling,
     rows_at_once,
     spread_features,
     sum_of_squares,
     to_same_device,
 )
 from mkclust.stack.off_diagonal import Comparison
+from mkclust.stack.sample_map import FillRule, rescaling
 from mkclust.types import Array, Float
 
 # Samples that stand for all where clusters are only compared.
@@ -178,7 +177,7 @@ def compress(
     n_clusters: int = 1,
     center: bool,
     normalize: bool,
-    fill: Fill = "rescale",
+    fill: FillRule = "rescale",
     random_state: Any = None,
     learn_preparations: LearnPreparations | None = None,
     fit_samples: int | None = None,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -30,6 +30,7 @@ from mkclust.samples.blocks import (
     seen_rows,
 )
 from mkclust.samples.distances import squared_norms
+from mkclust.stack.sample_map import FillRule, rescaling
 from mkclust.types import Array, Float
 
 # Feature maps learn from at most so many samples, but from so many times their landmarks: of a
@@ -46,8 +47,6 @@ UNIT_DIAGONAL = ("rbf", "laplacian")
 CONSTANT = 1e-26
 # Of a view that has fewer than this share of the samples drawn, others are drawn that it has.
 SCARCE = 0.1
-# How samples count that are missing from some views.
-Fill = Literal["zero", "rescale"]
 # What learns from some rows of every view what is done to rows before they are mapped.
 LearnPreparations = Callable[[dict[str, Array]], Mapping[str, Any]]
 
@@ -99,7 +98,7 @@ class Features:
     maps: Sequence[Any]
     means: Sequence[Float] | None = None
     floors: Sequence[float] | None = None
-    fill: Fill = "rescale"
+    fill: FillRule = "rescale"
     widths: Sequence[int] | None = None
 
     def of(self, block: dict[str, Array]) -> list[Array]:
@@ -291,18 +290,6 @@ def spread_features(
         F if numbers is None else spread_rows(F, numbers, n_rows, value)
         for F, numbers in zip(features, seen, strict=True)
     ]
-
-
-def rescaling(observed: np.ndarray) -> Float:
-    """Return what the features of samples are multiplied with by "rescale", (n_samples,).
-
-    Parameters
-    ----------
-    observed : ndarray of bool of shape (n_samples, n_views)
-        Which samples each view has.
-    """
-    # A sample in no view has no features to be scaled.
-    return np.sqrt(observed.shape[1] / np.maximum(observed.sum(axis=1), 1))
 
 
 def floor_of(name: str, variance: float, mean: Float, center: bool) -> float:

@@ -8,12 +8,15 @@ Whatever E is, :math:`E^\top K E` is positive semidefinite where K is.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from mkclust.linalg import arrays_to_host, namespace, place, select, to_device, zeros
-from mkclust.types import Array
+from mkclust.types import Array, Float
+
+# How samples that are missing from views are treated without being learned.
+FillRule = Literal["zero", "rescale"]
 
 
 @dataclass(frozen=True)
@@ -138,3 +141,26 @@ class SampleMap:
         if where not in self._numbers:
             self._numbers[where] = to_device(self.samples, like), to_device(self.positions, like)
         return self._numbers[where]
+
+
+def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
+    """Return what makes up for the kernels, or views, that lack a sample, (n_samples,).
+
+    With equal weights, a sample then has the total self-similarity of one that all of them have.
+
+    Parameters
+    ----------
+    observed : ndarray of bool of shape (n_samples, n_kernels)
+        Which kernels have which samples.
+    counted : ndarray of bool of shape (n_kernels,), default=None
+        Which kernels count; None for all.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Zero for samples that none of them has.
+    """
+    observed = observed if counted is None else observed[:, counted]
+    counts = observed.sum(axis=1)
+    ratios = np.divide(observed.shape[1], counts, out=np.zeros(len(counts)), where=counts > 0)
+    return np.sqrt(ratios)

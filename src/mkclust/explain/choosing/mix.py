@@ -15,7 +15,7 @@ from mkclust.methods.training import open_source
 from mkclust.samples.forms import TABLE
 from mkclust.samples.samples import Samples, as_views
 from mkclust.stack import KernelStack, as_stack
-from mkclust.stack.incomplete import FillRule, rescaling
+from mkclust.stack.sample_map import FillRule, rescaling
 from mkclust.types import Float
 
 # Directions of less than this share of the longest are rounding.
