@@ -9,32 +9,61 @@ from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.problem import FIRST_TOLERANCE
 from mkclust.linalg import orthonormalize, select, to_host, top_eigenpairs
 from mkclust.linalg.operators import Anchor
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # Samples for each cluster that they are learned from, and how many at least.
-SAMPLES_A_CLUSTER, FEWEST_SAMPLES = 5, 100
+SAMPLES_A_CLUSTER, FEWEST_SAMPLES = 5, 200
 
 
 def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
-    """Return the weights that a sample of the samples asks for, as a place to start from."""
+    """Return the weights that a sample of the samples asks for, as a place to start from.
+
+    Few samples make noise look like structure, the more the fewer they are: by about the inverse
+    root of their number. What its two halves ask for tells how much of that is in the sample's
+    weights, and how much of the difference is chance.
+    """
     m, n = stack.n_kernels, stack.n_samples
     size = max(FEWEST_SAMPLES, SAMPLES_A_CLUSTER * n_clusters)
     if m == 1 or 4 * size > n:
         return np.full(m, 1 / m)
-    samples = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
-    G = to_host(stack.entries(samples))
-    if anchor is not None:
-        # Eigenvalues of a part of a kernel are about as much smaller as it has fewer samples.
-        H = orthonormalize(to_host(select(anchor.vectors, samples)))
-        anchor = Anchor(H, anchor.strength * size / n)
+    samples = np.random.default_rng(0).choice(n, size, replace=False)
+    entries = to_host(stack.entries(samples))
+    H = None if anchor is None else to_host(select(anchor.vectors, samples))
+
+    def logarithms(some: slice) -> Float:
+        """Return the logarithms of the weights that some of the samples ask for."""
+        drawn_to = None
+        if anchor is not None and H is not None:
+            # Eigenvalues of a part of a kernel are about as much smaller as it has fewer samples.
+            strength = anchor.strength * len(H[some]) / n
+            drawn_to = Anchor(orthonormalize(H[some]), strength)
+        part = np.ascontiguousarray(entries[:, some, some])
+        return np.log(_weights_of(part, n_clusters, stack.like, drawn_to))
+
+    whole = logarithms(slice(None))
+    halves = logarithms(slice(0, None, 2)), logarithms(slice(1, None, 2))
+    trend, chance = whole - (halves[0] + halves[1]) / 2, (halves[0] - halves[1]) / 2
+    if not trend @ trend > chance @ chance:
+        return _normalized(whole)
+    believed = 1 - (chance @ chance) / (trend @ trend)
+    further = (1 - np.sqrt(size / n)) / (np.sqrt(2) - 1)
+    return _normalized(whole + believed * further * trend)
+
+
+def _normalized(logarithms: Float) -> Float:
+    """Return weights that sum to one."""
+    weights = np.exp(logarithms - logarithms.max())
+    return weights / weights.sum()
+
+
+def _weights_of(G: Float, n_clusters: int, like: Array, anchor: Anchor | None) -> Float:
+    """Return the weights of small kernels, (m, s, s)."""
+    added = 0.0 if anchor is None else anchor.strength * (anchor.vectors @ anchor.vectors.T)
 
     def evaluate(gamma: Float) -> Evaluation:
         """Solve the eigenproblem of some weights on the sample."""
-        combined = np.tensordot(gamma**2, G, 1)
-        if anchor is not None:
-            combined += anchor.strength * (anchor.vectors @ anchor.vectors.T)
-        values, S = top_eigenpairs(combined, n_clusters, stack.like)
+        values, S = top_eigenpairs(np.tensordot(gamma**2, G, 1) + added, n_clusters, like)
         offset = 0.0 if anchor is None else anchor.offset(S)
         return Evaluation(float(values.sum()), alignments(S, G, n_clusters), None, offset)
 
-    return CuttingSurfaces(m).minimize(evaluate, FIRST_TOLERANCE)[0]
+    return CuttingSurfaces(len(G)).minimize(evaluate, FIRST_TOLERANCE)[0]

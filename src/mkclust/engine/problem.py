@@ -38,8 +38,6 @@ class Search:
         The weights; the combination's coefficients are their squares.
     relaxation : Relaxation
         The partition of that combination, with the anchor added where there is one.
-    baseline : Relaxation
-        The partition that it began with: that of the uniform combination unless another was given.
     history : ndarray of shape (n_iter, 2)
         Best objective and certified lower bound after each iteration.
     converged : bool
@@ -52,7 +50,6 @@ class Search:
 
     weights: Float
     relaxation: Relaxation
-    baseline: Relaxation
     history: Float
     converged: bool
     n_passes: int

@@ -21,6 +21,7 @@ import scipy.linalg
 
 from mkclust.engine.relaxation import Relaxation, improve, rayleigh_ritz, relax
 from mkclust.linalg import (
+    astype,
     empty,
     gaussian_noise,
     is_foreign,
@@ -51,11 +52,14 @@ ROWS = 512
 # Of the room for error, the part that follows the residuals, and those for all directions alike.
 RESIDUAL_SHARE, DIRECTION_SHARE, OUTSIDE_SHARE = 0.5, 0.25, 0.25
 # A proof claims this share of the room there is, since one that fails costs as much as one that
-# succeeds. A search claims so many times the error that the residuals suggest, at least this share.
+# succeeds. A search claims so many times the error that the residuals suggest, at least this share,
+# as long as it takes no more than so many times the steps.
 PROOF_CLAIM = 0.9
-CLAIM_FACTOR, LEAST_CLAIM = 10.0, 0.05
+CLAIM_FACTOR, LEAST_CLAIM, CLAIM_STEPS = 10.0, 0.05, 1.25
 # Ritz values this many roundings above an eigenvalue are equal to it.
 ROUNDINGS = 16
+# Distances, as shares of the k-th eigenvalue, at which what lies outside is tried: rising.
+DISTANCES = 2.0 ** np.arange(-60, 0, 0.125)
 # By so many roundings a sum of eigenvalues may be too small.
 SUM_ROUNDINGS = 2
 
@@ -176,10 +180,9 @@ def certify(
         error = prove(entries(), relaxation, PROOF_CLAIM * room)
         if error is not None:
             return Certificate("proved", error), None
-    claim = min(room, max(CLAIM_FACTOR * relaxation.error, LEAST_CLAIM * room))
     # Eigenvalues found by products in single precision may be too small for that alone.
     rounded = SUM_ROUNDINGS * rounding * relaxation.value
-    claim = min(room, claim + rounded)
+    claim = _claim(relaxation, room, rounded)
     missed = find_missed_eigenvectors(
         operator, relaxation, claim - rounded, seed=seed, rounding=rounding
     )
@@ -190,6 +193,16 @@ def certify(
     if proof == "last" and (error := prove(entries(), relaxation, PROOF_CLAIM * room)) is not None:
         return Certificate("proved", error), missed
     return None, missed
+
+
+def _claim(relaxation: Relaxation, room: float, rounded: float) -> float:
+    """Return what to claim by a search: little, unless that takes many steps more than the room."""
+    least = max(CLAIM_FACTOR * relaxation.error, LEAST_CLAIM * room)
+    n_steps = n_steps_expected(relaxation, room - rounded)
+    for claim in (least + rounded, float(np.sqrt(least * room)) + rounded):
+        if n_steps_expected(relaxation, claim - rounded) <= CLAIM_STEPS * n_steps:
+            return min(room, claim)
+    return room
 
 
 @dataclass(frozen=True)
@@ -256,31 +269,42 @@ def find_missed_eigenvectors(
     .. [1] J. Kuczynski, H. Wozniakowski. Estimating the largest eigenvalue by the power and Lanczos
        algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992), Theorem 4.2.
     """
-    V, values = relaxation.vectors, relaxation.eigenvalues
+    values, precision = relaxation.eigenvalues, "float32" if operator.is_rounded else "float64"
+    V = astype(relaxation.vectors, precision)
     (n, n_leading), kth = V.shape, float(values[relaxation.n_clusters - 1])
-    largest_harmless = _largest_outside(relaxation, room)
-    level = kth + ROUNDINGS * rounding * float(values[0])
-    new = orthonormalize(gaussian_noise((n, N_PROBES), seed, V), V)
-    rows = empty((n_leading + new.shape[1] * max_steps, n), V)
-    images = empty((rows.shape[0] - n_leading, n), V)
+    changed = operator.rounding_error()
+    harmless = largest_outside(relaxation, room) - changed
+    level = kth + ROUNDINGS * rounding * float(values[0]) + changed
+    probes = astype(gaussian_noise((n, N_PROBES), seed, V), precision)
+    new = orthonormalize(probes, V)
+    rows = empty((n_leading + new.shape[1] * max_steps, n), V, precision)
     rows[:n_leading, :], size = V.T, n_leading
+    T = np.zeros((rows.shape[0] - n_leading, rows.shape[0] - n_leading))
     missing, largest = 1.0, 0.0
     for step in range(1, max_steps + 1):
         if not new.shape[1]:
             # All that can be reached was seen.
-            missing = PROBABILITY if largest <= largest_harmless else 1.0
+            missing = PROBABILITY if largest <= harmless else 1.0
             return MissedSearch(None, missing, step - 1)
         image = operator @ new
-        end = size + new.shape[1]
-        rows[size:end, :], images[size - n_leading : end - n_leading, :] = new.T, image.T
-        size = end
-        T = to_host(rows[n_leading:size, :] @ images[: size - n_leading, :].T)
-        seen, S = top_eigenpairs((T + T.T) / 2, min(N_PROBES, size - n_leading), V)
+        old, size = size - n_leading, size + new.shape[1]
+        end = size - n_leading
+        rows[n_leading + old : size, :] = new.T
+        T[:end, old:end] = to_host(rows[n_leading:size, :] @ image)
+        T[old:end, :old] = T[:old, old:end].T
+        small = T[:end, :end]
+        seen, S = top_eigenpairs((small + small.T) / 2, min(N_PROBES, end), V)
         if seen[0] > level:
-            turn = to_device(S[:, seen > level].T, V)
-            return MissedSearch((turn @ rows[n_leading:size, :]).T, 1.0, step)
+            turn = to_device(S[:, seen > level].T, V, precision)
+            return MissedSearch(
+                orthonormalize(
+                    astype((turn @ rows[n_leading:size, :]).T, "float64"), relaxation.vectors
+                ),
+                1.0,
+                step,
+            )
         largest = float(seen[0])
-        share = 1 - largest / largest_harmless if largest_harmless > 0 else 0.0
+        share = 1 - largest / harmless if harmless > 0 else 0.0
         missing = miss_probability(n - n_leading, step, share, new.shape[1])
         if missing <= probability:
             return MissedSearch(None, missing, step)
@@ -296,7 +320,21 @@ def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float
     return float(min(one, 1.0) ** n_probes)
 
 
-def _largest_outside(relaxation: Relaxation, room: float) -> float:
+def n_steps_expected(relaxation: Relaxation, room: float) -> float:
+    """Return about how many steps a search takes that finds nothing, infinity where it never tells.
+
+    What lies outside the known vectors is taken to begin where they end.
+    """
+    harmless, outside = largest_outside(relaxation, room), float(relaxation.eigenvalues[-1])
+    share = 1 - outside / harmless if harmless > 0 else 0.0
+    if share <= 0:
+        return np.inf
+    n = relaxation.vectors.shape[0]
+    exponent = np.log(1.648 * np.sqrt(n)) - np.log(PROBABILITY) / N_PROBES
+    return float((exponent / np.sqrt(share) + 1) / 2)
+
+
+def largest_outside(relaxation: Relaxation, room: float) -> float:
     """Return up to where eigenvalues outside the known vectors leave the sum within the room."""
     k, values = relaxation.n_clusters, relaxation.eigenvalues
     R: Any = relaxation.residuals
@@ -309,11 +347,12 @@ def _largest_outside(relaxation: Relaxation, room: float) -> float:
     if room <= 0:
         return 0.0
     tau = float(values[k - 1]) + room / (2 * k)
-    for distance in tau * 2.0 ** np.arange(-100.0, 0.0):
-        levels = np.append(values + rises / distance, np.full(k, tau))
-        if np.sort(levels)[-k:].sum() - relaxation.value <= room:
-            return tau - distance
-    return 0.0
+    distances = tau * DISTANCES
+    levels = values + rises / distances[:, None]
+    levels = np.concatenate([levels, np.full((len(levels), k), tau)], axis=1)
+    sums = np.partition(levels, -k, axis=1)[:, -k:].sum(axis=1)
+    enough = np.flatnonzero(sums - relaxation.value <= room)
+    return tau - float(distances[enough[0]]) if len(enough) else 0.0
 
 
 def prove(M: Array, relaxation: Relaxation, room: float) -> float | None:

@@ -1,15 +1,18 @@
 """The relaxed k-means problem of one kernel: its leading eigenvectors, by thin products alone."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mkclust.linalg import (
+    astype,
     empty,
     namespace,
     noise,
     orthonormalize,
+    precision_of,
     side_by_side,
     to_device,
     to_host,
@@ -67,6 +70,13 @@ class Relaxation:
         """Relative gap between eigenvalues k - 1 and k, where k centered clusters show."""
         return self._gap(self.n_clusters - 1)
 
+    def astype(self, precision: str) -> "Relaxation":
+        """Return the same with vectors in another precision."""
+        arrays = {name: getattr(self, name) for name in ("vectors", "products", "residuals")}
+        return replace(
+            self, **{name: astype(a, precision) for name, a in arrays.items() if a is not None}
+        )
+
     def gap_above(self, lower_bound: float) -> float:
         """Return how far, relatively, the value may lie above a lower bound of its minimum.
 
@@ -113,6 +123,8 @@ def relax(
     width = block_width(n, n_clusters)
     if width >= n:
         return relax_whole(operator.dense(), n_clusters)
+    if start is not None:
+        start = astype(start, precision_of_products(operator))
     vectors = _complete(operator, start, width)
     return improve(operator, rayleigh_ritz(operator, vectors, n_clusters), tol)
 
@@ -146,6 +158,7 @@ def _complete(operator: Operator, start: Array | None, width: int) -> Array:
     n_given = 0 if start is None else start.shape[1]
     if n_given < width:
         drawn = noise((operator.shape[0], width - n_given), 0, operator.like)
+        drawn = astype(drawn, precision_of_products(operator))
         # Images of random vectors lean towards the leading eigenvectors; where the matrix has too
         # low a rank for that, the random vectors themselves fill up.
         for fresh in (operator @ drawn, drawn):
@@ -155,6 +168,11 @@ def _complete(operator: Operator, start: Array | None, width: int) -> Array:
                 break
     assert start is not None
     return start[:, :width]
+
+
+def precision_of_products(operator: Operator) -> str:
+    """Return the precision that vectors to multiply with need not exceed."""
+    return "float32" if operator.is_rounded else "float64"
 
 
 def relax_whole(M: Array, n_clusters: int) -> Relaxation:
@@ -168,7 +186,7 @@ def rayleigh_ritz(operator: Operator, vectors: Array, n_clusters: int) -> Relaxa
     products = operator @ vectors
     T = to_host(vectors.T @ products)
     values, S = top_eigenpairs((T + T.T) / 2, len(T), vectors)
-    rotation = to_device(S, vectors)
+    rotation = to_device(S, vectors, precision_of(vectors))
     return with_error_bound(vectors @ rotation, products @ rotation, values, n_clusters)
 
 
@@ -180,45 +198,105 @@ def improve(
     max_products: int = sys.maxsize,
     n_blocks: int = KRYLOV_BLOCKS,
 ) -> Relaxation:
-    """Improve leading eigenvectors by block Krylov steps with one matrix (thick restarts)."""
-    current, (n, width) = start, start.vectors.shape
-    capacity = max(KRYLOV_BLOCKS * width, min(n_blocks * width, n // 4))
-    rows, images = empty((capacity, n), start.vectors), empty((capacity, n), start.vectors)
-    T = np.zeros((capacity, capacity))
-    size, progress = capacity, Progress()
-    while True:
-        progress.note(current.error)
-        if current.error <= tol * current.value or progress.stalled or max_products == 0:
-            return current
-        if size + width > capacity:
-            rows[:width, :], images[:width, :] = current.vectors.T, current.products.T
-            T[:width, :width] = np.diag(current.eigenvalues)
-            size = width
-        new = orthonormalize(current.residuals, rows[:size, :].T)
-        if not new.shape[1]:
+    """Improve leading eigenvectors by block Krylov steps with one matrix (thick restarts).
+
+    All that is as long as the samples is computed in the precision of the vectors to start from.
+    """
+    current, progress = start, Progress()
+    progress.note(start.error)
+    while current.error > tol * current.value and not progress.stalled and max_products > 0:
+        space = KrylovSpace(operator, current, n_blocks)
+        while max_products > 0 and space.has_room and space.expand():
+            max_products -= 1
+            progress.note(space.error)
+            if space.error <= tol * space.value or progress.stalled:
+                break
+        if space.n_products == 0:
             return current  # an invariant subspace: the residuals are rounding
-        fresh = operator @ new
-        max_products -= 1
-        end = size + new.shape[1]
-        rows[size:end, :], images[size:end, :] = new.T, fresh.T
-        T[:end, size:end] = to_host(rows[:end, :] @ fresh)
-        T[size:end, :size] = T[:size, size:end].T
-        size = end
-        values, S = top_eigenpairs((T[:size, :size] + T[:size, :size].T) / 2, width, rows)
-        rotation = to_device(S.T, rows)
-        vectors, products = (rotation @ rows[:size, :]).T, (rotation @ images[:size, :]).T
-        current = with_error_bound(vectors, products, values, start.n_clusters)
+        current = space.relaxation()
+    return current
+
+
+class KrylovSpace:
+    """A block Krylov space: an orthonormal basis Q with ``A Q = Q T`` but for its last block.
+
+    Of the last block something is left, ``A Q_last = Q T_last + F``, and the residuals of all Ritz
+    vectors are parts of that rest: neither they nor products have to be written out to tell how
+    accurate the Ritz vectors are.
+    """
+
+    def __init__(self, operator: Operator, start: Relaxation, n_blocks: int):
+        n, width = start.vectors.shape
+        self.operator, self.n_clusters, self.width = operator, start.n_clusters, width
+        self.capacity = max(KRYLOV_BLOCKS * width, min(n_blocks * width, n // 4))
+        self.n_products, self.size, self.last = 0, width, slice(0, width)
+        self.rows = empty((self.capacity, n), start.vectors, precision_of(start.vectors))
+        self.rows[:width, :] = start.vectors.T
+        self.T = np.zeros((self.capacity, self.capacity))
+        self.T[:width, :width] = np.diag(start.eigenvalues)
+        self.rest: Any = start.residuals
+        self.values, self.S, self.error = start.eigenvalues, np.eye(width), start.error
+
+    @property
+    def value(self) -> float:
+        """Sum of the k largest Ritz values."""
+        return float(self.values[: self.n_clusters].sum())
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another block fits."""
+        return self.size + self.width <= self.capacity
+
+    def expand(self) -> bool:
+        """Take in what is left of the last block, by one product; return whether anything is."""
+        new = orthonormalize(self.rest, self.rows[: self.size, :].T)
+        if not new.shape[1]:
+            return False
+        end = self.size + new.shape[1]
+        self.last = slice(self.size, end)
+        self.rows[self.last, :] = new.T
+        images, basis = self.operator @ new, self.rows[:end, :]
+        shares = basis @ images
+        self.rest = images - basis.T @ shares
+        # One transfer for both.
+        both = to_host(namespace(shares).concat([shares, self.rest.T @ self.rest]))
+        shares, gram = both[:end], both[end:]
+        self.T[:end, self.last] = shares
+        self.T[self.last, : self.size] = shares[: self.size].T
+        T = self.T[:end, :end]
+        self.size, self.n_products = end, self.n_products + 1
+        self.values, self.S = top_eigenpairs((T + T.T) / 2, self.width, self.rows)
+        left = self.S[self.last]
+        lengths = np.sqrt(np.maximum(np.sum(left * (gram @ left), axis=0), 0))
+        self.error = error_bound(self.values, lengths, self.n_clusters)
+        return True
+
+    def relaxation(self) -> Relaxation:
+        """Return the Ritz vectors."""
+        precision = precision_of(self.rows)
+        rotation = to_device(self.S, self.rows, precision)
+        vectors = (rotation.T @ self.rows[: self.size, :]).T
+        residuals = self.rest @ rotation[self.last, :]
+        products = vectors * to_device(self.values, vectors, precision) + residuals
+        return Relaxation(self.n_clusters, vectors, products, self.values, self.error, residuals)
 
 
 def with_error_bound(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:
     """Return a relaxation with the error that its residuals leave open."""
-    residuals = products - vectors * to_device(values, vectors)
+    residuals = products - vectors * to_device(values, vectors, precision_of(vectors))
     lengths = np.sqrt(to_host(namespace(residuals).sum(residuals * residuals, axis=0)))
-    # An eigenvalue lies within the residual, and within its square over the distance to the part
-    # of the spectrum that the block does not hold, which begins about where the block ends.
+    error = error_bound(values, lengths, n_clusters)
+    return Relaxation(n_clusters, vectors, products, values, error, residuals)
+
+
+def error_bound(values: Float, lengths: Float, n_clusters: int) -> float:
+    """Return by how much a sum of Ritz values may be too small, by the lengths of residuals.
+
+    An eigenvalue lies within the residual, and within its square over the distance to the part of
+    the spectrum that the block does not hold, which begins about where the block ends.
+    """
     outside = values[-1] + lengths[-1]
     lengths = lengths[:n_clusters]
     distance = np.maximum(values[:n_clusters] - outside, lengths)
     distance[distance == 0] = 1
-    error = float((lengths**2 / distance).sum())
-    return Relaxation(n_clusters, vectors, products, values, error, residuals)
+    return float((lengths**2 / distance).sum())

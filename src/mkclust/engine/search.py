@@ -64,7 +64,7 @@ def search(
     anchor : Anchor, default=None
         A partition that every combination is drawn to, :math:`H_0`, and how strongly, c.
     baseline : Relaxation, default=None
-        A partition to begin with; None begins with that of the uniform combination.
+        A partition to begin with; None begins with that of weights found on a sample.
     prove : bool or "auto", default="auto"
         Whether to prove by a factorization that no eigenvector was missed, "auto" where that takes
         a fraction of the solve, or where a search does not tell.
@@ -76,24 +76,21 @@ def search(
     n = stack.n_samples
     problem = Problem(stack, n_clusters, surfaces, tol, max_iter, anchor, prove)
     if block_width(n, n_clusters) >= n:
-        return _search_whole_space(problem, baseline)
+        return _search_whole_space(problem)
     kind: type[SubspaceSearch] = InMemorySearch if stack.combining_pays else StreamedSearch
     subspace = kind(problem)
     result = subspace.run(baseline)
     n_left = max_iter - len(result.history)
     if result.converged or n_left <= 0 or not subspace.could_be_whole():
         return result
-    whole = _search_whole_space(replace(problem, max_iter=n_left), result.baseline)
+    whole = _search_whole_space(replace(problem, max_iter=n_left))
     history = np.concatenate([result.history, whole.history])
     return replace(whole, history=history, n_passes=result.n_passes + whole.n_passes)
 
 
-def _search_whole_space(problem: Problem, baseline: Relaxation | None) -> Search:
+def _search_whole_space(problem: Problem) -> Search:
     """Search where the basis would be the whole space: every eigenproblem at full size."""
     stack, k, surfaces = problem.stack, problem.n_clusters, problem.surfaces
-    if baseline is None:
-        uniform = np.full(stack.n_kernels, 1 / stack.n_kernels)
-        baseline = relax_whole(stack.combine(uniform**2).dense(), k)
     anchor = problem.anchor
 
     def evaluate(gamma: Float) -> Evaluation:
@@ -111,10 +108,9 @@ def _search_whole_space(problem: Problem, baseline: Relaxation | None) -> Search
     return Search(
         weights,
         relaxation,
-        baseline,
         np.array(history),
         converged=best.value - surfaces.lower_bound <= problem.tol * best.value,
-        n_passes=2 * len(history) + 1,
+        n_passes=2 * len(history),
         certificate=Certificate("proved", relaxation.error),
     )
 

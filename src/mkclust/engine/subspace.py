@@ -37,15 +37,14 @@ class SubspaceSearch(ABC):
 
     weights: Float
     relaxation: Relaxation
-    baseline: Relaxation
+    combined_weights: Float
 
     def __init__(self, problem: Problem):
         stack = problem.stack
         self.problem, self.stack, self.surfaces = problem, stack, problem.surfaces
         self.anchor = problem.anchor
         self.basis = Basis(stack, problem.n_clusters, self.anchor)
-        self.combined_weights = np.full(stack.n_kernels, 1 / stack.n_kernels)
-        self.operator: Operator = stack.combine(self.combined_weights**2)
+        self.operator: Operator | None = None
         self.n_passes = self.n_searches = 0
         self.progress, self.history = Progress(), list[tuple[float, float]]()
         self.error, self.gap = FIRST_TOLERANCE, np.inf
@@ -55,9 +54,7 @@ class SubspaceSearch(ABC):
         vectors = self.start(baseline)
         while True:
             if vectors is not None:
-                # The first are eigenvectors; later ones were made orthonormal to the basis.
-                self.basis.expand(vectors, self.weights, orthonormal=True)
-                self.n_passes += 1
+                self.look(vectors)
             self.solve_small()
             certificate, vectors = None, None
             if self.gap <= self.problem.tol:
@@ -84,7 +81,6 @@ class SubspaceSearch(ABC):
         return Search(
             self.weights,
             relaxation,
-            self.baseline,
             np.array(self.history),
             converged,
             self.n_passes,
@@ -94,6 +90,7 @@ class SubspaceSearch(ABC):
     @property
     def anchored_operator(self) -> Operator:
         """The combination, with the anchor added where there is one."""
+        assert self.operator is not None
         return (
             self.operator if self.anchor is None else AnchoredOperator(self.operator, self.anchor)
         )
@@ -106,18 +103,30 @@ class SubspaceSearch(ABC):
 
     def solve_small(self) -> None:
         """Solve the problem restricted to the basis, to about the accuracy the basis deserves."""
-        tol, surfaces = self.problem.tol, self.surfaces
+        tol, surfaces, small_tol = self.problem.tol, self.surfaces, SHARE * self.error
         while True:
-            small_tol = SHARE * max(tol, self.error)
             self.weights, best, _ = surfaces.minimize(self.basis.evaluate, small_tol)
             self.relaxation = self.basis.relaxation(self.weights, best)
             self.error = self.relaxation.error / self.relaxation.value
-            if small_tol <= max(SHARE * tol, self.error):
+            # Good enough as it is, it is not sought for elsewhere, where the basis may know less.
+            enough = max(2 * SHARE * tol, SHARE * self.error)
+            if best.value - surfaces.lower_bound <= enough * best.value:
                 break
+            small_tol = SHARE * max(tol, self.error)
+        self.step_back()
         surfaces.weights, bound = self.weights, surfaces.lower_bound
         self.gap = self.relaxation.gap_above(bound)
         self.history.append((bound + self.gap * self.relaxation.value, bound))
         self.progress.note(self.gap)
+
+    @abstractmethod
+    def step_back(self) -> None:
+        """Stay nearer to weights that the basis knows more of, where the error is large."""
+
+    def look(self, vectors: Array) -> None:
+        """Look at all kernels from more vectors, orthonormal to the basis."""
+        self.basis.expand(vectors, self.weights, orthonormal=True)
+        self.n_passes += 1
 
     @abstractmethod
     def start(self, baseline: Relaxation | None) -> Array | None:

@@ -1,45 +1,67 @@
 """The search in a subspace where a combination of kernels is a matrix, cheap to multiply with."""
 
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
+from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.first_weights import first_weights
-from mkclust.engine.problem import BASELINE_TOLERANCE, FIRST_TOLERANCE
+from mkclust.engine.problem import FIRST_TOLERANCE, Problem
 from mkclust.engine.proof import (
     HIGHEST_PROBABILITY,
     Certificate,
     certify,
     entries_of_combination,
     find_missed_eigenvectors,
+    n_steps_expected,
 )
 from mkclust.engine.relaxation import (
     KRYLOV_BLOCKS,
     MANY_KRYLOV_BLOCKS,
+    Progress,
     Relaxation,
     improve,
-    rayleigh_ritz,
+    precision_of_products,
     relax,
 )
 from mkclust.engine.subspace import SubspaceSearch
-from mkclust.linalg import free_bytes, orthonormalize, side_by_side
+from mkclust.linalg import (
+    astype,
+    free_bytes,
+    orthonormalize,
+    side_by_side,
+    to_device,
+    to_host,
+)
 from mkclust.linalg.memory import fits
-from mkclust.linalg.operators import CountingOperator, LazyOperator, Operator, ScaledOperator
+from mkclust.linalg.operators import LazyOperator, Operator, ScaledOperator
 from mkclust.types import Array, Float
 
 # How accurately the partition of the first weights' combination is solved.
-FIRST_VECTORS_TOLERANCE = 1e-4
-# Between two looks at all kernels the error falls to this share, in so many products at most: they
-# take a single matrix, and save a look at all; but vectors need be no better than the weights are.
-# Where that leads nowhere, as with eigenvalues that nearly tie, there may be more.
-INNER_SHARE, INNER_PRODUCTS, MOST_INNER_PRODUCTS = 1e-3, 6, 30
-# Weights that differ from uniform ones by no more than this share need no combination of their own.
-NEAR_UNIFORM = 0.3
+FIRST_VECTORS_TOLERANCE = 1e-3
+# Between two looks at all kernels the error falls to this share of its square, or to so much of the
+# tolerance, in so many products at most: they take a single matrix, and save a look at all. Where
+# that leads nowhere, as with eigenvalues that nearly tie, there may be more.
+INNER_SHARE, LEAST_ERROR, INNER_PRODUCTS, MOST_INNER_PRODUCTS = 0.1, 1e-3, 8, 30
+# Of the error aimed at, what may be lost with directions that the basis is not expanded by, and how
+# much those count that follow the partition in the spectrum.
+SHARE_LOST, GUARD_SHARE = 0.3, 1e-3
+# Single precision is enough for products where the error allowed is no smaller than this, and pays
+# from so many samples on.
+LEAST_ROUNDED_TOLERANCE, FEWEST_ROUNDED = 1e-9, 500
+# Looks at all kernels are rounded until the error is this small, so many of them at most.
+SMALL_ERROR, MAX_ROUNDED_LOOKS = 2e-3, 4
+# Where the error is larger than this, weights are sought on the way to those that the basis asks
+# for: at these shares of it.
+LARGE_ERROR, STEPS_BACK = 1e-3, (0.5, 0.25, 0.125)
 # Coefficients that have grown by less than this share make nearly the same combination.
 SMALL_EXCESS = 1e-3
-# A proof is tried unasked where its n / 6 columns of multiplications are at most this share of
-# those of the solve, and those of the search that it replaces.
-PROOF_SHARE, SEARCH_COLUMNS = 0.3, 128
+# A proof comes first where its n / 6 columns of multiplications are no more than those of a search.
+SEARCH_COLUMNS = 80
+# From so many steps on that a search is expected to take, better vectors come first, where a
+# residual of this share would save half of the steps.
+MANY_STEPS, BETTER_SHARE = 12, 0.1
 # How often vectors are improved further where they are too poor for a proof or a search to tell.
 MAX_REFINEMENTS = 2
 # Up to so many samples, problems whose eigenvalues lie too close together for a subspace are solved
@@ -52,78 +74,164 @@ MOST_SPARSE_PROVED = 3000
 class InMemorySearch(SubspaceSearch):
     """The basis is expanded by the leading eigenvectors of one combination after another.
 
+    These are provisional, and so are the combinations: in single precision, where that is half of
+    the work. What the basis knows of the kernels, and with it weights, eigenvalues and residuals,
+    is in the precision of the kernels.
+
     Attributes
     ----------
-    n_columns : float
-        Multiplications so far, in products of one column with a dense matrix.
+    rounded : bool
+        Whether combinations may be in single precision.
     n_refinements : int
         How often vectors were too poor for a proof or a search to tell.
     """
 
-    n_columns, n_refinements = 0.0, 0
+    n_refinements = 0
+
+    def __init__(self, problem: Problem):
+        super().__init__(problem)
+        self.rounded = (
+            problem.tol >= LEAST_ROUNDED_TOLERANCE
+            and self.stack.can_be_rounded
+            and self.stack.n_samples >= FEWEST_ROUNDED
+        )
 
     def start(self, baseline: Relaxation | None) -> Array | None:
-        """Begin with the partitions of uniform and of first weights."""
+        """Begin with the partition of first weights, and with one that is given."""
         k = self.problem.n_clusters
-        self.n_passes = 1
-        if baseline is None:
-            baseline = relax(self.operator, k, tol=BASELINE_TOLERANCE)
-        self.baseline = baseline
         self.weights = self.surfaces.weights = first_weights(self.stack, k, self.anchor)
-        if np.max(np.abs(self.weights / self.combined_weights - 1)) > NEAR_UNIFORM:
-            self.combine()
-        elif self.anchor is None:
-            return baseline.vectors
-        start = rayleigh_ritz(self.anchored_operator, baseline.vectors, k)
-        first = improve(self.anchored_operator, start, FIRST_VECTORS_TOLERANCE)
+        self.combine()
+        start = None if baseline is None else baseline.vectors
+        first = relax(self.anchored_operator, k, tol=FIRST_VECTORS_TOLERANCE, start=start)
+        vectors = astype(first.vectors, "float64")
         # Two partitions tell the kernels apart better than one.
-        return orthonormalize(side_by_side(first.vectors, baseline.vectors))
+        vectors = orthonormalize(vectors if start is None else side_by_side(vectors, start))
+        return self.look_roughly(vectors) if self.rounded else vectors
+
+    def look_roughly(self, vectors: Array) -> Array:
+        """Look at all kernels in single precision while there is more to gain than that loses.
+
+        What is found so is provisional: of bounds and of their history nothing is kept.
+        """
+        surfaces, self.surfaces = self.surfaces, CuttingSurfaces(self.stack.n_kernels)
+        self.surfaces.weights = self.weights
+        for _ in range(MAX_ROUNDED_LOOKS):
+            self.basis.expand(vectors, self.weights, orthonormal=True, rounded=True)
+            self.n_passes += 1
+            self.solve_small()
+            vectors = self.next_vectors()
+            if self.error <= SMALL_ERROR or not vectors.shape[1]:
+                break
+        self.surfaces, surfaces.weights = surfaces, self.weights
+        self.history.clear()
+        self.progress = Progress()
+        return vectors
+
+    def look(self, vectors: Array) -> None:
+        """Look at all kernels from more vectors, and once from all that is sought."""
+        if not self.basis.is_rounded:
+            super().look(vectors)
+            return
+        self.basis.renew(orthonormalize(astype(self.better.vectors, "float64")))
+        self.n_passes += 1
+
+    def step_back(self) -> None:
+        """Stay nearer to the weights whose eigenvectors the basis holds, where it knows more.
+
+        Of weights in between, those are best whose value is smallest, what may be missing counted.
+        """
+        if self.error <= LARGE_ERROR or not np.all(self.weights > 0):
+            return
+        start, end = np.log(self.combined_weights), np.log(self.weights)
+        for share in STEPS_BACK:
+            logarithms = start + share * (end - start)
+            weights = np.exp(logarithms - logarithms.max())
+            weights /= weights.sum()
+            relaxation = self.basis.relaxation(weights, self.basis.evaluate(weights))
+            if relaxation.value + relaxation.error < self.relaxation.value + self.relaxation.error:
+                self.weights, self.relaxation = weights, relaxation
+        self.error = self.relaxation.error / self.relaxation.value
 
     def combine(self) -> None:
         """Combine the kernels by the current weights, unless they are."""
-        if np.any(self.weights != self.combined_weights):
+        is_new = self.operator is None or self.operator.is_rounded > self.rounded
+        if is_new or np.any(self.weights != self.combined_weights):
             self.combined_weights = self.weights
-            self.operator = self.stack.combine(self.weights**2, out=self.operator)
+            self.operator = self.stack.combine(
+                self.weights**2, out=self.operator, rounded=self.rounded
+            )
             self.n_passes += 1
 
     def next_vectors(self) -> Array:
         """Return better eigenvectors of the combination, by products of that one matrix."""
-        self.combine()
         slow, tol = self.progress.waited > 0, self.problem.tol
-        goal = INNER_SHARE * self.error * (0.1 if self.gap <= tol else 1.0)
-        counting = CountingOperator(self.anchored_operator)
+        self.rounded = self.rounded and not slow
+        self.combine()
+        operator = self.anchored_operator
+        # As the weights move by about the error, the error left is about its square.
+        least = LEAST_ERROR * tol * 0.1**self.n_refinements
+        goal = float(np.clip(INNER_SHARE * self.error**2, least, FIRST_TOLERANCE))
         better = improve(
-            counting,
-            self.relaxation,
-            float(np.clip(goal, 0.1 * tol * 0.1**self.n_refinements, FIRST_TOLERANCE)),
+            operator,
+            self.relaxation.astype(precision_of_products(operator)),
+            goal,
             max_products=MOST_INNER_PRODUCTS if slow else INNER_PRODUCTS,
             n_blocks=MANY_KRYLOV_BLOCKS if slow else KRYLOV_BLOCKS,
         )
-        self.n_columns += counting.n_columns * self.operator.n_entries / self.stack.n_samples**2
-        return orthonormalize(better.vectors, self.basis.vectors)
+        self.better = better
+        return self.directions_that_count(better, max(goal * better.value, better.error))
+
+    def directions_that_count(self, better: Relaxation, error: float) -> Array:
+        """Return what better vectors have outside the basis, orthonormal, as far as it matters.
+
+        An eigenvalue grows by about its multiple of the squared length of what its vector gains.
+        """
+        vectors, basis = astype(better.vectors, "float64"), self.basis.vectors
+        k, gained = better.n_clusters, vectors - basis @ (basis.T @ vectors)
+        lengths = np.sqrt(np.maximum(better.eigenvalues, 0))
+        lengths[k:] *= np.sqrt(GUARD_SHARE)
+        gains, turn = np.linalg.eigh(to_host(gained.T @ gained) * np.outer(lengths, lengths))
+        counts = np.cumsum(gains) > SHARE_LOST * error
+        mixing = to_device(lengths[:, None] * turn[:, counts], vectors)
+        return orthonormalize(gained @ mixing, basis)
 
     def confirm(self) -> tuple[Certificate | None, Array | None]:
         """Prove where that is cheap; else search, and prove where the search does not tell."""
+        proof = self.when_to_prove()
+        may_refine = self.n_refinements < MAX_REFINEMENTS
+        if proof != "first" and may_refine and self.better_vectors_pay():
+            self.n_refinements += 1
+            return None, None
         self.n_searches += 1
         certificate, missed = certify(
             self.relaxation,
             self.error_allowed,
             operator=LazyOperator(self.enlarged),
             entries=self.entries,
-            proof=self.when_to_prove(),
+            proof=proof,
             seed=self.n_searches,
             rounding=self.stack.precision,
         )
         if missed is not None and missed.vectors is not None:
             return None, orthonormalize(missed.vectors, self.basis.vectors)
         if certificate is None and missed is not None:
-            if self.n_refinements < MAX_REFINEMENTS:
+            if may_refine:
                 self.n_refinements += 1
             elif missed.probability <= HIGHEST_PROBABILITY:
                 certificate = Certificate("searched", self.error_allowed, missed.probability)
             else:
                 certificate = Certificate("open", self.relaxation.error)
         return certificate, None
+
+    def better_vectors_pay(self) -> bool:
+        """Return whether better vectors would save a search half of its steps."""
+        room, relaxation = self.error_allowed, self.relaxation
+        n_steps = n_steps_expected(relaxation, room)
+        if n_steps <= MANY_STEPS:
+            return False
+        residuals: Any = relaxation.residuals
+        better = replace(relaxation, residuals=BETTER_SHARE * residuals)
+        return n_steps_expected(better, room) <= n_steps / 2
 
     def when_to_prove(self) -> Literal["first", "last", "never"]:
         """Return whether a proof comes before a search, after one that does not tell, or never."""
@@ -132,9 +240,7 @@ class InMemorySearch(SubspaceSearch):
         is_large = self.stack.n_samples > MOST_SPARSE_PROVED
         if not self.fits() or (is_large and self.stack.storage == "sparse"):
             return "never"
-        n, m = self.stack.n_samples, self.stack.n_kernels
-        n_columns = self.n_columns + m * self.basis.n_columns
-        return "first" if n / 6 <= PROOF_SHARE * n_columns + SEARCH_COLUMNS else "last"
+        return "first" if self.stack.n_samples / 6 <= SEARCH_COLUMNS else "last"
 
     def enlarged(self) -> Operator:
         """Return the combination at hand, or a multiple, that is above that of the weights.
@@ -162,7 +268,9 @@ class InMemorySearch(SubspaceSearch):
 
     def entries(self) -> Array:
         """Write the combination of the weights out, anchor included."""
+        self.rounded = False
         self.combine()
+        assert self.operator is not None
         mixed = entries_of_combination(self.stack, self.weights**2, self.operator)
         return mixed if self.anchor is None else self.anchor.added_to(mixed)
 

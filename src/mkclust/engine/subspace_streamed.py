@@ -1,5 +1,7 @@
 """The search in a subspace where a combination is no matrix: its products read all kernels."""
 
+import numpy as np
+
 from mkclust.engine.first_weights import first_weights
 from mkclust.engine.problem import BASELINE_TOLERANCE
 from mkclust.engine.proof import (
@@ -11,7 +13,7 @@ from mkclust.engine.proof import (
 from mkclust.engine.relaxation import Progress, Relaxation
 from mkclust.engine.subspace import SubspaceSearch
 from mkclust.linalg import noise, orthonormalize
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
 # How long kernels that are read anew for each product are searched for missed eigenvectors.
 SEARCH_STEPS = 16
@@ -26,29 +28,36 @@ class StreamedSearch(SubspaceSearch):
     def start(self, baseline: Relaxation | None) -> Array | None:
         """Fill the basis until it holds the partition of uniform weights."""
         if baseline is None:
-            baseline = self.relax_uniform()
+            self.relax_uniform()
         else:
-            self.basis.expand(baseline.vectors, self.combined_weights)
+            self.basis.expand(baseline.vectors, self.uniform)
         self.n_passes = self.basis.n_passes
-        self.baseline = baseline
         self.weights = self.surfaces.weights = first_weights(
             self.stack, self.problem.n_clusters, self.anchor
         )
         return None
 
-    def relax_uniform(self) -> Relaxation:
-        """Fill an empty basis until it holds the partition of uniform weights, and return that."""
-        basis, uniform, progress = self.basis, self.combined_weights, Progress()
+    @property
+    def uniform(self) -> Float:
+        """The same weight for every kernel."""
+        return np.full(self.stack.n_kernels, 1 / self.stack.n_kernels)
+
+    def relax_uniform(self) -> None:
+        """Fill an empty basis until it holds the partition of uniform weights."""
+        basis, uniform, progress = self.basis, self.uniform, Progress()
         vectors = noise((self.stack.n_samples, basis.width), 0, self.stack.like)
         while True:
             basis.expand(vectors, uniform)
             relaxation = basis.relaxation(uniform, basis.evaluate(uniform))
             progress.note(relaxation.error)
             if relaxation.error <= BASELINE_TOLERANCE * relaxation.value or progress.stalled:
-                return relaxation
+                return
             vectors = basis.residuals(relaxation)
             if not vectors.shape[1]:
-                return relaxation  # an invariant subspace: the residuals are rounding
+                return  # an invariant subspace: the residuals are rounding
+
+    def step_back(self) -> None:
+        """Stay at the weights found: what the basis knows, it knows of all of them alike."""
 
     def next_vectors(self) -> Array:
         """Return where the eigenvectors found in the basis still miss."""

@@ -5,11 +5,21 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from mkclust.linalg.arrays import is_foreign, is_on_accelerator, namespace, to_device, to_host
+from mkclust.linalg.arrays import (
+    is_foreign,
+    is_on_accelerator,
+    namespace,
+    precision_of,
+    to_device,
+    to_host,
+)
 from mkclust.types import Array, Float
 
-# Directions whose share of a block falls below this are rounding noise, not directions.
-RANK_TOLERANCE = 1e-12
+# Directions whose share of a block's squared length falls below this are rounding noise, not
+# directions; in single precision there are fewer digits to tell.
+RANK_TOLERANCE, SINGLE_RANK_TOLERANCE = 1e-12, 1e-6
+# The same of what a projection leaves of a vector.
+LEAST_LEFT, SINGLE_LEAST_LEFT = 1e-26, 1e-12
 # A block of unit vectors is orthonormalized by a triangular factor where the root mean square of
 # the inverse's columns is below this: twice is enough then; below the second figure, once.
 WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e3, 5.0
@@ -72,7 +82,8 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     on others are dropped, so the result may be narrower than X. Twice is enough, and once where
     little had to be taken away.
     """
-    xp = namespace(X)
+    xp, precision = namespace(X), precision_of(X)
+    is_single = precision == "float32"
     before = xp.sum(X * X, axis=0)[None, :]
     if against is not None:
         X = X - against @ (against.T @ X)
@@ -80,15 +91,17 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     gram = np.reshape(gram, (len(squares), len(squares)))
     left = np.diag(gram)
     # What is left of a vector after the projection must exceed its rounding error.
-    significant = left > (0 if against is None else 1e-26 * squares)
-    mixing, well_conditioned = _inverse_root(gram, RANK_TOLERANCE, significant)
-    X = X @ to_device(mixing, X)
+    least = SINGLE_LEAST_LEFT if is_single else LEAST_LEFT
+    significant = left > (0 if against is None else least * squares)
+    tolerance = SINGLE_RANK_TOLERANCE if is_single else RANK_TOLERANCE
+    mixing, well_conditioned = _inverse_root(gram, tolerance, significant)
+    X = X @ to_device(mixing, X, precision)
     if well_conditioned and np.all(left >= LITTLE_TAKEN * squares):
         return X
     if against is not None:
         X = X - against @ (against.T @ X)
     mixing, _ = _inverse_root(to_host(X.T @ X), 0.0)
-    return X @ to_device(mixing, X)
+    return X @ to_device(mixing, X, precision)
 
 
 def _inverse_root(gram: Float, tolerance: float, mask: Any = True) -> tuple[Float, bool]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Protocol
 
 from mkclust.linalg.algebra import sum_of_squares
-from mkclust.linalg.arrays import namespace
+from mkclust.linalg.arrays import astype, namespace, precision_of
 from mkclust.types import Array
 
 
@@ -25,15 +25,35 @@ class Operator(Protocol):
     def n_entries(self) -> int:
         """Number of entries that a product reads."""
 
+    @property
+    def is_rounded(self) -> bool:
+        """Whether it is in single precision although what it was made of is not."""
+
+    def rounding_error(self) -> float:
+        """Return how far its eigenvalues are from those without that rounding, at most."""
+
     def __matmul__(self, X: Array) -> Array:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
+        """Multiply with a thin matrix, (n, b) to (n, b), in the precision of that."""
 
     def dense(self) -> Array:
         """Write the entries out, (n, n)."""
 
 
+class ExactOperator:
+    """What an operator answers that is in the precision of what it was made of."""
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether it is in single precision although what it was made of is not: no."""
+        return False
+
+    def rounding_error(self) -> float:
+        """Return how far its eigenvalues are from those without that rounding: not at all."""
+        return 0.0
+
+
 @dataclass(frozen=True)
-class MatrixOperator:
+class MatrixOperator(ExactOperator):
     """A symmetric matrix held as an array."""
 
     entries: Array
@@ -82,6 +102,15 @@ class WrappedOperator:
     def n_entries(self) -> int:
         """Number of entries that a product reads."""
         return self.operator.n_entries
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether it is in single precision although what it was made of is not."""
+        return self.operator.is_rounded
+
+    def rounding_error(self) -> float:
+        """Return how far its eigenvalues are from those without that rounding, at most."""
+        return self.operator.rounding_error()
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
@@ -191,7 +220,9 @@ class AnchoredOperator(WrappedOperator):
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
-        return self.operator @ X + self.anchor.products(X)
+        precision = precision_of(X)
+        added = self.anchor.products(astype(X, precision_of(self.anchor.vectors)))
+        return self.operator @ X + astype(added, precision)
 
     def dense(self) -> Array:
         """Write the entries out, (n, n)."""

@@ -27,7 +27,7 @@ from mkclust.types import Array, Float
 
 # Entries combined at a time on a host: few enough to stay in a core's own cache, many enough that
 # threads seldom wait for each other.
-BLOCK_ENTRIES = 2**17
+BLOCK_ENTRIES = 2**16
 # Entries written at a time on a device where what is in between is written, too.
 SUM_ENTRIES = 2**24
 
@@ -37,8 +37,8 @@ def weighted_sum(
     matrices: Sequence[Any],
     scales: Sequence[Array | None],
     *,
-    whole: Any = None,
     out: Array | None = None,
+    precision: str | None = None,
     block_entries: int | None = None,
 ) -> Array:
     """Return the sum of matrices by their coefficients, rows and columns scaled.
@@ -51,10 +51,10 @@ def weighted_sum(
         Dense, sparse or factored; of one library, on one device.
     scales : sequence of m arrays of shape (n,) or None
         What the rows and columns of each are multiplied with; None leaves them.
-    whole : ndarray of shape (m, n, n), default=None
-        The one contiguous array that the matrices are slices of, where there is one.
     out : array of shape (n, n), default=None
-        Memory to write to.
+        Memory to write to, in whose number type everything is computed then.
+    precision : str, default=None
+        The number type of dense sums, such as "float32"; None is the widest of the matrices'.
     block_entries : int, default=None
         How many entries to write at a time; None writes as many as are fastest where they live.
 
@@ -72,16 +72,13 @@ def weighted_sum(
     if is_foreign(matrices[0]):
         if out is None:
             widest = max(map(precision_of, matrices))
-            out = empty((n, n), matrices[0], widest)
+            out = empty((n, n), matrices[0], precision or widest)
         _sum_on_device(coefficients, matrices, scales, out, block_entries or SUM_ENTRIES)
         return out
     if out is None:
-        out = np.empty((n, n), np.result_type(*(matrix.dtype for matrix in matrices)))
-    if whole is not None and all(scale is None for scale in scales):
-        flat = whole.reshape(len(matrices), -1)
-        np.dot(coefficients.astype(flat.dtype), flat, out=out.reshape(-1))
-        return out
-    _sum_on_host(coefficients, matrices, scales, whole, out, block_entries or BLOCK_ENTRIES)
+        dtype = np.result_type(*(matrix.dtype for matrix in matrices))
+        out = np.empty((n, n), dtype if precision is None else precision)
+    _sum_on_host(coefficients, matrices, scales, out, block_entries or BLOCK_ENTRIES)
     return out
 
 
@@ -89,29 +86,30 @@ def _sum_on_host(
     coefficients: Float,
     matrices: Sequence[Any],
     scales: Sequence[Float | None],
-    whole: Any,
     out: np.ndarray,
     block_entries: int,
 ) -> None:
     """Add matrices up on the host, block by block on all its threads."""
-    n = len(out)
-    columns = np.array([np.ones(n) if scale is None else scale for scale in scales], out.dtype)
-    rows = (coefficients[:, None] * columns).astype(out.dtype)
+    n, dtype = len(out), out.dtype
+    factors = [dtype.type(c) for c in coefficients]
+    columns = [None if scale is None else scale.astype(dtype) for scale in scales]
     height = max(1, block_entries // n)
 
     def fill(start: int) -> None:
         """Write one block of rows of the sum."""
-        block = slice(start, start + height)
-        if whole is not None:
-            np.einsum("pi,pj,pij->ij", rows[:, block], columns, whole[:, block], out=out[block])
-            return
-        out[block] = 0
-        scratch = np.empty_like(out[block])
-        for row, column, matrix in zip(rows, columns, matrices, strict=True):
-            part = matrix[block]
-            np.multiply.outer(row[block], column, out=scratch)
-            scratch *= part.toarray() if is_sparse(part) else part
-            out[block] += scratch
+        block = slice(start, min(start + height, n))
+        total, scratch = out[block], np.empty((block.stop - start, n), dtype)
+        factor = np.empty_like(scratch)  # takes no memory unless it is written to
+        for p, matrix in enumerate(matrices):
+            # The first term is written where the sum is to be.
+            term, part, column = scratch if p else total, matrix[block], columns[p]
+            if column is None:
+                np.multiply(_dense(part, dtype, term), factors[p], out=term)
+            else:
+                np.multiply.outer(factors[p] * column[block], column, out=factor)
+                np.multiply(_dense(part, dtype, term), factor, out=term)
+            if p:
+                total += term
 
     starts = range(0, n, height)
     if len(starts) == 1:  # to start a thread takes longer than a small sum
@@ -121,6 +119,16 @@ def _sum_on_host(
     # alike on whichever thread, so the result does not depend on their number.
     with ThreadPoolExecutor(n_threads()) as pool:
         list(pool.map(fill, starts))
+
+
+def _dense(part: Any, dtype: np.dtype, room: np.ndarray) -> np.ndarray:
+    """Return a block of rows as an array of a type, converted in some room if it is not one."""
+    if is_sparse(part):
+        return part.toarray()
+    if part.dtype == dtype:
+        return part
+    room[...] = part  # a conversion inside a multiplication takes four times as long
+    return room
 
 
 def _scaled(matrix: Array, c: float, scale: Float | None) -> Array:

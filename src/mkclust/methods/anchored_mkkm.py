@@ -92,7 +92,7 @@ def solve_anchored_mkkm(
             prove=prove,
         )
         n_passes += result.n_passes
-        solution = solution_of(result)
+        solution = replace(solution_of(result), baseline=baseline)
         if n_clusters == 1 or _keeps(stack, solution.partition, baseline, n_init):
             break
     weights = compromise.scatter(solution.weights)

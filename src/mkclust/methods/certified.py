@@ -26,7 +26,7 @@ class CertifiedClusterer(MultipleKernelClusterer):
 
     def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:
         """Return the partition of the views' compromise, None where there is one kernel only."""
-        agreement, start = solution.agreement, solution.baseline
+        agreement, start = solution.agreement, solution.relaxation
         if agreement is None or start is None:
             return None
         mixed = stack.counting(agreement.chosen).combine(agreement.coefficients())

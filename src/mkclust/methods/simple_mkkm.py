@@ -65,8 +65,8 @@ def solve_simple_mkkm(
         was missed. "auto" does so where it takes a fraction of the solve, or where a random search
         cannot tell; False only searches.
     start : Relaxation, default=None
-        A partition to begin with, such as that of similar kernels; None begins with that of the
-        uniform combination.
+        A partition to begin with, such as that of similar kernels; None begins with that of weights
+        found on a sample.
 
     Returns
     -------
@@ -96,7 +96,6 @@ def solution_of(result: Search) -> Solution:
         converged=result.converged,
         coefficients=result.weights**2,
         relaxation=result.relaxation,
-        baseline=result.baseline,
         lower_bounds=lower,
         certificate=result.certificate,
         n_iter=len(upper),

@@ -115,6 +115,10 @@ class KernelStack(Protocol):
     def observed(self) -> np.ndarray | None:
         """Which samples each kernel has, bool of shape (all samples, m); None where all."""
 
+    @property
+    def can_be_rounded(self) -> bool:
+        """Whether products in single precision are faster, and as good to begin with."""
+
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors as long as ``n_samples``."""
 
@@ -150,11 +154,19 @@ class KernelStack(Protocol):
     def for_each_block(self, handle: Callable[[slice, Sequence[Array]], None]) -> None:
         """Hand over the kernels as they came, some rows of all at a time, each read once."""
 
-    def apply(self, V: Array) -> Array:
-        """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
+    def apply(self, V: Array, *, rounded: bool = False) -> Array:
+        """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data.
 
-    def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
-        """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
+        Rounded, products may be in single precision where that is faster.
+        """
+
+    def combine(
+        self, coefficients: Float, out: Operator | None = None, *, rounded: bool = False
+    ) -> Operator:
+        """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given.
+
+        Rounded, it may be in single precision where that takes half of the time.
+        """
 
     def raw_lengths(self) -> Sequence[Array]:
         """Return the lengths of the samples by each kernel, scaled but not centered, m of (n,)."""
@@ -208,6 +220,11 @@ class UncompressedStack:
     @property
     def compressed(self) -> bool:
         """Whether ``n_samples`` counts coordinates that stand for many more samples."""
+        return False
+
+    @property
+    def can_be_rounded(self) -> bool:
+        """Whether products in single precision are faster, and as good to begin with: no."""
         return False
 
     @property

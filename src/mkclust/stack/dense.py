@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
+from mkclust.linalg.operators import ExactOperator
 from mkclust.linalg.sums import n_threads, weighted_sum
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
@@ -41,19 +42,30 @@ GRAM_ROWS, GRAM_ROWS_ON_DEVICE = 64, 1024
 OFF_DIAGONAL_ROWS = 32
 # Rows of a combination that are centered at a time when it is written out.
 DENSE_ROWS = 512
+# Entries that are converted to single precision at a time, on a host and on a device.
+ROUNDED_ENTRIES, ROUNDED_ENTRIES_ON_DEVICE = 1 << 20, 1 << 28
+# Single precision is not enough where self-similarities before centering are more than so many
+# times those after it.
+MOST_CENTERED = 30.0
+# By so many roundings an entry of a rounded combination is wrong at most, root mean square: of the
+# entries of each kernel, of their scales, and of the sum.
+ROUNDINGS = 2
 
 
 def _product(matrix: Array, X: Array) -> Array:
-    """Multiply a symmetric matrix with a thin one, in the matrix's own precision."""
+    """Multiply a symmetric matrix with a thin one, in the matrix's own precision.
+
+    The product is in the precision of the thin one.
+    """
     if is_sparse(matrix):
-        return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=np.float64)
+        return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=X.dtype)
     if not hasattr(matrix, "__array__") and not is_foreign(matrix):
         return matrix @ X  # known by its rows, which see to all that
-    columns = astype(X, precision_of(matrix))
+    columns, precision = astype(X, precision_of(matrix)), precision_of(X)
     if X.shape[1] <= NARROW and is_on_accelerator(matrix):
-        return astype(matrix @ columns, "float64")
+        return astype(matrix @ columns, precision)
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
-    return astype(columns.T @ matrix, "float64").T
+    return astype(columns.T @ matrix, precision).T
 
 
 def _n_entries(matrix: Any) -> int:
@@ -62,7 +74,7 @@ def _n_entries(matrix: Any) -> int:
 
 
 @dataclass(frozen=True)
-class StandardizedKernel:
+class StandardizedKernel(ExactOperator):
     """One kernel, centered and scaled on the fly; the matrix itself is neither copied nor changed.
 
     Attributes
@@ -112,6 +124,27 @@ class StandardizedKernel:
             Y = Y * scale[:, None]
         return Y + self.diagonal_shift[:, None] * X if self.shift else Y
 
+    @property
+    def loses_digits(self) -> bool:
+        """Whether most of its self-similarities is what centering takes away."""
+        raw = namespace(self.like).mean(self.standardization.diagonal)
+        centered = namespace(self.like).mean(self.standardization.centered_diagonal())
+        return not float(raw) <= MOST_CENTERED * float(centered)
+
+    def rounded_product(self, X: Array) -> Array:
+        """Multiply with a thin matrix in single precision, (n, b) to (n, b) in double precision."""
+        Y = self.standardization.transform_columns(X)
+        columns, means = astype(Y, "float32"), self.standardization.row_means
+        product = empty(X.shape, X)
+        height = ROUNDED_ENTRIES_ON_DEVICE if is_foreign(X) else ROUNDED_ENTRIES
+        for rows in ranges(X.shape[0], max(1, height // X.shape[0])):
+            product[rows, :] = astype(astype(self.matrix[rows, :], "float32") @ columns, "float64")
+        if means is not None:
+            product -= means @ Y  # the mean of its rows
+        if self.standardization.scale is not None:
+            product *= self.standardization.scale[:, None]
+        return product + self.diagonal_shift[:, None] * X if self.shift else product
+
     def raw_projection(self, P: Array) -> Array:
         """Return what the kernel as it came is multiplied with where this one is with P, (n, b).
 
@@ -148,13 +181,19 @@ class StandardizedKernel:
 class Combination:
     """``sum_p c_p K_p`` as one matrix, with its centering as a thin correction beside it.
 
-    It equals ``matrix - left right^T - right left^T + diag(shift)``.
+    It equals ``matrix - left right^T - right left^T + diag(shift)``, of which all is in single
+    precision where it is rounded.
     """
 
     matrix: Any
     left: Array
     right: Array
     shift: Array | None
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether it is in single precision although the kernels are not."""
+        return precision_of(self.left) == "float32"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -173,10 +212,24 @@ class Combination:
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
+        precision = precision_of(X)
+        X = astype(X, precision_of(self.left))
         Y = _product(self.matrix, X)
         if self.left.shape[1]:
             Y = Y - self.left @ (self.right.T @ X) - self.right @ (self.left.T @ X)
-        return Y if self.shift is None else Y + self.shift[:, None] * X
+        return astype(Y if self.shift is None else Y + self.shift[:, None] * X, precision)
+
+    def rounding_error(self) -> float:
+        """Return how far eigenvalues are from those of the kernels' own precision, at most."""
+        if not self.is_rounded:
+            return 0.0
+        xp = namespace(self.matrix)
+        # Every entry is rounded a few times, none by more than half a unit of its last digit.
+        return (
+            ROUNDINGS
+            * rounding_of(self.matrix)
+            * float(xp.linalg.vector_norm(xp.reshape(self.matrix, (-1,))))
+        )
 
     def dense(self) -> Array:
         """Write the entries out, (n, n)."""
@@ -205,9 +258,6 @@ class DenseStack(UncompressedStack):
         How the kernels as given, and those of new samples, are centered and scaled.
     raw_kernels : sequence of matrices of shape (n, n)
         The kernels as they came, before any repair.
-    whole : ndarray of shape (m, n, n) or None
-        The one contiguous array that the matrices are slices of, where there is one: combined
-        by a single BLAS call.
     view_numbers : tuple of int or None
         The number of the view that each kernel is of; None where each is of its own.
     """
@@ -216,7 +266,6 @@ class DenseStack(UncompressedStack):
     names: tuple[str, ...]
     standardizations: Sequence[Standardization] = field(repr=False)
     raw_kernels: Sequence[Any] = field(repr=False)
-    whole: Any = field(default=None, repr=False)
     view_numbers: tuple[int, ...] | None = None
     combining_pays: ClassVar[bool] = True
 
@@ -279,7 +328,6 @@ class DenseStack(UncompressedStack):
             names=tuple(self.names[p] for p in indices),
             standardizations=[self.standardizations[p] for p in indices],
             raw_kernels=[self.raw_kernels[p] for p in indices],
-            whole=None,
             view_numbers=tuple(self.views[p] for p in indices),
         )
 
@@ -295,17 +343,22 @@ class DenseStack(UncompressedStack):
         """Return one kernel, as something that supports ``@``."""
         return self.kernels[index]
 
-    def apply(self, V: Array) -> Array:
+    def apply(self, V: Array, *, rounded: bool = False) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
+        rounded = rounded and self.can_be_rounded
         for p, kernel in enumerate(self.kernels):
-            products[p, :, :] = (kernel @ V).T
+            products[p, :, :] = (kernel.rounded_product(V) if rounded else kernel @ V).T
         return namespace(V).permute_dims(products, (0, 2, 1))
 
-    def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
+    def combine(
+        self, coefficients: Float, out: Operator | None = None, *, rounded: bool = False
+    ) -> Operator:
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
         if self.n_kernels == 1 and coefficients[0] == 1:
             return self.kernels[0]  # nothing to add up, so nothing to copy
+        rounded = rounded and self.can_be_rounded
+        precision = "float32" if rounded else "float64"
         left, right, shift = [], [], None
         for c, kernel in zip(map(float, coefficients), self.kernels, strict=True):
             standardization = kernel.standardization
@@ -315,17 +368,18 @@ class DenseStack(UncompressedStack):
                 left.append(c * scale * (standardization.row_means - standardization.mean / 2))
             if kernel.shift:
                 shift = c * kernel.diagonal_shift + (0.0 if shift is None else shift)
+        earlier = out if isinstance(out, Combination) and out.is_rounded == rounded else None
         return Combination(
             weighted_sum(
                 coefficients,
                 [kernel.matrix for kernel in self.kernels],
                 [kernel.standardization.scale for kernel in self.kernels],
-                whole=self.whole,
-                out=out.matrix if isinstance(out, Combination) else None,
+                out=None if earlier is None else earlier.matrix,
+                precision="float32" if rounded else None,
             ),
-            self._columns(left),
-            self._columns(right),
-            shift,
+            astype(self._columns(left), precision),
+            astype(self._columns(right), precision),
+            None if shift is None else astype(shift, precision),
         )
 
     def _columns(self, vectors: Sequence[Array]) -> Array:
@@ -333,6 +387,16 @@ class DenseStack(UncompressedStack):
         if not vectors:
             return zeros((self.n_samples, 0), self.like)
         return namespace(*vectors).stack(vectors, axis=0).T
+
+    @cached_property
+    def can_be_rounded(self) -> bool:
+        """Whether single precision is faster, and enough for what need not be certain."""
+        return all(
+            (isinstance(kernel.matrix, np.ndarray) or is_on_accelerator(kernel.matrix))
+            and precision_of(kernel.matrix) == "float64"
+            and not kernel.loses_digits
+            for kernel in self.kernels
+        )
 
     def traces(self) -> Float:
         """Return the m traces."""

@@ -207,7 +207,7 @@ def _hold(
     psd: str,
 ) -> DenseStack:
     """Check kernels in memory, one after another, and stack them."""
-    parts, names, whole = _collect(samples, names)
+    parts, names, _ = _collect(samples, names)
     labels = _labels(names, numbers)
     matrices = [as_numbers(part, label) for part, label in zip(parts, labels, strict=True)]
     _check_sizes(matrices, labels)
@@ -217,10 +217,8 @@ def _hold(
         for matrix, label in zip(matrices, labels, strict=True)
     ]
     kernels, standardizations = zip(*pairs, strict=True)
-    if any(kernel.matrix is not part for kernel, part in zip(kernels, parts, strict=True)):
-        whole = None  # converted or clipped: no longer slices of one array
     _require_room_for_mix(matrices)
-    return DenseStack(kernels, tuple(names), standardizations, tuple(matrices), whole)
+    return DenseStack(kernels, tuple(names), standardizations, tuple(matrices))
 
 
 def _standardize(

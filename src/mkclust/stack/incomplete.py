@@ -26,7 +26,7 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.operators import ScaledOperator
+from mkclust.linalg.operators import ExactOperator, ScaledOperator
 from mkclust.samples.samples import Samples
 from mkclust.stack.base import (
     KernelOperator,
@@ -45,7 +45,7 @@ from mkclust.types import Array, Float
 
 
 @dataclass(frozen=True)
-class IncompleteKernel:
+class IncompleteKernel(ExactOperator):
     """One kernel over all samples, of which it has some.
 
     Attributes
@@ -129,7 +129,7 @@ class IncompleteKernel:
 
 
 @dataclass(frozen=True)
-class IncompleteCombination:
+class IncompleteCombination(ExactOperator):
     """``sum_p c_p K_p`` over all samples, a sum of what each part contributes.
 
     Attributes
@@ -375,7 +375,7 @@ class IncompleteStack(UncompressedStack):
                 blocks.append(_between(part.T, seen, np.nan).T)
             handle(rows, blocks)
 
-    def apply(self, V: Array) -> Array:
+    def apply(self, V: Array, *, rounded: bool = False) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
         for part in self.parts:
@@ -384,7 +384,9 @@ class IncompleteStack(UncompressedStack):
                 products[index, :, :] = part.map.scatter(images[place, :, :]).T
         return namespace(V).permute_dims(products, (0, 2, 1))
 
-    def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
+    def combine(
+        self, coefficients: Float, out: Operator | None = None, *, rounded: bool = False
+    ) -> Operator:
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
         earlier: Sequence[Any] = [None] * len(self.parts)
         if isinstance(out, IncompleteCombination) and len(out.operators) == len(self.parts):

@@ -22,6 +22,7 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
+from mkclust.linalg.operators import ExactOperator
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS, StandardizedKernel
@@ -40,7 +41,7 @@ def _products(blocks: Sequence[Array], columns: list[Array]) -> Iterator[tuple[i
 
 
 @dataclass(frozen=True)
-class StreamedCombination:
+class StreamedCombination(ExactOperator):
     """``sum_p c_p K_p``, never written down: every product is a pass over these kernels."""
 
     source: RowSource
@@ -208,7 +209,7 @@ class StreamedStack(UncompressedStack):
         """Return one kernel, as something that supports ``@``."""
         return self.kernels[index]
 
-    def apply(self, V: Array) -> Array:
+    def apply(self, V: Array, *, rounded: bool = False) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         xp = namespace(V)
         columns = [s.transform_columns(V) for s in self.standardizations]
@@ -227,7 +228,9 @@ class StreamedStack(UncompressedStack):
                 products[p, :, :] *= standardization.scale
         return xp.permute_dims(products, (0, 2, 1))
 
-    def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
+    def combine(
+        self, coefficients: Float, out: Operator | None = None, *, rounded: bool = False
+    ) -> Operator:
         """Return ``sum_p c_p K_p``; it takes no memory, so none of an earlier one is used."""
         indices = np.flatnonzero(coefficients).tolist() or [0]  # of nothing at all, still the size
         standardizations = [self.standardizations[p] for p in indices]
