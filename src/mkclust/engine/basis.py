@@ -147,6 +147,15 @@ class Basis:
         images = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
         return with_error_bound(vectors, images, values, self.n_clusters)
 
+    def kernel_products(self, evaluation: Evaluation) -> Array:
+        """Return the products of every kernel with the partition found in the basis, (m, n, k)."""
+        k, (_, S) = self.n_clusters, evaluation.state
+        rotation = to_device(S[:, :k].T, self.like)
+        products = empty((len(self._G), k, self.n_samples), self.like)
+        for p in range(len(self._G)):
+            products[p, :, :] = rotation @ self._images[p, : self.size, :]
+        return namespace(products).permute_dims(products, (0, 2, 1))
+
     def residuals(self, relaxation: Relaxation) -> Array:
         """Return where the eigenvectors found in the basis still miss, orthonormal, (n, b)."""
         return orthonormalize(relaxation.residuals, self.vectors)

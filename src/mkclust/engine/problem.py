@@ -7,7 +7,7 @@ from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.proof import Certificate
 from mkclust.engine.relaxation import Relaxation
 from mkclust.linalg.operators import Anchor
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # How accurately (relative to the value) the uniform mix is solved: enough for its clusters.
 BASELINE_TOLERANCE = 1e-3
@@ -46,6 +46,10 @@ class Search:
         How often every kernel was read.
     certificate : Certificate
         How it is known that no eigenvector was missed.
+    alignments : ndarray of shape (n_kernels,)
+        ``Tr(H^T K_p H)`` of every kernel and the partition H.
+    kernel_products : array of shape (n_kernels, n_samples, n_clusters) or None
+        ``K_p H`` of every kernel, where they were computed on the way.
     """
 
     weights: Float
@@ -54,3 +58,5 @@ class Search:
     converged: bool
     n_passes: int
     certificate: Certificate
+    alignments: Float
+    kernel_products: Array | None = None

@@ -112,6 +112,7 @@ def _search_whole_space(problem: Problem) -> Search:
         converged=best.value - surfaces.lower_bound <= problem.tol * best.value,
         n_passes=2 * len(history),
         certificate=Certificate("proved", relaxation.error),
+        alignments=best.alignments,
     )
 
 

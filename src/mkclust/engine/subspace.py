@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from mkclust.engine.basis import Basis
+from mkclust.engine.cutting import Evaluation
 from mkclust.engine.problem import FIRST_TOLERANCE, Problem, Search
 from mkclust.engine.proof import Certificate
 from mkclust.engine.relaxation import Progress, Relaxation
@@ -28,7 +29,8 @@ class SubspaceSearch(ABC):
     weights : ndarray of shape (n_kernels,)
         The best weights so far.
     relaxation : Relaxation
-        The partition of their combination, as seen from the basis.
+        The partition of their combination, as seen from the basis, and `evaluation`, what it is
+        read from.
     operator : Operator
         A combination of the kernels, and `combined_weights`, those that it was made by.
     error, gap : float
@@ -37,6 +39,7 @@ class SubspaceSearch(ABC):
 
     weights: Float
     relaxation: Relaxation
+    evaluation: Evaluation
     combined_weights: Float
 
     def __init__(self, problem: Problem):
@@ -85,6 +88,8 @@ class SubspaceSearch(ABC):
             converged,
             self.n_passes,
             certificate,
+            self.evaluation.alignments,
+            self.basis.kernel_products(self.evaluation),
         )
 
     @property
@@ -106,7 +111,7 @@ class SubspaceSearch(ABC):
         tol, surfaces, small_tol = self.problem.tol, self.surfaces, SHARE * self.error
         while True:
             self.weights, best, _ = surfaces.minimize(self.basis.evaluate, small_tol)
-            self.relaxation = self.basis.relaxation(self.weights, best)
+            self.evaluation, self.relaxation = best, self.basis.relaxation(self.weights, best)
             self.error = self.relaxation.error / self.relaxation.value
             # Good enough as it is, it is not sought for elsewhere, where the basis may know less.
             enough = max(2 * SHARE * tol, SHARE * self.error)

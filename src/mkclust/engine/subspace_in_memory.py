@@ -147,9 +147,10 @@ class InMemorySearch(SubspaceSearch):
             logarithms = start + share * (end - start)
             weights = np.exp(logarithms - logarithms.max())
             weights /= weights.sum()
-            relaxation = self.basis.relaxation(weights, self.basis.evaluate(weights))
-            if relaxation.value + relaxation.error < self.relaxation.value + self.relaxation.error:
-                self.weights, self.relaxation = weights, relaxation
+            evaluation, best = self.basis.evaluate(weights), self.relaxation
+            relaxation = self.basis.relaxation(weights, evaluation)
+            if relaxation.value + relaxation.error < best.value + best.error:
+                self.weights, self.evaluation, self.relaxation = weights, evaluation, relaxation
         self.error = self.relaxation.error / self.relaxation.value
 
     def combine(self) -> None:
