@@ -114,6 +114,22 @@ def test_all_parts_are_the_table_and_what_is_optional():
     assert everything == [*table_alone, "released", "million"]
 
 
+def test_the_million_is_what_a_process_of_its_own_writes(tmp_path):
+    script = tmp_path / "million.py"
+    script.write_text("import sys; open(sys.argv[2], 'w').write('{\"million\": {}}')")
+    assert measure.measure_million(script) == {"million": {}}
+    with pytest.raises(FileNotFoundError, match="absent.py is not there"):
+        measure.measure_million(tmp_path / "absent.py")
+
+
+def test_the_released_routine_is_timed_beside_the_solve():
+    options = measure.parse(["released", *TINY, "--out", "unused.json"])
+    row = measure.measure_released(blobs(60, 3, 3, 1), options)
+    assert row["repetitions"] == 2
+    assert set(row["times_slower"]) == {"released", "reduced_gradient"}
+    assert all(values["median"] > 0 for values in row["times_slower"].values())
+
+
 def test_every_work_has_its_turn_in_every_repetition_and_each_begins_once():
     order = []
     works = {name: lambda name=name: lambda: order.append(name) or name for name in "abc"}
@@ -185,6 +201,16 @@ def test_times_of_the_released_routine_are_told_where_they_were_measured(tiny):
     released = {"times_slower": {"released": spread([326]), "reduced_gradient": spread([7])}}
     record = tiny | {"parts": {"released": released}}
     assert "takes 326 (x86-64) times as long" in table.released_line({"x86-64": record})
+
+
+def test_the_million_is_told_where_it_was_measured(tiny):
+    assert table.million_line({"aarch64": tiny}) == ""
+    figures = {"ratio_to_plain": 0.5, "ratio_to_sampled": 1.2, "peak_gb": 2.0}
+    million = {"million": figures | {"n_samples": 1_000_000}}
+    record = tiny | {"parts": {"million": million}}
+    text = table.million_line({"x86-64": record})
+    assert text.startswith("1,000,000 samples")
+    assert "0.5 (x86-64) times as long" in text
 
 
 def test_tables_are_written_between_the_marks_of_a_text(tmp_path):

@@ -32,6 +32,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -227,11 +228,10 @@ def measure_released(problem, options):
     }
 
 
-def measure_million():
+def measure_million(script=HERE / "million.py"):
     """Run the million in a process of its own, for its peak of memory is the process's."""
-    script = HERE / "million.py"
     if not script.exists():
-        raise DatasetError(f"million: {script.name} is not there")
+        raise FileNotFoundError(f"{script.name} is not there")
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "million.json"
         subprocess.run([sys.executable, script, "--out", target], check=True)
@@ -322,18 +322,20 @@ def main(arguments=None):
     measured, skipped = record["parts"], set(record["skipped"])
     for name in options.parts:
         print(f"[{name}]", flush=True)
+        started = time.perf_counter()
         measured.pop(name, None)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 measured[name] = parts[name]()
             skipped.discard(name)
-        except DatasetError as error:
+        except (DatasetError, FileNotFoundError) as error:
             print(f"skipped: {error}")
             skipped.add(name)
         record["skipped"] = [part for part in parts if part in skipped]
         record["parts"] = {part: measured[part] for part in parts if part in measured}
         options.out.write_text(json.dumps(record, indent=1) + "\n")
+        print(f"[{name}: {time.perf_counter() - started:.0f} s in all]", flush=True)
 
 
 if __name__ == "__main__":
