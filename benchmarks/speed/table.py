@@ -119,7 +119,8 @@ def library_text(pool):
     """Return a BLAS with its version and threads, and whose it is."""
     fields = ("internal_api", "version", "architecture")
     named = " ".join(pool[field] for field in fields if field in pool)
-    return f"{named} with {pool['num_threads']} threads ({pool['of']})"
+    n_threads = pool["num_threads"]
+    return f"{named} with {n_threads} thread{'s' * (n_threads != 1)} ({pool['of']})"
 
 
 def machine_line(name, record):
