@@ -35,7 +35,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 
 benchmark: $(VENV)/.user
-	$(BIN)/python benchmarks/speed/solve.py
+	$(BIN)/python benchmarks/speed/measure.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "mkclust needs Python 3.11 or newer; pass one with make PYTHON=...")'

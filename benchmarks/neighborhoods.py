@@ -1,9 +1,10 @@
 """Shared neighborhoods of many samples: time, memory and accuracy, beside features of as many.
 
 Every fit runs in a process of its own. ``python benchmarks/neighborhoods.py`` writes
-``benchmarks/speed/neighborhoods.json``, after every fit what is known by then. ``--samples 10000``
-tries it out on fewer, ``--methods SimpleMKKM`` replaces the figures of one method. Where others use
-the machine, too, seconds of the processor tell more than those of the clock.
+``benchmarks/results/neighborhoods.json``, after every fit what is known by then.
+``--samples 10000`` tries it out on fewer, ``--methods SimpleMKKM`` replaces the figures of one
+method. Where others use the machine, too, seconds of the processor tell more than those of the
+clock.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from measured_fit import measured_fit
 METHODS = ("AverageKKM", "AgreementKKM", "SimpleMKKM")
 ROADS = ("neighbors", "Nystroem")
 K, N_COLUMNS, N_VIEWS, NEIGHBORS, LANDMARKS = 20, 50, 3, 30, 200
-TARGET = Path(__file__).parent / "speed" / "neighborhoods.json"
+TARGET = Path(__file__).parent / "results" / "neighborhoods.json"
 
 
 def make_views(n: int, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:

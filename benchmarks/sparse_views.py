@@ -1,7 +1,7 @@
 """A wide sparse view beside a dense one, of many samples: time, memory and accuracy by features.
 
 Every fit runs in a process of its own. ``python benchmarks/sparse_views.py`` writes
-``benchmarks/speed/sparse_views.json``, after every fit what is known by then. ``--samples 10000``
+``benchmarks/results/sparse_views.json``, after every fit what is known by then. ``--samples 10000``
 tries it out on fewer, ``--methods SimpleMKKM`` replaces the figures of one method. The sparse view
 would take 40 GB if it were written out.
 """
@@ -22,7 +22,7 @@ METHODS = ("SimpleMKKM", "AgreementKKM")
 K, N_WORDS, WORDS_A_SAMPLE, N_COLUMNS, LANDMARKS = 10, 50_000, 50, 50, 200
 # Of the words of a sample, so many are of its own topic's, and a topic has so many.
 TOPIC_SHARE, TOPIC_WORDS = 0.6, 500
-TARGET = Path(__file__).parent / "speed" / "sparse_views.json"
+TARGET = Path(__file__).parent / "results" / "sparse_views.json"
 
 
 def make_views(n: int, seed: int = 0) -> tuple[dict[str, Any], np.ndarray]:

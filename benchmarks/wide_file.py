@@ -1,6 +1,6 @@
 """A wide compressed CSV file, read and clustered by the command line: time, memory and accuracy.
 
-``python benchmarks/wide_file.py`` writes ``benchmarks/speed/wide_file.json``. The file has an id
+``python benchmarks/wide_file.py`` writes ``benchmarks/results/wide_file.json``. The file has an id
 column and is written anew, which takes longer than to cluster it; ``--samples 500`` tries it out.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 K, N_COLUMNS = 5, 20_000
 # Columns that tell the clusters, so many standard deviations apart.
 TELLING, APART = 500, 1.0
-TARGET = Path(__file__).parent / "speed" / "wide_file.json"
+TARGET = Path(__file__).parent / "results" / "wide_file.json"
 
 
 def write_file(path: Path, n: int, seed: int = 0) -> dict[str, int]:

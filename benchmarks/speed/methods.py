@@ -1,28 +1,30 @@
 """What every method costs beside the average kernel.
 
-Run ``python benchmarks/speed/methods.py``; it prints a table and writes ``methods.json`` beside
-itself. All solves of a problem are timed in one process, in turns, so that their ratios to the
-average kernel's solve are comparable; the seconds themselves depend on the machine. Every solver
-runs with its defaults, to its own stopping rule. "memory" is the most that a solve allocates
-beside the caller's kernels, in matrices of n x n.
+Run ``python benchmarks/speed/methods.py``; it prints a table and writes
+``benchmarks/results/methods.json``. All solves of a problem are timed in one process, in turns, so
+that their ratios to the average kernel's solve are comparable; the seconds themselves depend on the
+machine. Every solver runs with its defaults, to its own stopping rule. "memory" is the most that a
+solve allocates beside the caller's kernels, in matrices of n x n.
 """
 
 import argparse
 import json
-import os
-import platform
+import sys
 import time
-import tracemalloc
 import warnings
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import scipy
 
-import mkclust
-from mkclust import KernelBank, methods
+from mkclust import methods
 from mkclust.stack import as_stack
+
+BENCHMARKS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(BENCHMARKS))  # the neighbors below are found without PYTHONPATH, too
+
+from speed.problems import blobs, standardized_copy  # noqa: E402
+from speed.timing import machine, peak_memory, versions  # noqa: E402
 
 SOLVERS = {
     "avg-kkm": methods.solve_average_kkm,
@@ -44,18 +46,6 @@ SOLVERS = {
 }
 
 
-def blobs(n, m, k):
-    """Return standardized Gaussian kernels of k blobs, the last view pure noise."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(k, size=n)
-    views = [
-        (p < m - 1) * rng.normal(size=(k, 20 + 5 * p))[y] + rng.normal(size=(n, 20 + 5 * p))
-        for p in range(m)
-    ]
-    kernels = KernelBank(widths=(1.0,), polynomials=(), linear=None).fit_transform(views)
-    return as_stack(kernels).entries()
-
-
 def measure(kernels, k, repetitions):
     """Return seconds, iterations and memory of every solver on one problem."""
     stack = as_stack(kernels, center=False, normalize=False, validate=False)
@@ -70,10 +60,7 @@ def measure(kernels, k, repetitions):
             rows[name]["seconds"].append(time.perf_counter() - started)
             rows[name] |= {"n_iter": solution.n_iter, "converged": bool(solution.converged)}
     for name, solve in SOLVERS.items():
-        tracemalloc.start()
-        solve(stack, k)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        peak = peak_memory(partial(solve, stack, k))
         median = float(np.median(rows[name]["seconds"]))
         unit = float(np.median(rows["avg-kkm"]["seconds"]))
         rows[name] |= {
@@ -88,20 +75,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--samples", type=int, default=2000)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("methods.json"))
+    parser.add_argument("--out", type=Path, default=BENCHMARKS / "results" / "methods.json")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     result = {
         "command": "python benchmarks/speed/methods.py",
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
-        "versions": {m.__name__: m.__version__ for m in (mkclust, np, scipy)},
+        "machine": machine(),
+        "versions": versions(),
         "problems": {},
     }
     for m in (5, 3):
-        name = f"blobs, n = {options.samples}, m = {m} (1 noise), k = 10"
-        rows = measure(blobs(options.samples, m, 10), 10, options.repetitions)
-        result["problems"][name] = rows
-        print(f"\n{name}")
+        problem = blobs(options.samples, m, 10, 1)
+        rows = measure(standardized_copy(problem.make()), 10, options.repetitions)
+        result["problems"][problem.title] = rows
+        print(f"\n{problem.title}")
         print(f"{'method':18}{'seconds':>9}{'ratio':>8}{'iterations':>12}{'memory':>8}")
         for method, row in rows.items():
             print(

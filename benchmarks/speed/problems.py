@@ -1,0 +1,83 @@
+"""The kernels that speed is measured on: real data sets, and blobs of any size."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mkclust import KernelBank
+from mkclust.bench.prepare import make_kernels
+from mkclust.datasets import load
+
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Kernels that are made when they are asked for, and the number of clusters to find."""
+
+    title: str
+    n_clusters: int
+    make: Callable[[], np.ndarray]
+
+
+def real_data(name: str, title: str, n: int, m: int, k: int) -> Problem:
+    """Return the kernels of a data set of the catalog; a DatasetError says where it is absent."""
+    title = f"{title}, n = {n}, m = {m}, k = {k}"
+    return Problem(title, k, lambda: np.ascontiguousarray(make_kernels(load(name))[0], float))
+
+
+def blobs(n: int, m: int, k: int, n_noise: int) -> Problem:
+    """Return Gaussian kernels of k blobs, the last views pure noise."""
+    noise = f" ({n_noise} noise)" if n_noise else ""
+    title = f"blobs, n = {n}, m = {m}{noise}, k = {k}"
+    return Problem(title, k, lambda: blob_kernels(n, m, k, n_noise))
+
+
+def blob_kernels(n: int, m: int, k: int, n_noise: int) -> np.ndarray:
+    """Write one kernel after the other into one array, for two of them may not fit."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(k, size=n)
+    kernels = np.empty((m, n, n))
+    for p in range(m):
+        n_features = 20 + 5 * p
+        centers = rng.normal(size=(k, n_features)) * (p < m - n_noise)
+        view = centers[y] + rng.normal(size=(n, n_features))
+        kernels[p] = KernelBank(**ONE_GAUSSIAN).fit_transform(view)[0]
+    return kernels
+
+
+def standardized_copy(kernels: np.ndarray) -> np.ndarray:
+    """Return kernels that are centered and scaled to a unit diagonal, with no further copy."""
+    kernels = kernels.copy()
+    for K in kernels:
+        means = K.mean(0)
+        K -= means
+        K -= (means - means.mean())[:, None]
+        scale = 1 / np.sqrt(np.diag(K))
+        K *= scale
+        K *= scale[:, None]
+    return kernels
+
+
+def table_problems(shrink: int = 1) -> dict[str, Problem]:
+    """Return the rows of the table by name; blobs have so many times fewer samples."""
+    return {
+        "digit": real_data("digit", "UCI Digit", 2000, 3, 10),
+        "flo17": real_data("flo17-substitute", "Flower17 (substitute)", 1360, 7, 17),
+        "jaffe": real_data("jaffe", "JAFFE", 213, 12, 10),
+        "b4000": blobs(4000 // shrink, 8, 20, 2),
+        "b8189": blobs(8189 // shrink, 4, 102, 1),
+    }
+
+
+def growing_problems(shrink: int = 1) -> dict[str, dict[int, Problem]]:
+    """Return problems by what grows, n, m or k, and by its size; a quarter of the views is noise.
+
+    Everything but that one size stays as it is, over a factor of eight.
+    """
+    return {
+        "n": {n // shrink: blobs(n // shrink, 4, 10, 1) for n in (1000, 2000, 4000, 8000)},
+        "m": {m: blobs(2000 // shrink, m, 10, m // 4) for m in (2, 4, 8, 16)},
+        "k": {k: blobs(4000 // shrink, 4, k, 1) for k in (5, 10, 20, 40)},
+    }
