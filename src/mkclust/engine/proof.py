@@ -18,12 +18,14 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
+import scipy.special
 
 from mkclust.engine.relaxation import Relaxation, improve, rayleigh_ritz, relax
 from mkclust.linalg import (
     empty,
     gaussian_noise,
     is_foreign,
+    is_on_accelerator,
     namespace,
     orthonormalize,
     ranges,
@@ -37,8 +39,9 @@ from mkclust.linalg.operators import Operator
 from mkclust.types import Array, Float
 
 DOUBLE = float(np.finfo(np.float64).eps)
-# Random vectors that a search starts from, and how many times each is multiplied at most.
-N_PROBES, MAX_STEPS = 8, 32
+# Random vectors that a search starts from, and how many times each is multiplied at most. Where a
+# product takes as long as the matrix takes to be read, more of them need fewer steps.
+N_PROBES, N_PROBES_ON_ACCELERATOR, MAX_STEPS = 8, 32, 32
 # The probability of having missed something at which a search may stop.
 PROBABILITY = 1e-9
 # The highest at which a search still counts as one.
@@ -176,10 +179,7 @@ def certify(
         error = prove(entries(), relaxation, PROOF_CLAIM * room)
         if error is not None:
             return Certificate("proved", error), None
-    claim = min(room, max(CLAIM_FACTOR * relaxation.error, LEAST_CLAIM * room))
-    # Eigenvalues found by products in single precision may be too small for that alone.
-    rounded = SUM_ROUNDINGS * rounding * relaxation.value
-    claim = min(room, claim + rounded)
+    claim, rounded = _claim(relaxation, room, rounding)
     missed = find_missed_eigenvectors(
         operator, relaxation, claim - rounded, seed=seed, rounding=rounding
     )
@@ -190,6 +190,16 @@ def certify(
     if proof == "last" and (error := prove(entries(), relaxation, PROOF_CLAIM * room)) is not None:
         return Certificate("proved", error), missed
     return None, missed
+
+
+def _claim(relaxation: Relaxation, room: float, rounding: float) -> tuple[float, float]:
+    """Return the error that a search claims, and its part that products may have been rounded by.
+
+    Eigenvalues found by products in single precision may be too small for that alone.
+    """
+    rounded = SUM_ROUNDINGS * rounding * relaxation.value
+    claim = max(CLAIM_FACTOR * relaxation.error, LEAST_CLAIM * room)
+    return min(room, min(room, claim) + rounded), rounded
 
 
 @dataclass(frozen=True)
@@ -219,15 +229,13 @@ def find_missed_eigenvectors(
     seed: int,
     probability: float = PROBABILITY,
     max_steps: int = MAX_STEPS,
+    n_probes: int | None = None,
     rounding: float = DOUBLE,
 ) -> MissedSearch:
     r"""Search the complement of known vectors for eigenvalues that belong to the k largest.
 
-    Lanczos steps from b independent Gaussian vectors, orthogonal to all that is known. By a theorem
-    of Kuczynski and Wozniakowski [1]_, each of them underestimates the largest eigenvalue of a
-    positive semidefinite matrix of n dimensions by more than its share e after q steps with
-    probability at most :math:`1.648 \sqrt n \exp(-\sqrt e (2 q - 1))`, whatever the spectrum is;
-    all of them do with the b-th power of that.
+    Block Lanczos steps from Gaussian vectors, orthogonal to all that is known: `miss_probability`
+    says how likely they underestimate the largest eigenvalue that there is.
 
     Parameters
     ----------
@@ -244,56 +252,143 @@ def find_missed_eigenvectors(
         Of missing such an eigenvalue; the search stops below that.
     max_steps : int, default=MAX_STEPS
         When to give up.
+    n_probes : int, default=None
+        How many random vectors there are; None takes as many as are cheap where the vectors live.
     rounding : float, default=eps
         Relative rounding of the products.
 
     Returns
     -------
     MissedSearch
+    """
+    V, values = relaxation.vectors, relaxation.eigenvalues
+    (n, n_leading), kth = V.shape, float(values[relaxation.n_clusters - 1])
+    largest_harmless = _largest_outside(relaxation, room)
+    level = kth + ROUNDINGS * rounding * float(values[0])
+    n_probes = n_probes or default_probes(V)
+    new = orthonormalize(gaussian_noise((n, n_probes), seed, V), V)
+    n_probes, n_outside = new.shape[1], n - n_leading
+    rows = empty((n_leading + n_probes * max_steps, n), V)
+    rows[:n_leading, :], size = V.T, 0
+    T = np.zeros((n_probes * max_steps, n_probes * max_steps))
+    band, before = np.zeros((2 * n_probes, n_probes * max_steps)), 0
+    for step in range(1, max_steps + 1):
+        if not new.shape[1]:
+            # All that can be reached was seen.
+            harmless = _is_below(band[:, :size], largest_harmless)
+            return MissedSearch(None, PROBABILITY if harmless else 1.0, step - 1)
+        image = operator @ new
+        start, end = size, size + new.shape[1]
+        seen, size = T[:end, :end], end
+        known = rows[: n_leading + size, :]
+        known[n_leading + start :, :] = new.T
+        seen[:, start:] = to_host(known[n_leading:, :] @ image)
+        seen[start:, :start] = seen[:start, start:].T
+        # But for rounding, only neighbors of the blocks of vectors have anything in common.
+        for column in range(before, end):
+            band[: end - column, column] = seen[column:, column]
+        before = start
+        share = share_known(n_outside, step, probability, n_probes)
+        if _is_below(band[:, :size], (1 - share) * largest_harmless):
+            return MissedSearch(None, probability, step)
+        if not _is_below(band[:, :size], level):
+            found, S = top_eigenpairs((seen + seen.T) / 2, min(n_probes, size), V)
+            if found[0] > level:
+                turn = to_device(S[:, found > level].T, V)
+                return MissedSearch((turn @ known[n_leading:, :]).T, 1.0, step)
+        new = orthonormalize(image, known.T)
+    largest = float(top_eigenpairs((seen + seen.T) / 2, 1, V)[0][0])
+    share = 1 - largest / largest_harmless if largest_harmless > 0 else 0.0
+    return MissedSearch(None, miss_probability(n_outside, max_steps, share, n_probes), max_steps)
+
+
+def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
+    r"""Return how likely block Lanczos steps underestimate the largest eigenvalue by over a share.
+
+    Let A be positive semidefinite with the largest eigenvalue one, u its eigenvector, X a Gaussian
+    n x b matrix, and x = X X^T u / |X^T u|, of which all :math:`p(A) x` with polynomials p of
+    degree q - 1 are in the space that q steps reach. With :math:`1 - e = \cosh^{-2} \varphi` and
+    Chebyshev's :math:`p(t) = U_{2 q - 2}(\sqrt{t / (1 - e)})`, for which
+    :math:`(1 - e - t) p(t)^2 \le 1 - e` below 1 - e and
+    :math:`e\, p(1)^2 = (1 - e) \sinh^2((2 q - 1) \varphi)`, the Rayleigh quotient of
+    :math:`p(A) x` is at least 1 - e, whatever the spectrum is, unless
+
+    .. math:: |x - u u^T x|^2 > \sinh^2((2 q - 1) \varphi)\, (u^T x)^2 .
+
+    The left side has a chi-squared distribution with n - 1 degrees of freedom, :math:`(u^T x)^2` an
+    independent one with b. For b = 1 that is, but for a constant, a theorem of Kuczynski and
+    Wozniakowski [1]_.
+
+    Parameters
+    ----------
+    n : int
+        Number of dimensions.
+    n_steps : int
+        Number of steps, q.
+    share : float
+        The share, e.
+    n_probes : int
+        Number of random vectors, b.
+
+    Returns
+    -------
+    float
 
     References
     ----------
     .. [1] J. Kuczynski, H. Wozniakowski. Estimating the largest eigenvalue by the power and Lanczos
        algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992), Theorem 4.2.
     """
-    V, values = relaxation.vectors, relaxation.eigenvalues
-    (n, n_leading), kth = V.shape, float(values[relaxation.n_clusters - 1])
-    largest_harmless = _largest_outside(relaxation, room)
-    level = kth + ROUNDINGS * rounding * float(values[0])
-    new = orthonormalize(gaussian_noise((n, N_PROBES), seed, V), V)
-    rows = empty((n_leading + new.shape[1] * max_steps, n), V)
-    images = empty((rows.shape[0] - n_leading, n), V)
-    rows[:n_leading, :], size = V.T, n_leading
-    missing, largest = 1.0, 0.0
-    for step in range(1, max_steps + 1):
-        if not new.shape[1]:
-            # All that can be reached was seen.
-            missing = PROBABILITY if largest <= largest_harmless else 1.0
-            return MissedSearch(None, missing, step - 1)
-        image = operator @ new
-        end = size + new.shape[1]
-        rows[size:end, :], images[size - n_leading : end - n_leading, :] = new.T, image.T
-        size = end
-        T = to_host(rows[n_leading:size, :] @ images[: size - n_leading, :].T)
-        seen, S = top_eigenpairs((T + T.T) / 2, min(N_PROBES, size - n_leading), V)
-        if seen[0] > level:
-            turn = to_device(S[:, seen > level].T, V)
-            return MissedSearch((turn @ rows[n_leading:size, :]).T, 1.0, step)
-        largest = float(seen[0])
-        share = 1 - largest / largest_harmless if largest_harmless > 0 else 0.0
-        missing = miss_probability(n - n_leading, step, share, new.shape[1])
-        if missing <= probability:
-            return MissedSearch(None, missing, step)
-        new = orthonormalize(image, rows[:size, :].T)
-    return MissedSearch(None, missing, max_steps)
-
-
-def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
-    """Return how likely Lanczos steps underestimate the largest eigenvalue by more than a share."""
     if share <= 0:
         return 1.0
-    one = 1.648 * np.sqrt(n) * np.exp(-np.sqrt(min(share, 1.0)) * (2 * n_steps - 1))
-    return float(min(one, 1.0) ** n_probes)
+    with np.errstate(divide="ignore"):
+        exponent = (2 * n_steps - 1) * np.arctanh(np.sqrt(min(share, 1.0)))
+    share_of_one = (2 / (np.exp(exponent) + np.exp(-exponent))) ** 2 if exponent < 300 else 0.0
+    return float(scipy.special.betainc(n_probes / 2, (n - 1) / 2, share_of_one))
+
+
+def share_known(n: int, n_steps: int, probability: float, n_probes: int) -> float:
+    """Return by which share of itself the largest eigenvalue is underestimated at most.
+
+    That is the inverse of `miss_probability`.
+    """
+    share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, probability)
+    return float(np.tanh(np.arccosh(share_of_one**-0.5) / (2 * n_steps - 1)) ** 2)
+
+
+def _is_below(band: Float, bound: float) -> bool:
+    """Return whether no eigenvalue of a symmetric band matrix, its lower part, exceeds a bound."""
+    if not band.shape[1] or not bound > 0:
+        return not band.shape[1]
+    shifted = -band[: band.shape[1]]
+    shifted[0] += bound
+    try:
+        scipy.linalg.cholesky_banded(shifted, overwrite_ab=True, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def can_tell(
+    relaxation: Relaxation, room: float, rounding: float = DOUBLE
+) -> Literal["now", "later", "never"]:
+    """Return whether a search is likely to tell that nothing was missed.
+
+    What lies outside begins about where the known vectors end: these may have to be improved
+    first, or the eigenvalues may lie too close together for any search.
+    """
+    V, values, k = relaxation.vectors, relaxation.eigenvalues, relaxation.n_clusters
+    claim, rounded = _claim(relaxation, room, rounding)
+    room = claim - rounded
+    share = share_known(V.shape[0] - V.shape[1], MAX_STEPS, PROBABILITY, default_probes(V))
+    if values[-1] > (1 - share) * (float(values[k - 1]) + room / (2 * k)):
+        return "never"
+    return "later" if values[-1] > (1 - share) * _largest_outside(relaxation, room) else "now"
+
+
+def default_probes(like: Array) -> int:
+    """Return how many random vectors a search starts from."""
+    return N_PROBES_ON_ACCELERATOR if is_on_accelerator(like) else N_PROBES
 
 
 def _largest_outside(relaxation: Relaxation, room: float) -> float:

@@ -9,6 +9,7 @@ from mkclust.engine.problem import BASELINE_TOLERANCE, FIRST_TOLERANCE
 from mkclust.engine.proof import (
     HIGHEST_PROBABILITY,
     Certificate,
+    can_tell,
     certify,
     entries_of_combination,
     find_missed_eigenvectors,
@@ -22,7 +23,7 @@ from mkclust.engine.relaxation import (
     relax,
 )
 from mkclust.engine.subspace import SubspaceSearch
-from mkclust.linalg import free_bytes, orthonormalize, side_by_side
+from mkclust.linalg import free_bytes, is_on_accelerator, orthonormalize, side_by_side
 from mkclust.linalg.memory import fits
 from mkclust.linalg.operators import CountingOperator, LazyOperator, Operator, ScaledOperator
 from mkclust.types import Array, Float
@@ -42,6 +43,10 @@ SMALL_EXCESS = 1e-3
 PROOF_SHARE, SEARCH_COLUMNS = 0.3, 128
 # How often vectors are improved further where they are too poor for a proof or a search to tell.
 MAX_REFINEMENTS = 2
+# By which share their error is to fall then.
+REFINEMENT = 0.01
+# Up to so many samples, a proof on an accelerator takes less time than a search.
+MOST_SAMPLES_PROVED_FIRST = 12_000
 # Up to so many samples, problems whose eigenvalues lie too close together for a subspace are solved
 # by dense eigendecompositions.
 MOST_SAMPLES_WHOLE = 2000
@@ -95,7 +100,7 @@ class InMemorySearch(SubspaceSearch):
         better = improve(
             counting,
             self.relaxation,
-            float(np.clip(goal, 0.1 * tol * 0.1**self.n_refinements, FIRST_TOLERANCE)),
+            float(np.clip(goal, 0.1 * tol * REFINEMENT**self.n_refinements, FIRST_TOLERANCE)),
             max_products=MOST_INNER_PRODUCTS if slow else INNER_PRODUCTS,
             n_blocks=MANY_KRYLOV_BLOCKS if slow else KRYLOV_BLOCKS,
         )
@@ -104,13 +109,23 @@ class InMemorySearch(SubspaceSearch):
 
     def confirm(self) -> tuple[Certificate | None, Array | None]:
         """Prove where that is cheap; else search, and prove where the search does not tell."""
+        proof = self.when_to_prove()
+        if proof != "first":
+            telling = can_tell(self.relaxation, self.error_allowed, self.stack.precision)
+            if telling == "later" and self.n_refinements < MAX_REFINEMENTS:
+                self.n_refinements += 1
+                vectors = self.next_vectors()
+                if vectors.shape[1]:
+                    return None, vectors
+            if telling == "never" and proof == "last":
+                proof = "first"
         self.n_searches += 1
         certificate, missed = certify(
             self.relaxation,
             self.error_allowed,
             operator=LazyOperator(self.enlarged),
             entries=self.entries,
-            proof=self.when_to_prove(),
+            proof=proof,
             seed=self.n_searches,
             rounding=self.stack.precision,
         )
@@ -133,6 +148,8 @@ class InMemorySearch(SubspaceSearch):
         if not self.fits() or (is_large and self.stack.storage == "sparse"):
             return "never"
         n, m = self.stack.n_samples, self.stack.n_kernels
+        if n <= MOST_SAMPLES_PROVED_FIRST and is_on_accelerator(self.stack.like):
+            return "first"
         n_columns = self.n_columns + m * self.basis.n_columns
         return "first" if n / 6 <= PROOF_SHARE * n_columns + SEARCH_COLUMNS else "last"
 

@@ -1,9 +1,9 @@
-"""Products with Gaussian kernels whose entries are never stored: written in Triton.
+"""Products of kernels in single precision with thin matrices on tensor cores: written in Triton.
 
-A tile of the kernel is computed, multiplied and forgotten where it was computed. Both factors of
-each of the two products, that of the rows and that of the kernel with a thin matrix, are split
-into a high and a low part of half precision, 22 bits together, which tensor cores multiply
-sixteen times as fast as float32; what they leave out is the product of two low parts.
+Factors are split into a high and a low part of half precision, 22 bits together, which tensor cores
+multiply sixteen times as fast as float32; what is left out is the product of two low parts. A
+Gaussian kernel need not be stored: a tile of it is computed, multiplied and forgotten where it was
+computed.
 """
 
 import math
@@ -15,13 +15,15 @@ import triton.language as tl
 
 from mkclust.types import Array
 
-# Rows and columns of a tile. Sums over so many columns are added up on their own: a sum of
-# millions of float32 would lose digits.
-ROWS, COLUMNS, SUMMED_COLUMNS = 128, 64, 4096
+# Rows and columns of a tile, and columns of one that is stored. Sums over so many columns are added
+# up on their own: a sum of millions of float32 would lose digits.
+ROWS, COLUMNS, STORED_COLUMNS, SUMMED_COLUMNS = 128, 64, 32, 4096
 # Fewest and most features, and columns of the thin matrix, that a tile is computed with.
 FEWEST, MOST_FEATURES, MOST_COLUMNS = 16, 128, 64
 # Up to so many features, a tile is computed by four warps.
 FEW_FEATURES = 32
+# Stored matrices of fewer samples are multiplied by torch's own product.
+FEWEST_SAMPLES = 2**13
 # Programs that keep a device busy.
 PROGRAMS = 2048
 # What is split is brought about this size, so that low parts are normal numbers of half precision.
@@ -85,6 +87,46 @@ def _multiply(
     tl.store(out + place[:, None] * width + thin[None, :], total)
 
 
+@triton.jit
+def _multiply_stored(
+    out,
+    matrix,
+    scales,
+    thin_high,
+    thin_low,
+    n,
+    n_out,
+    columns_each,
+    width: tl.constexpr,
+    rows: tl.constexpr,
+    columns: tl.constexpr,
+):
+    """Write some rows of the product of a stored matrix, summed up over some of its columns."""
+    row, thin = tl.program_id(0) * rows + tl.arange(0, rows), tl.arange(0, width)
+    here = row.to(tl.int64)[:, None] * n
+    total = tl.zeros((rows, width), dtype=tl.float32)
+    first = tl.program_id(1) * columns_each
+    for begin in range(first, first + columns_each, columns):
+        column = begin + tl.arange(0, columns)
+        inside = (row < n)[:, None] & (column < n)[None, :]
+        entries = tl.load(matrix + here + column[None, :], mask=inside, other=0.0)
+        entries *= tl.load(scales + column, mask=column < n, other=0.0)[None, :]
+        # Each row is brought to the same size by a power of two, whatever its entries are.
+        largest = tl.max(tl.abs(entries), axis=1)
+        exponent = tl.maximum(largest.to(tl.int32, bitcast=True) >> 23, 16)
+        entries *= ((267 - exponent) << 23).to(tl.float32, bitcast=True)[:, None]
+        high = entries.to(tl.float16)
+        low = (entries - high.to(tl.float32)).to(tl.float16)
+        there = column[:, None] * width + thin[None, :]
+        right_high, right_low = tl.load(thin_high + there), tl.load(thin_low + there)
+        part = tl.dot(low, right_high)
+        part = tl.dot(high, right_low, part)
+        part = tl.dot(high, right_high, part)
+        total += part * ((exponent - 13) << 23).to(tl.float32, bitcast=True)[:, None]
+    place = (tl.program_id(1) * n_out + row).to(tl.int64)
+    tl.store(out + place[:, None] * width + thin[None, :], total)
+
+
 @dataclass(frozen=True)
 class SplitPoints:
     """Rows of a view, split into parts of half precision, and padded with zeros.
@@ -138,6 +180,44 @@ def gaussian_products(
         some = slice(start, start + MOST_COLUMNS)
         products[:, some] = _narrow_products(points, steepness, X[:, some], resolution)
     return products
+
+
+def stored_products(matrix: Array, X: Array) -> Array | None:
+    """Multiply a matrix of float32 with a thin matrix, (n, b), in float64.
+
+    None where it is not laid out row by row, or too small or the other too wide for that to pay.
+    """
+    n, b = X.shape
+    if n < FEWEST_SAMPLES or b > MOST_COLUMNS or not matrix.is_contiguous():
+        return None
+    # Columns of a positive semidefinite matrix are of one size when divided by the roots of its
+    # diagonal; by powers of two, nothing is rounded.
+    roots = torch.frexp(matrix.diagonal()).exponent // 2
+    X = torch.ldexp(X, roots[:, None])
+    sizes = torch.frexp(X.abs().amax(dim=0)).exponent
+    n_parts = triton.cdiv(n, SUMMED_COLUMNS)
+    high, low = _split(torch.ldexp(X, 14 - sizes), (n_parts * SUMMED_COLUMNS, _padded(b)))
+    n_blocks = triton.cdiv(n, ROWS)
+    out = torch.empty(
+        (n_parts, n_blocks * ROWS, high.shape[1]), dtype=torch.float32, device=X.device
+    )
+    with torch.cuda.device(X.device):
+        _multiply_stored[(n_blocks, n_parts)](
+            out,
+            matrix,
+            torch.ldexp(torch.ones_like(roots, dtype=torch.float32), -roots),
+            high,
+            low,
+            n,
+            n_blocks * ROWS,
+            SUMMED_COLUMNS,
+            width=high.shape[1],
+            rows=ROWS,
+            columns=STORED_COLUMNS,
+            num_warps=8,
+            num_stages=4,
+        )
+    return torch.ldexp(out[:, :n, :b].sum(dim=0, dtype=torch.float64), sizes - 14)
 
 
 def _narrow_products(points: SplitPoints, steepness: float, X: Array, resolution: float) -> Array:

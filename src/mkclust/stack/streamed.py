@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -216,6 +216,22 @@ class StreamedStack(UncompressedStack):
             if standardization.scale is not None:
                 products[p, :, :] *= standardization.scale
         return xp.permute_dims(products, (0, 2, 1))
+
+    def sum_of_products(self, thin: Sequence[Array]) -> Array | None:
+        """Return ``sum_p K_p X_p``, (n, b), of a thin matrix for each kernel.
+
+        None where the products of one of them take its rows.
+        """
+        total: Any = 0.0
+        for p, (standardization, X) in enumerate(zip(self.standardizations, thin, strict=True)):
+            columns = standardization.transform_columns(to_device(X, self.like))
+            Y = self.source.product(p, columns) if hasattr(self.source, "product") else None
+            if Y is None:
+                return None
+            if standardization.row_means is not None:
+                Y = Y - namespace(Y).mean(Y, axis=0)
+            total = total + Y * standardization.scale_or_ones[:, None]
+        return total
 
     def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
         """Return ``sum_p c_p K_p``; it takes no memory, so none of an earlier one is used."""
