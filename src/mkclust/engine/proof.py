@@ -282,7 +282,8 @@ def find_missed_eigenvectors(
         seen, size = T[:end, :end], end
         known = rows[: n_leading + size, :]
         known[n_leading + start :, :] = new.T
-        seen[:, start:] = to_host(known[n_leading:, :] @ image)
+        coefficients = known @ image
+        seen[:, start:] = to_host(coefficients[n_leading:, :])
         seen[start:, :start] = seen[:start, start:].T
         # But for rounding, only neighbors of the blocks of vectors have anything in common.
         for column in range(before, end):
@@ -296,7 +297,7 @@ def find_missed_eigenvectors(
             if found[0] > level:
                 turn = to_device(S[:, found > level].T, V)
                 return MissedSearch((turn @ known[n_leading:, :]).T, 1.0, step)
-        new = orthonormalize(image, known.T)
+        new = orthonormalize(image - known.T @ coefficients, known.T)
     largest = float(top_eigenpairs((seen + seen.T) / 2, 1, V)[0][0])
     share = 1 - largest / largest_harmless if largest_harmless > 0 else 0.0
     return MissedSearch(None, miss_probability(n_outside, max_steps, share, n_probes), max_steps)
@@ -404,11 +405,12 @@ def _largest_outside(relaxation: Relaxation, room: float) -> float:
     if room <= 0:
         return 0.0
     tau = float(values[k - 1]) + room / (2 * k)
-    for distance in tau * 2.0 ** np.arange(-100.0, 0.0):
-        levels = np.append(values + rises / distance, np.full(k, tau))
-        if np.sort(levels)[-k:].sum() - relaxation.value <= room:
-            return tau - distance
-    return 0.0
+    distances = tau * 2.0 ** np.arange(-100.0, 0.0)
+    levels = np.full((len(distances), len(values) + k), tau)
+    levels[:, k:] = values + rises / distances[:, None]
+    sums = np.sort(levels, axis=1)[:, -k:].sum(axis=1)
+    fitting = np.flatnonzero(sums - relaxation.value <= room)
+    return tau - float(distances[fitting[0]]) if fitting.size else 0.0
 
 
 def prove(M: Array, relaxation: Relaxation, room: float) -> float | None:
