@@ -28,6 +28,10 @@ def test_a_sum_is_that_of_the_formula(library, dtype, m, n, fused, monkeypatch):
         expected += c[p] * s[:, None] * K[p] * s
     tolerance = 1e-12 if dtype == "float64" else 2e-5
     np.testing.assert_allclose(to_host(out), expected, atol=tolerance)
+    # A sum may be written in another precision than that of the matrices.
+    single = empty((n, n), matrices[0], "float32")
+    weighted_sum(c, matrices, on_device, out=single, **blocks)
+    np.testing.assert_allclose(to_host(single), expected, atol=2e-5)
     if not is_foreign(out):
         together = weighted_sum(c, matrices, on_device, whole=K, **blocks)
         np.testing.assert_allclose(together, expected, atol=tolerance)

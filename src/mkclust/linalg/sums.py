@@ -150,5 +150,6 @@ def _sum_on_device(
     for some in ranges(n, max(1, block_entries // n)):
         block = zeros((some.stop - some.start, n), out, precision)
         for p, matrix in enumerate(matrices):
-            block += (matrix[some, :] * columns[p, :]) * rows[p, some][:, None]
+            part = astype(matrix[some, :], precision)
+            block += (part * columns[p, :]) * rows[p, some][:, None]
         out[some, :] = block
