@@ -351,7 +351,8 @@ def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float
 def share_known(n: int, n_steps: int, probability: float, n_probes: int) -> float:
     """Return by which share of itself the largest eigenvalue is underestimated at most.
 
-    That is the inverse of `miss_probability`.
+    That is the inverse of `miss_probability`. The starts that fail are the same whatever the number
+    of steps, so a search may look after each of them, and stop at any.
     """
     share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, probability)
     return float(np.tanh(np.arccosh(share_of_one**-0.5) / (2 * n_steps - 1)) ** 2)
