@@ -7,11 +7,14 @@ smallest and the largest beside them; where one run takes long there is one.
 solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels.
            ``read_floor`` is how long the kernels' bytes take as often as all of them are read, at
            the bandwidth that a copy on this device reaches (bytes read and written);
-           ``read_floor_with_mix`` counts what is read of the mixed kernel, too
+           ``read_floor_with_mix`` counts what is read of the mixed kernel, too; ``phase_seconds``
+           are those of one more solve that waits for the device after each phase, so they add up to
+           more, the rest being named "all else"
 million    one million samples, three views, Nystroem with 200 landmarks each, float32: the whole
            fit, labels included
 flying     exact kernels computed when they are asked for, three views of 30 columns, float32
 far        the same for one million samples: the solve alone, one run
+precision  one product of a kernel of a million samples, some rows beside double precision
 agreement  UCI Digit (MKCLUST_DATA): float32 on the device beside float64 on the host
 k_means    scikit-learn on the host, by its number of threads, and Lloyd on the device
 """
@@ -20,6 +23,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 
@@ -32,19 +36,35 @@ import mkclust
 import mkclust.stack.dense
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
+from mkclust.engine.first_weights import first_weights
+from mkclust.engine.proof import find_missed_eigenvectors, prove
 from mkclust.kernels import Nystroem
+from mkclust.linalg import gaussian_noise, orthonormalize, top_eigenpairs
 from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
-from mkclust.stack import as_stack
+from mkclust.stack import DenseStack, StreamedStack, as_stack
+from mkclust.stack.dense import Combination
 from mkclust.stack.lloyd import k_means as device_k_means
+from mkclust.stack.streamed import StreamedCombination
 
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 # Samples, kernels, clusters, number type, and how long a solve may take.
 PROBLEMS = [
-    (8189, 4, 102, torch.float64, 0.15),
-    (20_000, 5, 20, torch.float64, 0.12),
-    (50_000, 5, 50, torch.float32, 0.35),
+    (8189, 4, 102, torch.float64, 0.074),
+    (20_000, 5, 20, torch.float64, 0.10),
+    (50_000, 5, 50, torch.float32, 0.25),
 ]
+# Functions, and methods by their class, that take the time of a solve.
+PHASES = {
+    "sums of kernels": [(DenseStack, "combine")],
+    "products with all kernels": [(DenseStack, "apply"), (StreamedStack, "apply")],
+    "products with the mix": [(Combination, "__matmul__"), (StreamedCombination, "__matmul__")],
+    "orthonormal bases": [orthonormalize],
+    "small eigenproblems": [top_eigenpairs],
+    "first weights": [first_weights],
+    "search for missed eigenvectors, all else": [find_missed_eigenvectors],
+    "proof": [prove],
+}
 
 
 def blobs(n, dimensions, k, dtype, n_noise=0):
@@ -75,6 +95,49 @@ def timed(function, repetitions=5):
         "slowest": round(max(seconds), 4),
         "repetitions": repetitions,
     }, result
+
+
+def places(thing):
+    """Return where a function, or a method of a class, is looked up: owners and a name."""
+    if isinstance(thing, tuple):
+        return [thing[0]], thing[1]
+    modules = [module for name, module in sys.modules.items() if name.startswith("mkclust")]
+    name = thing.__name__
+    return [module for module in modules if vars(module).get(name) is thing], name
+
+
+def phase_seconds(function):
+    """Return the seconds of the phases of a call, without those of phases within them."""
+    seconds, inner, originals = dict.fromkeys(PHASES, 0.0), [0.0], []
+
+    def measured(phase, call):
+        def measure(*arguments, **options):
+            torch.cuda.synchronize()
+            inner.append(0.0)
+            started = time.perf_counter()
+            result = call(*arguments, **options)
+            torch.cuda.synchronize()
+            took = time.perf_counter() - started
+            seconds[phase] += took - inner.pop()
+            inner[-1] += took
+            return result
+
+        return measure
+
+    for phase, things in PHASES.items():
+        for owners, name in map(places, things):
+            for owner in owners:
+                originals.append((owner, name, getattr(owner, name)))
+                setattr(owner, name, measured(phase, getattr(owner, name)))
+    started = time.perf_counter()
+    try:
+        function()
+        torch.cuda.synchronize()
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)
+    seconds["all else"] = time.perf_counter() - started - inner[0]
+    return {phase: round(took, 4) for phase, took in seconds.items()}
 
 
 def bandwidth():
@@ -118,6 +181,7 @@ def solve():
         solve_simple_mkkm(stack, k)
         peak = torch.cuda.max_memory_allocated() - there
         floor = kernels.nbytes * solution.n_passes / speed
+        phases = phase_seconds(lambda stack=stack, k=k: solve_simple_mkkm(stack, k))
         with_mix = floor + mix_reads(stack, k) * kernels.nbytes / m / speed
         rows.append(
             {"n": n, "m": m, "k": k, "dtype": str(dtype).removeprefix("torch.")}
@@ -125,7 +189,9 @@ def solve():
             | {
                 "at_most": limit,
                 "relative_gap": float(solution.gap),
+                "certificate": str(solution.certificate),
                 "iterations": solution.n_iter,
+                "phase_seconds": phases,
                 "passes": solution.n_passes,
                 "read_floor": round(floor, 4),
                 "times_read_floor": round(times["seconds"] / floor, 2),
@@ -157,7 +223,7 @@ def flying(n=200_000, k=20):
     views, y = blobs(n, (30, 30, 30), k, torch.float32)
     bank = KernelBank(**ONE_GAUSSIAN, on_the_fly=True)
     model = SimpleMKKM(k, kernels=bank, random_state=0)
-    SimpleMKKM(k, kernels=bank, random_state=0).fit([view[:5000] for view in views])  # warm up
+    SimpleMKKM(k, kernels=bank, random_state=0).fit([view[:20_000] for view in views])  # warm up
     torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
     model.fit(views)
@@ -166,7 +232,7 @@ def flying(n=200_000, k=20):
         "k": k,
         "fit_seconds": round(time.perf_counter() - started, 2),
         "solve_seconds": round(model.solve_seconds_, 2),
-        "at_most": 60,
+        "at_most": 10,
         "passes": model.n_passes_,
         "relative_gap": model.duality_gap_,
         "peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2),
@@ -180,16 +246,48 @@ def far(n=1_000_000, k=20):
     started = time.perf_counter()
     rows = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform(views)
     stack = as_stack(rows, validate=False)
-    looked = time.perf_counter()
-    solution = solve_simple_mkkm(stack, k)
     torch.cuda.synchronize()
+    looked, solutions = time.perf_counter(), []
+    torch.cuda.reset_peak_memory_stats()
+    phases = phase_seconds(lambda: solutions.append(solve_simple_mkkm(stack, k)))
+    (solution,) = solutions
     return {
         "n": n,
         "k": k,
         "first_look_seconds": round(looked - started, 1),
         "solve_seconds": round(time.perf_counter() - looked, 1),
+        "at_most": 150,
+        "phase_seconds": {phase: took for phase, took in phases.items() if took},
         "passes": solution.n_passes,
         "relative_gap": float(solution.gap),
+        "certificate": str(solution.certificate),
+        "peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2),
+    }
+
+
+def precision(n=1_000_000, n_rows=64):
+    """Compare products without entries, of random vectors and of ones, with double precision."""
+    (view,), _ = blobs(n, (30,), 20, torch.float32)
+    rows = KernelBank(**ONE_GAUSSIAN, on_the_fly=True).fit_transform([view])
+    X = gaussian_noise((n, 28), 0, view)
+    X[:, 0] = 1.0
+    product = rows.product(0, X)
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    product = rows.product(0, X)
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - started
+    median = rows._views[0].median
+    z = rows._views[0].training.columns[:-2, :].T.double()
+    some = torch.arange(0, n, n // n_rows, device="cuda")
+    distances = torch.cdist(z[some], z, compute_mode="donot_use_mm_for_euclid_dist")
+    exact = torch.exp(-((distances / median) ** 2) / 2) @ X
+    errors = (product[some] - exact).norm(dim=0) / exact.norm(dim=0)
+    return {
+        "n": n,
+        "seconds_a_product": round(seconds, 3),
+        "relative_error_of_row_sums": float(errors[0]),
+        "largest_relative_error_of_random_columns": float(errors[1:].max()),
     }
 
 
@@ -227,7 +325,7 @@ def k_means():
     return found
 
 
-PARTS = ("solve", "million", "flying", "agreement", "k_means", "far")
+PARTS = ("solve", "million", "flying", "agreement", "k_means", "far", "precision")
 
 
 def main():

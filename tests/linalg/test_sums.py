@@ -13,7 +13,7 @@ from mkclust.linalg import empty, is_foreign, sums, to_host, weighted_sum
 @pytest.mark.parametrize("fused", [True, False])
 def test_a_sum_is_that_of_the_formula(library, dtype, m, n, fused, monkeypatch):
     if not fused:
-        monkeypatch.setattr(sums, "_fused", lambda: None)
+        monkeypatch.setattr(sums, "written_in_triton", lambda module, like: None)
     rng = np.random.default_rng(0)
     K, c = rng.normal(size=(m, n, n)).astype(dtype), rng.uniform(0.5, 1.5, m)
     scales = [None if p == 1 else rng.uniform(0.5, 1.5, n) for p in range(m)]
@@ -28,6 +28,10 @@ def test_a_sum_is_that_of_the_formula(library, dtype, m, n, fused, monkeypatch):
         expected += c[p] * s[:, None] * K[p] * s
     tolerance = 1e-12 if dtype == "float64" else 2e-5
     np.testing.assert_allclose(to_host(out), expected, atol=tolerance)
+    # A sum may be written in another precision than that of the matrices.
+    single = empty((n, n), matrices[0], "float32")
+    weighted_sum(c, matrices, on_device, out=single, **blocks)
+    np.testing.assert_allclose(to_host(single), expected, atol=2e-5)
     if not is_foreign(out):
         rounded = weighted_sum(c, matrices, on_device, precision="float32", **blocks)
         assert rounded.dtype == np.float32

@@ -193,6 +193,49 @@ def test_entries_of_some_samples_read_their_rows_only():
     assert np.flatnonzero(source.passes()).tolist() == [2, 3, 9]
 
 
+class RowsAndProducts(Rows):
+    """A source that knows the products of some kernels without their rows."""
+
+    without_rows = (0, 2)
+
+    def diagonal(self):
+        return np.array([K.diagonal() for K in self.kernels])
+
+    def product(self, index, X):
+        return self.kernels[index] @ X if index in self.without_rows else None
+
+    def only(self, indices):
+        self.alone = indices
+        return Rows(self.kernels[indices])
+
+
+def test_products_that_take_no_rows_are_used_where_the_source_knows_them():
+    K, V = kernels_of(), np.random.default_rng(1).normal(size=(N, 4))
+    stack = as_stack(RowsAndProducts(K, block_rows=16), validate=False)
+    dense = as_stack(K)
+    np.testing.assert_allclose(stack.apply(V), dense.apply(V), atol=1e-12)
+    assert stack.source.alone == [1]
+    c = np.array([0.2, 0.3, 0.5])
+    np.testing.assert_allclose(stack.combine(c) @ V, dense.combine(c) @ V, atol=1e-12)
+    assert stack.sum_of_products([V, V, V]) is None
+
+
+def test_row_sums_take_no_rows_where_all_products_are_known_without():
+    K, V = kernels_of(), np.random.default_rng(1).normal(size=(M, N, 4))
+    source = RowsAndProducts(K)
+    source.without_rows = range(M)
+    stack = as_stack(source, validate=False)
+    assert not source.asked
+    for found, expected in zip(stack.standardizations, as_stack(K).standardizations, strict=True):
+        np.testing.assert_allclose(found.row_means, expected.row_means)
+        np.testing.assert_allclose(found.scale, expected.scale)
+    expected = sum(kernel @ X for kernel, X in zip(as_stack(K).kernels, V, strict=True))
+    np.testing.assert_allclose(stack.sum_of_products(V), expected, atol=1e-12)
+    as_stack(source)  # where symmetry is looked at, rows are read
+    assert source.asked
+    assert as_stack(Rows(K)).sum_of_products(V) is None
+
+
 def test_one_kernel_is_read_alone_where_the_source_can(tmp_path):
     K = kernels_of()
     stack = as_stack([saved(k, tmp_path, str(p)) for p, k in enumerate(K)], streamed=True)

@@ -18,13 +18,21 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
+import scipy.special
 
-from mkclust.engine.relaxation import Relaxation, improve, rayleigh_ritz, relax
+from mkclust.engine.relaxation import (
+    Relaxation,
+    improve,
+    precision_of_products,
+    rayleigh_ritz,
+    relax,
+)
 from mkclust.linalg import (
     astype,
     empty,
     gaussian_noise,
     is_foreign,
+    is_on_accelerator,
     namespace,
     orthonormalize,
     ranges,
@@ -38,8 +46,9 @@ from mkclust.linalg.operators import Operator
 from mkclust.types import Array, Float
 
 DOUBLE = float(np.finfo(np.float64).eps)
-# Random vectors that a search starts from, and how many times each is multiplied at most.
-N_PROBES, MAX_STEPS = 8, 32
+# Random vectors that a search starts from, and how many times each is multiplied at most. Where a
+# product takes as long as the matrix takes to be read, more of them need fewer steps.
+N_PROBES, N_PROBES_ON_ACCELERATOR, MAX_STEPS = 8, 32, 32
 # The probability of having missed something at which a search may stop.
 PROBABILITY = 1e-9
 # The highest at which a search still counts as one.
@@ -232,15 +241,13 @@ def find_missed_eigenvectors(
     seed: int,
     probability: float = PROBABILITY,
     max_steps: int = MAX_STEPS,
+    n_probes: int | None = None,
     rounding: float = DOUBLE,
 ) -> MissedSearch:
     r"""Search the complement of known vectors for eigenvalues that belong to the k largest.
 
-    Lanczos steps from b independent Gaussian vectors, orthogonal to all that is known. By a theorem
-    of Kuczynski and Wozniakowski [1]_, each of them underestimates the largest eigenvalue of a
-    positive semidefinite matrix of n dimensions by more than its share e after q steps with
-    probability at most :math:`1.648 \sqrt n \exp(-\sqrt e (2 q - 1))`, whatever the spectrum is;
-    all of them do with the b-th power of that.
+    Block Lanczos steps from Gaussian vectors, orthogonal to all that is known: `miss_probability`
+    says how likely they underestimate the largest eigenvalue that there is.
 
     Parameters
     ----------
@@ -257,67 +264,128 @@ def find_missed_eigenvectors(
         Of missing such an eigenvalue; the search stops below that.
     max_steps : int, default=MAX_STEPS
         When to give up.
+    n_probes : int, default=None
+        How many random vectors there are; None takes as many as are cheap where the vectors live.
     rounding : float, default=eps
         Relative rounding of the products.
 
     Returns
     -------
     MissedSearch
+    """
+    values, precision = relaxation.eigenvalues, precision_of_products(operator)
+    V = astype(relaxation.vectors, precision)
+    (n, n_leading), kth = V.shape, float(values[relaxation.n_clusters - 1])
+    changed = operator.rounding_error()
+    harmless = largest_outside(relaxation, room) - changed
+    level = kth + ROUNDINGS * rounding * float(values[0]) + changed
+    n_probes = n_probes or default_probes(V)
+    new = orthonormalize(astype(gaussian_noise((n, n_probes), seed, V), precision), V)
+    n_probes, n_outside = new.shape[1], n - n_leading
+    rows = empty((n_leading + n_probes * max_steps, n), V, precision)
+    rows[:n_leading, :], size = V.T, 0
+    T = np.zeros((n_probes * max_steps, n_probes * max_steps))
+    band, before = np.zeros((2 * n_probes, n_probes * max_steps)), 0
+    for step in range(1, max_steps + 1):
+        if not new.shape[1]:
+            # All that can be reached was seen.
+            is_harmless = _is_below(band[:, :size], harmless)
+            return MissedSearch(None, PROBABILITY if is_harmless else 1.0, step - 1)
+        image = operator @ new
+        start, end = size, size + new.shape[1]
+        seen, size = T[:end, :end], end
+        known = rows[: n_leading + size, :]
+        known[n_leading + start :, :] = new.T
+        coefficients = known @ image
+        seen[:, start:] = to_host(coefficients[n_leading:, :])
+        seen[start:, :start] = seen[:start, start:].T
+        # But for rounding, only neighbors of the blocks of vectors have anything in common.
+        for column in range(before, end):
+            band[: end - column, column] = seen[column:, column]
+        before = start
+        share = share_known(n_outside, step, probability, n_probes)
+        if _is_below(band[:, :size], (1 - share) * harmless):
+            return MissedSearch(None, probability, step)
+        if not _is_below(band[:, :size], level):
+            found, S = top_eigenpairs((seen + seen.T) / 2, min(n_probes, size), V)
+            if found[0] > level:
+                turn = to_device(S[:, found > level].T, V, precision)
+                missed = astype((turn @ known[n_leading:, :]).T, "float64")
+                if precision != "float64":
+                    missed = orthonormalize(missed, relaxation.vectors)
+                return MissedSearch(missed, 1.0, step)
+        new = orthonormalize(image - known.T @ coefficients, known.T)
+    largest = float(top_eigenpairs((seen + seen.T) / 2, 1, V)[0][0])
+    share = 1 - largest / harmless if harmless > 0 else 0.0
+    return MissedSearch(None, miss_probability(n_outside, max_steps, share, n_probes), max_steps)
+
+
+def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
+    r"""Return how likely block Lanczos steps underestimate the largest eigenvalue by over a share.
+
+    Let A be positive semidefinite with the largest eigenvalue one, u its eigenvector, X a Gaussian
+    n x b matrix, and x = X X^T u / |X^T u|, of which all :math:`p(A) x` with polynomials p of
+    degree q - 1 are in the space that q steps reach. With :math:`1 - e = \cosh^{-2} \varphi` and
+    Chebyshev's :math:`p(t) = U_{2 q - 2}(\sqrt{t / (1 - e)})`, for which
+    :math:`(1 - e - t) p(t)^2 \le 1 - e` below 1 - e and
+    :math:`e\, p(1)^2 = (1 - e) \sinh^2((2 q - 1) \varphi)`, the Rayleigh quotient of
+    :math:`p(A) x` is at least 1 - e, whatever the spectrum is, unless
+
+    .. math:: |x - u u^T x|^2 > \sinh^2((2 q - 1) \varphi)\, (u^T x)^2 .
+
+    The left side has a chi-squared distribution with n - 1 degrees of freedom, :math:`(u^T x)^2` an
+    independent one with b. For b = 1 that is, but for a constant, a theorem of Kuczynski and
+    Wozniakowski [1]_.
+
+    Parameters
+    ----------
+    n : int
+        Number of dimensions.
+    n_steps : int
+        Number of steps, q.
+    share : float
+        The share, e.
+    n_probes : int
+        Number of random vectors, b.
+
+    Returns
+    -------
+    float
 
     References
     ----------
     .. [1] J. Kuczynski, H. Wozniakowski. Estimating the largest eigenvalue by the power and Lanczos
        algorithms with a random start. SIAM J. Matrix Anal. Appl. 13 (1992), Theorem 4.2.
     """
-    values, precision = relaxation.eigenvalues, "float32" if operator.is_rounded else "float64"
-    V = astype(relaxation.vectors, precision)
-    (n, n_leading), kth = V.shape, float(values[relaxation.n_clusters - 1])
-    changed = operator.rounding_error()
-    harmless = largest_outside(relaxation, room) - changed
-    level = kth + ROUNDINGS * rounding * float(values[0]) + changed
-    probes = astype(gaussian_noise((n, N_PROBES), seed, V), precision)
-    new = orthonormalize(probes, V)
-    rows = empty((n_leading + new.shape[1] * max_steps, n), V, precision)
-    rows[:n_leading, :], size = V.T, n_leading
-    T = np.zeros((rows.shape[0] - n_leading, rows.shape[0] - n_leading))
-    missing, largest = 1.0, 0.0
-    for step in range(1, max_steps + 1):
-        if not new.shape[1]:
-            # All that can be reached was seen.
-            missing = PROBABILITY if largest <= harmless else 1.0
-            return MissedSearch(None, missing, step - 1)
-        image = operator @ new
-        old, size = size - n_leading, size + new.shape[1]
-        end = size - n_leading
-        rows[n_leading + old : size, :] = new.T
-        T[:end, old:end] = to_host(rows[n_leading:size, :] @ image)
-        T[old:end, :old] = T[:old, old:end].T
-        small = T[:end, :end]
-        seen, S = top_eigenpairs((small + small.T) / 2, min(N_PROBES, end), V)
-        if seen[0] > level:
-            turn = to_device(S[:, seen > level].T, V, precision)
-            return MissedSearch(
-                orthonormalize(
-                    astype((turn @ rows[n_leading:size, :]).T, "float64"), relaxation.vectors
-                ),
-                1.0,
-                step,
-            )
-        largest = float(seen[0])
-        share = 1 - largest / harmless if harmless > 0 else 0.0
-        missing = miss_probability(n - n_leading, step, share, new.shape[1])
-        if missing <= probability:
-            return MissedSearch(None, missing, step)
-        new = orthonormalize(image, rows[:size, :].T)
-    return MissedSearch(None, missing, max_steps)
-
-
-def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
-    """Return how likely Lanczos steps underestimate the largest eigenvalue by more than a share."""
     if share <= 0:
         return 1.0
-    one = 1.648 * np.sqrt(n) * np.exp(-np.sqrt(min(share, 1.0)) * (2 * n_steps - 1))
-    return float(min(one, 1.0) ** n_probes)
+    with np.errstate(divide="ignore"):
+        exponent = (2 * n_steps - 1) * np.arctanh(np.sqrt(min(share, 1.0)))
+    share_of_one = (2 / (np.exp(exponent) + np.exp(-exponent))) ** 2 if exponent < 300 else 0.0
+    return float(scipy.special.betainc(n_probes / 2, (n - 1) / 2, share_of_one))
+
+
+def share_known(n: int, n_steps: int, probability: float, n_probes: int) -> float:
+    """Return by which share of itself the largest eigenvalue is underestimated at most.
+
+    That is the inverse of `miss_probability`. The starts that fail are the same whatever the number
+    of steps, so a search may look after each of them, and stop at any.
+    """
+    share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, probability)
+    return float(np.tanh(np.arccosh(share_of_one**-0.5) / (2 * n_steps - 1)) ** 2)
+
+
+def _is_below(band: Float, bound: float) -> bool:
+    """Return whether no eigenvalue of a symmetric band matrix, its lower part, exceeds a bound."""
+    if not band.shape[1] or not bound > 0:
+        return not band.shape[1]
+    shifted = -band[: band.shape[1]]
+    shifted[0] += bound
+    try:
+        scipy.linalg.cholesky_banded(shifted, overwrite_ab=True, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def n_steps_expected(relaxation: Relaxation, room: float) -> float:
@@ -325,13 +393,19 @@ def n_steps_expected(relaxation: Relaxation, room: float) -> float:
 
     What lies outside the known vectors is taken to begin where they end.
     """
-    harmless, outside = largest_outside(relaxation, room), float(relaxation.eigenvalues[-1])
-    share = 1 - outside / harmless if harmless > 0 else 0.0
-    if share <= 0:
+    V, outside = relaxation.vectors, float(relaxation.eigenvalues[-1])
+    harmless = largest_outside(relaxation, room)
+    if outside >= harmless:
         return np.inf
-    n = relaxation.vectors.shape[0]
-    exponent = np.log(1.648 * np.sqrt(n)) - np.log(PROBABILITY) / N_PROBES
-    return float((exponent / np.sqrt(share) + 1) / 2)
+    n, n_probes = V.shape[0] - V.shape[1], default_probes(V)
+    share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, PROBABILITY)
+    angle = np.arctanh(np.sqrt(1 - max(outside, 0.0) / harmless))
+    return float((np.arccosh(share_of_one**-0.5) / angle + 1) / 2) if np.isfinite(angle) else 1.0
+
+
+def default_probes(like: Array) -> int:
+    """Return how many random vectors a search starts from."""
+    return N_PROBES_ON_ACCELERATOR if is_on_accelerator(like) else N_PROBES
 
 
 def largest_outside(relaxation: Relaxation, room: float) -> float:
@@ -348,11 +422,11 @@ def largest_outside(relaxation: Relaxation, room: float) -> float:
         return 0.0
     tau = float(values[k - 1]) + room / (2 * k)
     distances = tau * DISTANCES
-    levels = values + rises / distances[:, None]
-    levels = np.concatenate([levels, np.full((len(levels), k), tau)], axis=1)
+    levels = np.full((len(distances), len(values) + k), tau)
+    levels[:, k:] = values + rises / distances[:, None]
     sums = np.partition(levels, -k, axis=1)[:, -k:].sum(axis=1)
-    enough = np.flatnonzero(sums - relaxation.value <= room)
-    return tau - float(distances[enough[0]]) if len(enough) else 0.0
+    fitting = np.flatnonzero(sums - relaxation.value <= room)
+    return tau - float(distances[fitting[0]]) if fitting.size else 0.0
 
 
 def prove(M: Array, relaxation: Relaxation, room: float) -> float | None:

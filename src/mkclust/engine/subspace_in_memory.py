@@ -29,6 +29,7 @@ from mkclust.engine.subspace import SubspaceSearch
 from mkclust.linalg import (
     astype,
     free_bytes,
+    is_on_accelerator,
     orthonormalize,
     side_by_side,
     to_device,
@@ -59,11 +60,17 @@ LARGE_ERROR, STEPS_BACK = 1e-3, (0.5, 0.25, 0.125)
 SMALL_EXCESS = 1e-3
 # A proof comes first where its n / 6 columns of multiplications are no more than those of a search.
 SEARCH_COLUMNS = 80
+# The same on an accelerator: up to so many samples.
+MOST_SAMPLES_PROVED_FIRST = 12_000
 # From so many steps on that a search is expected to take, better vectors come first, where a
 # residual of this share would save half of the steps.
 MANY_STEPS, BETTER_SHARE = 12, 0.1
 # How often vectors are improved further where they are too poor for a proof or a search to tell.
 MAX_REFINEMENTS = 2
+# By which share their error is to fall then.
+REFINEMENT = 0.01
+# Up to so many samples, a proof on an accelerator takes less time than a search.
+MOST_SAMPLES_PROVED_FIRST = 12_000
 # Up to so many samples, problems whose eigenvalues lie too close together for a subspace are solved
 # by dense eigendecompositions.
 MOST_SAMPLES_WHOLE = 2000
@@ -241,7 +248,10 @@ class InMemorySearch(SubspaceSearch):
         is_large = self.stack.n_samples > MOST_SPARSE_PROVED
         if not self.fits() or (is_large and self.stack.storage == "sparse"):
             return "never"
-        return "first" if self.stack.n_samples / 6 <= SEARCH_COLUMNS else "last"
+        n = self.stack.n_samples
+        if is_on_accelerator(self.stack.like):
+            return "first" if n <= MOST_SAMPLES_PROVED_FIRST else "last"
+        return "first" if n / 6 <= SEARCH_COLUMNS else "last"
 
     def enlarged(self) -> Operator:
         """Return the combination at hand, or a multiple, that is above that of the weights.

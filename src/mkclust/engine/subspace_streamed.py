@@ -15,8 +15,9 @@ from mkclust.engine.subspace import SubspaceSearch
 from mkclust.linalg import noise, orthonormalize
 from mkclust.types import Array, Float
 
-# How long kernels that are read anew for each product are searched for missed eigenvectors.
-SEARCH_STEPS = 16
+# How long kernels that are read anew for each product are searched for missed eigenvectors, and
+# from how many random vectors: more of them take little longer, but a step takes a pass.
+SEARCH_STEPS, SEARCH_PROBES = 6, 32
 
 
 class StreamedSearch(SubspaceSearch):
@@ -87,6 +88,7 @@ class StreamedSearch(SubspaceSearch):
             seed=self.n_searches,
             probability=PASSING_PROBABILITY,
             max_steps=SEARCH_STEPS,
+            n_probes=SEARCH_PROBES,
             rounding=self.stack.precision,
         )
         self.n_passes += missed.n_products

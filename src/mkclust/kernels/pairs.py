@@ -312,6 +312,10 @@ class PairKernels:
             self, samples=training if same else self.samples.on_host(), training=training
         )
 
+    def product(self, place: int, X: Array) -> Array | None:
+        """Return None: products take entries that are stored."""
+        return None
+
     def tiles(self, rows: slice, blocks: Iterable[slice]) -> Iterator[tuple[int, slice, Array]]:
         """Compute some rows of the kernels, as `ViewKernels.tiles` does."""
         x = self.samples.part(rows)

@@ -289,6 +289,17 @@ class KernelRows(CrossRows):
         assert self._diagonal is not None
         return self._diagonal
 
+    def product(self, index: int, X: Array) -> Array | None:
+        """Multiply one of the kernels with a thin matrix, (n, b), in float64.
+
+        None where that takes its rows: of samples on the host, in double precision, of other than
+        Gaussian kernels, and mixed with shared neighborhoods.
+        """
+        if index in self._neighborhoods:
+            return None
+        (view,) = (view for view in self._views if index in dict(view.formulas))
+        return view.product(index, X)
+
     def among(self, samples: np.ndarray) -> "KernelRows":
         """Return the kernels of some samples, against these samples only."""
         selected = copy.copy(self)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mkclust.kernels.formulas import Formula, Tile
+from mkclust.kernels.formulas import Formula, Gaussian, Tile
 from mkclust.linalg import (
     astype,
     empty,
@@ -19,6 +20,7 @@ from mkclust.linalg import (
     select,
     to_host,
 )
+from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.sparse_rows import longest_row, row_products
 from mkclust.samples.distances import RESOLUTION, squared_norms
 from mkclust.types import Array
@@ -33,6 +35,8 @@ SPARSE_TILE_ROWS, SPARSE_TILE_ENTRIES = 256, 2**20
 TILE_BYTES = 2**28
 # Entries of a view that are brought to float64 at a time.
 BLOCK_ENTRIES = 2**20
+# From this number of samples on, it is worth the time that it takes to compile a product for them.
+FEWEST_FUSED = 2**14
 # The error in Gaussian kernels of float32 that is not worth a second look.
 UNNOTICED = 1e-5
 
@@ -96,6 +100,15 @@ class Points:
     def n_features(self) -> int:
         """Number of entries of a row."""
         return int(self.columns.shape[0] - 2 if self.rows is None else self.rows.shape[1])
+
+    @cached_property
+    def split(self) -> Any:
+        """The rows as products take them that store no entries; None where there are none such."""
+        columns = self.columns
+        if columns is None or columns.shape[1] < FEWEST_FUSED or precision_of(columns) != "float32":
+            return None
+        fused = written_in_triton("fused_products", columns)
+        return None if fused is None else fused.split_points(columns[:-2, :])
 
     @classmethod
     def of_sparse(cls, rows: Any, lengths: Array, unit: float) -> "Points":
@@ -222,6 +235,19 @@ class ViewKernels:
             for place, formula in self.formulas:
                 yield place, columns, formula.entries(tile)
 
+    def product(self, place: int, X: Array) -> Array | None:
+        """Multiply a kernel of all training samples with a thin matrix, (n, b), in float64.
+
+        Its entries are not stored; None where they have to be.
+        """
+        formula, points = dict(self.formulas)[place], self.training
+        if not isinstance(formula, Gaussian) or self.samples is not points or points.split is None:
+            return None
+        resolution = exponent_resolution(points.columns) if points.is_far.any() else 0.0
+        steepness = formula.steepness / self.median**2
+        fused = written_in_triton("fused_products", points.columns)
+        return fused.gaussian_products(points.split, steepness, X, resolution)
+
     def _left_factors(self, rows: slice) -> Points:
         """Return what training samples are multiplied with, and divided by, for some samples."""
         columns = is_far = products = lengths = None
@@ -259,6 +285,11 @@ class ViewKernels:
         return Tile(exponents, inner, lengths, self.median, self.precision, smallest)
 
 
+def exponent_resolution(columns: Array) -> float:
+    """Return the share of half the squared norms up to which exponents are rounding."""
+    return max(RESOLUTION, rounding_of(columns) * max(16, columns.shape[0] / 4))
+
+
 def _exponents(left: Array, right: Array, careful: bool) -> Array:
     """Return exponents; carefully, those that are rounding are zero, for the rows are identical."""
     xp = namespace(right)
@@ -269,7 +300,7 @@ def _exponents(left: Array, right: Array, careful: bool) -> Array:
         exponents += left[:, -2:-1] - right[-1]  # norms last, which loses fewer digits
     if not careful:
         return exponents
-    resolution = max(RESOLUTION, rounding_of(right) * max(16, right.shape[0] / 4))
+    resolution = exponent_resolution(right)
     limits = resolution * left[:, -2], resolution * right[-1, :]
     # A tile of the host seldom has any; those of a device nearly all hold the diagonal.
     if not is_foreign(right) and exponents.max(initial=-np.inf) < (

@@ -29,10 +29,10 @@ def _add_up(
     column = tl.program_id(1) * entries + tl.arange(0, entries)
     inside = column < n
     here = row * n + column
-    if first:  # noqa: SIM108  (Triton decides this when it compiles)
+    if first:
         total = tl.zeros((entries,), dtype=dtype)
     else:
-        total = tl.load(out + here, mask=inside)
+        total = tl.load(out + here, mask=inside).to(dtype)
     for p in tl.static_range(count):
         matrix = tl.load(addresses + p).to(tl.pointer_type(dtype))
         scale = tl.load(rows + p * n + row) * tl.load(columns + p * n + column, mask=inside)
@@ -41,18 +41,23 @@ def _add_up(
 
 
 def fits(matrices: Sequence[Array], out: Array) -> bool:
-    """Return whether matrices are laid out as the sum needs them."""
+    """Return whether matrices, of one type, are laid out as the sum needs them."""
     return all(
-        isinstance(matrix, torch.Tensor) and matrix.is_contiguous() and matrix.dtype == out.dtype
+        isinstance(matrix, torch.Tensor)
+        and matrix.is_contiguous()
+        and (matrix is out or matrix.dtype == matrices[0].dtype)
         for matrix in (*matrices, out)
     )
 
 
 def write_sum(matrices: Sequence[Array], rows: Array, columns: Array, out: Array) -> None:
-    """Write the sum of matrices, each multiplied by its scales of rows and of columns, (m, n)."""
+    """Write the sum of matrices, each multiplied by its scales of rows and of columns, (m, n).
+
+    It is computed in the precision of the matrices, and rounded to that of ``out``.
+    """
     n = out.shape[0]
     grid = (n, triton.cdiv(n, ENTRIES))
-    dtype = tl.float32 if out.dtype == torch.float32 else tl.float64
+    dtype = tl.float32 if matrices[0].dtype == torch.float32 else tl.float64
     rows, columns = rows.contiguous(), columns.contiguous()
     with torch.cuda.device(out.device):
         for start in range(0, len(matrices), TOGETHER):

@@ -1,20 +1,16 @@
 """Sums of scaled matrices, ``sum_p c_p D_p K_p D_p``, each matrix read once: on host or device."""
 
-import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from array_api_compat import is_torch_array
 
 from mkclust.linalg.arrays import (
     astype,
     empty,
     is_foreign,
-    is_on_accelerator,
     namespace,
     precision_of,
     ranges,
@@ -22,6 +18,7 @@ from mkclust.linalg.arrays import (
     zeros,
 )
 from mkclust.linalg.factored import FactoredMatrix, factored_sum, is_sparse
+from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.threads import n_threads
 from mkclust.types import Array, Float
 
@@ -152,35 +149,15 @@ def _sum_on_device(
     ones = zeros((n,), out, precision) + 1.0
     columns = xp.stack([ones if s is None else astype(s, precision) for s in scales])
     rows = columns * to_device(coefficients, out, precision)[:, None]
-    if (
-        is_torch_array(out)
-        and is_on_accelerator(out)
-        and (fused := _fused()) is not None
-        and fused.fits(matrices, out)
-    ):
+    # Formulas of the array API write and read again what is between their steps, which is seven
+    # times as much as the matrices.
+    fused = written_in_triton("fused", out)
+    if fused is not None and fused.fits(matrices, out):
         fused.write_sum(matrices, rows, columns, out)
         return
     for some in ranges(n, max(1, block_entries // n)):
         block = zeros((some.stop - some.start, n), out, precision)
         for p, matrix in enumerate(matrices):
-            block += (matrix[some, :] * columns[p, :]) * rows[p, some][:, None]
+            part = astype(matrix[some, :], precision)
+            block += (part * columns[p, :]) * rows[p, some][:, None]
         out[some, :] = block
-
-
-@cache
-def _fused() -> Any:
-    """Return the functions that read every matrix once, None where they cannot be had.
-
-    Formulas of the array API write and read again what is between their steps, which is seven
-    times as much as the matrices.
-    """
-    try:
-        from mkclust.linalg import fused
-
-        fused.try_out()
-    except ImportError:
-        return None
-    except Exception as error:  # such as no C compiler, which Triton asks for
-        warnings.warn(f"sums of kernels take longer, Triton does not work: {error}", stacklevel=2)
-        return None
-    return fused

@@ -15,8 +15,9 @@ class RowSource(Protocol):
     together whether or not all are asked for; ``block_rows``, how many rows to ask for at a time;
     ``among(samples)``, a source of the same kernels of some samples; and
     ``write(start, stop, out)``, which writes rows in place, (m, stop - start, n), and spares the
-    memory of new ones. Rows are asked for from one thread at a time, which need not be the one
-    that made the source.
+    memory of new ones; and ``product(index, X)``, a kernel times a thin matrix, (n, b) in float64,
+    where it takes no rows, else None. Rows are asked for from one thread at a time, which need not
+    be the one that made the source.
 
     A source whose rows are arrays of another library than NumPy has ``like``, an array beside
     them, and the ``dtype`` of that library. It is asked from the thread that asks the stack.

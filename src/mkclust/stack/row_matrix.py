@@ -1,13 +1,12 @@
 """One kernel known by its rows, for all that is asked of a symmetric matrix."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mkclust.linalg import (
-    astype,
     empty,
     free_bytes,
     is_foreign,
@@ -17,7 +16,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.row_source import RowSource
-from mkclust.stack.rows import for_each_block, for_rows_of, like_of
+from mkclust.stack.rows import for_each_product, for_rows_of, like_of
 from mkclust.types import Array
 
 
@@ -76,15 +75,15 @@ class RowMatrix:
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a vector or a thin matrix, in one pass."""
-        X = astype(X, precision_of(self.source))
-        product = empty(tuple(X.shape), X)
+        thin = X[:, None] if X.ndim == 1 else X
+        product = empty(tuple(thin.shape), X)
 
-        def multiply(rows: slice, blocks: Sequence[Array]) -> None:
-            """Multiply some rows."""
-            product[rows, ...] = astype(blocks[0] @ X, "float64")
+        def write(_: int, rows: slice, part: Array) -> None:
+            """Write some rows of the product."""
+            product[rows, :] = part
 
-        for_each_block(self.source, multiply)
-        return product
+        for_each_product(self.source, [thin], write)
+        return product[:, 0] if X.ndim == 1 else product
 
     def __rmatmul__(self, X: Array) -> Array:
         """Multiply from the left, which is the same by symmetry."""

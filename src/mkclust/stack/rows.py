@@ -12,7 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mkclust.linalg import free_bytes, is_foreign, is_sparse, precision_of, rounding_of, select
+from mkclust.linalg import (
+    astype,
+    free_bytes,
+    is_foreign,
+    is_sparse,
+    precision_of,
+    rounding_of,
+    select,
+)
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.checks import as_numbers
 from mkclust.types import Array
@@ -201,6 +209,42 @@ def for_each_block(
                 pending = reader.submit(read, *next_rows)
             handle(slice(*rows), blocks)
             del blocks  # not to be held beside the next two
+
+
+def for_each_product(
+    source: RowSource,
+    columns: Sequence[Array],
+    handle: Callable[[int, slice, Array], None],
+) -> None:
+    """Multiply every kernel with a thin matrix of its own, in one pass over their rows.
+
+    Parameters
+    ----------
+    source : RowSource
+        The kernels.
+    columns : sequence of m arrays of shape (n, b)
+        The thin matrices.
+    handle : callable
+        Is given the number of a kernel, the place of some rows, and these rows of its product, in
+        float64.
+    """
+    of_rows, thin = [], []
+    for p, X in enumerate(columns):
+        product = source.product(p, X) if hasattr(source, "product") else None
+        if product is None:
+            of_rows.append(p)
+            thin.append(X)
+        else:
+            handle(p, slice(0, source.n_samples), product)
+
+    def multiply(rows: slice, blocks: Sequence[Array]) -> None:
+        """Multiply some rows, in their own precision."""
+        for i, block in enumerate(blocks):
+            thin[i] = astype(thin[i], precision_of(block))  # once, for all blocks to come
+            handle(of_rows[i], rows, astype(block @ thin[i], "float64"))
+
+    if of_rows:
+        for_each_block(only(source, of_rows), multiply)
 
 
 def for_rows_of(

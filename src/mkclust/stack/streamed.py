@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
-    astype,
     empty,
     free_bytes,
     is_foreign,
@@ -29,15 +28,8 @@ from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS, Standard
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
 from mkclust.stack.row_matrix import RowMatrix
-from mkclust.stack.rows import for_each_block, for_rows_of, like_of, only
+from mkclust.stack.rows import for_each_block, for_each_product, for_rows_of, like_of, only
 from mkclust.types import Array, Float
-
-
-def _products(blocks: Sequence[Array], columns: list[Array]) -> Iterator[tuple[int, Array]]:
-    """Multiply some rows of every kernel with its thin matrix, in the rows' own precision."""
-    for p, (block, Y) in enumerate(zip(blocks, columns, strict=True)):
-        columns[p] = astype(Y, precision_of(block))  # once, for all blocks to come
-        yield p, astype(block @ columns[p], "float64")
 
 
 @dataclass(frozen=True)
@@ -71,13 +63,12 @@ class StreamedCombination(ExactOperator):
         outer = to_device(self.coefficients[:, None], X) * scales
         product, sums = zeros(tuple(X.shape), X), zeros((len(columns), X.shape[1]), X)
 
-        def add(rows: slice, blocks: Sequence[Array]) -> None:
-            """Add what some rows of every kernel contribute."""
-            for p, part in _products(blocks, columns):
-                sums[p, :] += xp.sum(part, axis=0)
-                product[rows, :] += outer[p, rows][:, None] * part
+        def add(p: int, rows: slice, part: Array) -> None:
+            """Add what some rows of a kernel contribute."""
+            sums[p, :] += xp.sum(part, axis=0)
+            product[rows, :] += outer[p, rows][:, None] * part
 
-        for_each_block(self.source, add)
+        for_each_product(self.source, columns, add)
         # What centering takes away is known at the end only: the means over all rows.
         centered = np.flatnonzero([s.row_means is not None for s in self.standardizations])
         return product - select(outer, centered).T @ (select(sums, centered) / n)
@@ -215,18 +206,33 @@ class StreamedStack(UncompressedStack):
         columns = [s.transform_columns(V) for s in self.standardizations]
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
 
-        def multiply(rows: slice, blocks: Sequence[Array]) -> None:
-            """Multiply some rows of every kernel."""
-            for p, part in _products(blocks, columns):
-                products[p, :, rows] = part.T
+        def write(p: int, rows: slice, part: Array) -> None:
+            """Write some rows of a product."""
+            products[p, :, rows] = part.T
 
-        for_each_block(self.source, multiply)
+        for_each_product(self.source, columns, write)
         for p, standardization in enumerate(self.standardizations):
             if standardization.row_means is not None:
                 products[p, :, :] -= xp.mean(products[p, :, :], axis=1)[:, None]
             if standardization.scale is not None:
                 products[p, :, :] *= standardization.scale
         return xp.permute_dims(products, (0, 2, 1))
+
+    def sum_of_products(self, thin: Sequence[Array]) -> Array | None:
+        """Return ``sum_p K_p X_p``, (n, b), of a thin matrix for each kernel.
+
+        None where the products of one of them take its rows.
+        """
+        total: Any = 0.0
+        for p, (standardization, X) in enumerate(zip(self.standardizations, thin, strict=True)):
+            columns = standardization.transform_columns(to_device(X, self.like))
+            Y = self.source.product(p, columns) if hasattr(self.source, "product") else None
+            if Y is None:
+                return None
+            if standardization.row_means is not None:
+                Y = Y - namespace(Y).mean(Y, axis=0)
+            total = total + Y * standardization.scale_or_ones[:, None]
+        return total
 
     def combine(
         self, coefficients: Float, out: Operator | None = None, *, rounded: bool = False
