@@ -253,7 +253,7 @@ def test_labels_take_as_many_passes_however_many_kernels_there_are(monkeypatch):
         return made[-1]
 
     monkeypatch.setattr("mkclust.kernels.bank.KernelRows", counting)
-    monkeypatch.setattr(SimpleMKKM, "_alignments", lambda self, stack, H: None)
+    monkeypatch.setattr(SimpleMKKM, "_alignments", lambda self, stack, solution: None)
     monkeypatch.setattr(SimpleMKKM, "_compromise", lambda self, stack, solution: None)
     bank = KernelBank(widths=(1.0, 2.0), polynomials=(), on_the_fly=True)
     model = SimpleMKKM(4, kernels=bank, random_state=0).fit(views_of())

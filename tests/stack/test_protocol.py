@@ -153,6 +153,10 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         "kernel": all(
             hasattr(stack.kernel(p), name) for p in range(m) for name in members(KernelOperator)
         ),
+        "rough_kernel": all(
+            np.allclose(stack.rough_kernel(p) @ V, K[p] @ V, atol=1e-5 * np.abs(K[p]).max())
+            for p in range(m)
+        ),
         "raw_subset": np.array_equal(
             subset.standardizations[0].diagonal, stack.raw_kernels[2].diagonal()
         ),

@@ -136,7 +136,12 @@ view_names_in_ : tuple of str
 n_features_in_ : int
     Columns of the table, or of all views together, or the number of samples for kernels.
 kernel_seconds_, check_seconds_, solve_seconds_ : float
-    Time spent on making the kernels, on checking them, and on solving.""",
+    Time spent on making the kernels, on checking them, and on solving.
+agreement_seconds_, label_seconds_, alignment_seconds_ : float
+    Time spent on ``agreement_`` where it is no part of the solve; on the embedding, on k-means, be
+    it of the compromise, and on whatever else the fit learns; and on ``alignments_``.
+fit_seconds_ : float
+    Time of the whole fit: the sum of these six.""",
     "approximation_error": """\
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its

@@ -27,6 +27,7 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
+from mkclust.linalg.parallel import in_single_precision, sparse_product
 from mkclust.linalg.sums import n_threads, weighted_sum
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
@@ -39,6 +40,9 @@ NARROW = 32
 GRAM_ROWS, GRAM_ROWS_ON_DEVICE = 64, 1024
 # The same where only the entries above the diagonal are: as many as stay in a core's cache.
 OFF_DIAGONAL_ROWS = 32
+# A kernel is rounded to float32 where its self-similarities are of this size, and where centering
+# leaves this share of them: what it takes away, it takes from the digits.
+SINGLE_SIZES, LEAST_CENTERED = (1e-20, 1e20), 1e-2
 # Rows of a combination that are centered at a time when it is written out.
 DENSE_ROWS = 512
 
@@ -112,6 +116,21 @@ class StandardizedKernel:
             Y = Y * scale[:, None]
         return Y + self.diagonal_shift[:, None] * X if self.shift else Y
 
+    def times_members(self, members: Any) -> Array:
+        """Multiply with a sparse matrix of the host, given as its transpose, (b, n) to (n, b)."""
+        matrix, standardization = self.matrix, self.standardization
+        is_plain = isinstance(matrix, np.ndarray) and matrix.dtype == np.float64
+        if not is_plain or not matrix.flags.c_contiguous or self.shift:
+            return self @ to_device(members.toarray().T, self.like)
+        scale = standardization.scale_or_ones
+        weights = members.multiply(scale).tocsr()
+        Y = sparse_product(weights, matrix).T
+        if standardization.row_means is not None:
+            sums = np.asarray(weights.sum(axis=1)).reshape(-1)
+            Y -= np.outer(standardization.row_means - standardization.mean, sums)
+            Y -= weights @ standardization.row_means
+        return Y * scale[:, None]
+
     def raw_projection(self, P: Array) -> Array:
         """Return what the kernel as it came is multiplied with where this one is with P, (n, b).
 
@@ -136,6 +155,19 @@ class StandardizedKernel:
             same = select(everyone, rows)[:, None] == select(everyone, columns)
             part += astype(same, "float64") * select(self.diagonal_shift, columns)
         return part
+
+    def in_single_precision(self) -> "StandardizedKernel":
+        """Return the same in float32, where that is faster and leaves it some digits."""
+        matrix = self.matrix
+        if not (isinstance(matrix, np.ndarray) and matrix.dtype == np.float64):
+            return self
+        raw, centered = (
+            float(np.mean(np.abs(diagonal)))
+            for diagonal in (self.standardization.diagonal, self.standardization.centered_diagonal())
+        )
+        if not SINGLE_SIZES[0] < LEAST_CENTERED * raw < centered < SINGLE_SIZES[1]:
+            return self
+        return replace(self, matrix=in_single_precision(matrix))
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,)."""
@@ -294,6 +326,10 @@ class DenseStack(UncompressedStack):
     def kernel(self, index: int) -> StandardizedKernel:
         """Return one kernel, as something that supports ``@``."""
         return self.kernels[index]
+
+    def rough_kernel(self, index: int) -> StandardizedKernel:
+        """Return one kernel for products that need few digits: in float32 on a host."""
+        return self.kernels[index].in_single_precision()
 
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""

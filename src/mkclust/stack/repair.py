@@ -1,31 +1,52 @@
 """Whether a kernel has negative eigenvalues, and how it is repaired where it has."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse.linalg
 
-from mkclust.linalg import copy_array, free_bytes, namespace, noise, rounding_of, to_device, to_host
+from mkclust.linalg import (
+    copy_array,
+    free_bytes,
+    namespace,
+    noise,
+    ranges,
+    rounding_of,
+    to_device,
+    to_host,
+)
 from mkclust.linalg.memory import require_memory
 from mkclust.stack.base import Operator, Standardization
 from mkclust.stack.dense import StandardizedKernel
+from mkclust.stack.mapped import draw
 from mkclust.types import Float
 
 # Lanczos steps spent on each kernel in search of negative eigenvalues.
 LANCZOS_STEPS = 10
+# Samples among which they are searched for, of more, on a host; entries looked at together.
+LOOKED_AT, ENTRIES_AT_ONCE = 384, 2**18
 # Restarts in search of the smallest eigenvalue, and the relative error that is good enough where
 # these do not find it.
 ARPACK_RESTARTS, LOOSE_TOLERANCE = 300, 1e-3
 
 
-def make_positive(kernel: StandardizedKernel, label: str, psd: str) -> StandardizedKernel:
-    """Return the kernel if it looks positive semidefinite, else refuse or repair it."""
-    smallest, largest = extreme_eigenvalues_seen(kernel)
+def make_positive(
+    kernel: StandardizedKernel, label: str, psd: str, seen: tuple[float, float]
+) -> StandardizedKernel:
+    """Return the kernel if it looks positive semidefinite, else refuse or repair it.
+
+    What its extreme eigenvalues were seen to be, `extremes_seen` tells.
+    """
+    smallest, largest = seen
     diagonal = kernel.diagonal()
     smallest = min(smallest, float(namespace(diagonal).min(diagonal)))
     if smallest >= -np.sqrt(rounding_of(kernel.matrix)) * largest:
         return kernel
+    if _is_array(kernel) and kernel.shape[0] > LOOKED_AT:
+        lower, largest = extreme_eigenvalues_seen(kernel)  # of all samples, to say so
+        smallest = min(smallest, lower)
     if psd == "error":
         raise ValueError(
             f"{label} is indefinite: it has an eigenvalue of {smallest:.3g} or lower (the largest "
@@ -58,6 +79,59 @@ def _clip(kernel: StandardizedKernel, label: str) -> StandardizedKernel:
     return StandardizedKernel(
         clipped, Standardization(xp.linalg.diagonal(clipped) + 0.0), dropped=dropped
     )
+
+
+def extremes_seen(kernels: Sequence[StandardizedKernel]) -> list[tuple[float, float]]:
+    """Return the extreme eigenvalues that a few Lanczos steps find of each kernel.
+
+    Of many samples some are looked at where the kernels are arrays of the host: a matrix is
+    indefinite if that of some of its samples is, and directions of many samples show among few.
+    """
+    if not all(map(_is_array, kernels)):
+        return [extreme_eigenvalues_seen(kernel) for kernel in kernels]
+    n = kernels[0].shape[0]
+    samples, pairs = draw(n, LOOKED_AT), []
+    for some in ranges(len(kernels), max(1, ENTRIES_AT_ONCE // len(samples) ** 2)):
+        entries = np.empty((some.stop - some.start, len(samples), len(samples)))
+        for out, kernel in zip(entries, kernels[some], strict=True):
+            out[...] = kernel.matrix[np.ix_(samples, samples)]
+            kernel.standardization.standardize(out, samples, samples)
+        pairs += _lanczos(entries)
+    return pairs
+
+
+def _is_array(kernel: StandardizedKernel) -> bool:
+    """Return whether a kernel is an array of the host."""
+    return isinstance(kernel.matrix, np.ndarray)
+
+
+def _lanczos(matrices: Float) -> list[tuple[float, float]]:
+    """Return the extreme eigenvalues seen of several matrices, (m, s, s), all steps at once."""
+    m, s, _ = matrices.shape
+    steps = min(LANCZOS_STEPS, s)
+    first = noise((s, 1), 0, matrices)[:, 0]
+    basis, T = np.zeros((m, steps + 1, s)), np.zeros((m, steps, steps))
+    basis[:, 0] = first / np.linalg.norm(first)
+    unit, size = np.ones(m), np.zeros(m)
+    for step in range(steps):
+        image = (matrices @ basis[:, step, :, None])[..., 0]
+        if step == 0:  # so that no square over- or underflows
+            largest = np.abs(image).max(axis=1)
+            unit = np.where(largest > 0, largest, 1.0)
+        image /= unit[:, None]
+        T[:, step, step] = np.sum(basis[:, step] * image, axis=1)
+        size = np.maximum(size, np.abs(T[:, step, step]))
+        past = basis[:, : step + 1]
+        for _ in range(2):  # full reorthogonalization keeps the few steps honest
+            image -= (past.transpose(0, 2, 1) @ (past @ image[..., None]))[..., 0]
+        length = np.linalg.norm(image, axis=1)
+        # Past an invariant subspace all is zero, which says neither.
+        goes_on = length > 1e-12 * size
+        basis[:, step + 1] = np.where(goes_on, 1 / np.where(goes_on, length, 1), 0)[:, None] * image
+        if step + 1 < steps:
+            T[:, step, step + 1] = T[:, step + 1, step] = np.where(goes_on, length, 0)
+    values = unit[:, None] * np.linalg.eigvalsh(T)
+    return list(zip(values[:, 0].tolist(), np.abs(values).max(axis=1).tolist(), strict=True))
 
 
 def extreme_eigenvalues_seen(kernel: Operator) -> tuple[float, float]:
