@@ -157,6 +157,9 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
             np.allclose(stack.rough_kernel(p) @ V, K[p] @ V, atol=1e-5 * np.abs(K[p]).max())
             for p in range(m)
         ),
+        "rough_combination": np.allclose(
+            stack.rough_combination(c) @ V, np.tensordot(c, K, 1) @ V, atol=1e-5 * np.abs(K).max()
+        ),
         "raw_subset": np.array_equal(
             subset.standardizations[0].diagonal, stack.raw_kernels[2].diagonal()
         ),

@@ -29,7 +29,8 @@ class CertifiedClusterer(MultipleKernelClusterer):
         agreement, start = solution.agreement, solution.baseline
         if agreement is None or start is None:
             return None
-        mixed = stack.counting(agreement.chosen).combine(agreement.coefficients())
+        counted = stack.counting(agreement.chosen)
+        mixed = counted.rough_combination(agreement.coefficients())
         return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
 
     def _explain_stop(self, solution: Solution) -> str:

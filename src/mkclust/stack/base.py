@@ -162,6 +162,9 @@ class KernelStack(Protocol):
     def combine(self, coefficients: Float, out: Operator | None = None) -> Operator:
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
 
+    def rough_combination(self, coefficients: Float) -> Operator:
+        """Return ``sum_p c_p K_p`` for products that need few digits, faster where it can be."""
+
     def raw_lengths(self) -> Sequence[Array]:
         """Return the lengths of the samples by each kernel, scaled but not centered, m of (n,)."""
 
@@ -211,6 +214,7 @@ class UncompressedStack:
 
     standardizations: Sequence["Standardization"]
     kernel: Callable[[int], Any]
+    combine: Callable[..., Operator]
 
     @property
     def compressed(self) -> bool:
@@ -242,6 +246,10 @@ class UncompressedStack:
     def rough_kernel(self, index: int) -> Operator:
         """Return one kernel for products that need few digits: with all digits."""
         return self.kernel(index)
+
+    def rough_combination(self, coefficients: Float) -> Operator:
+        """Return ``sum_p c_p K_p`` for products that need few digits: with all digits."""
+        return self.combine(coefficients)
 
     def counting(self, indices: Sequence[int]) -> Any:
         """Return the same where samples that are missing count by some kernels: none is missing."""

@@ -156,18 +156,15 @@ class StandardizedKernel:
             part += astype(same, "float64") * select(self.diagonal_shift, columns)
         return part
 
-    def in_single_precision(self) -> "StandardizedKernel":
-        """Return the same in float32, where that is faster and leaves it some digits."""
-        matrix = self.matrix
+    @property
+    def bears_single_precision(self) -> bool:
+        """Whether it is in float64 on the host, and some digits are left of it in float32."""
+        matrix, standardization = self.matrix, self.standardization
         if not (isinstance(matrix, np.ndarray) and matrix.dtype == np.float64):
-            return self
-        raw, centered = (
-            float(np.mean(np.abs(diagonal)))
-            for diagonal in (self.standardization.diagonal, self.standardization.centered_diagonal())
-        )
-        if not SINGLE_SIZES[0] < LEAST_CENTERED * raw < centered < SINGLE_SIZES[1]:
-            return self
-        return replace(self, matrix=in_single_precision(matrix))
+            return False
+        diagonals = standardization.diagonal, standardization.centered_diagonal()
+        raw, centered = (float(np.mean(np.abs(each))) for each in diagonals)
+        return SINGLE_SIZES[0] < LEAST_CENTERED * raw < centered < SINGLE_SIZES[1]
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,)."""
@@ -329,7 +326,19 @@ class DenseStack(UncompressedStack):
 
     def rough_kernel(self, index: int) -> StandardizedKernel:
         """Return one kernel for products that need few digits: in float32 on a host."""
-        return self.kernels[index].in_single_precision()
+        kernel = self.kernels[index]
+        if not kernel.bears_single_precision:
+            return kernel
+        return replace(kernel, matrix=in_single_precision(kernel.matrix))
+
+    def rough_combination(self, coefficients: Float) -> Operator:
+        """Return ``sum_p c_p K_p`` for products that need few digits: in float32 on a host."""
+        mixed = self.combine(coefficients)
+        if not isinstance(mixed, Combination):
+            return mixed
+        if not all(kernel.bears_single_precision for kernel in self.kernels):
+            return mixed
+        return replace(mixed, matrix=in_single_precision(mixed.matrix))
 
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""

@@ -17,6 +17,7 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
+from mkclust.linalg.lanczos import ritz_values
 from mkclust.linalg.memory import require_memory
 from mkclust.stack.base import Operator, Standardization
 from mkclust.stack.dense import StandardizedKernel
@@ -90,48 +91,21 @@ def extremes_seen(kernels: Sequence[StandardizedKernel]) -> list[tuple[float, fl
     if not all(map(_is_array, kernels)):
         return [extreme_eigenvalues_seen(kernel) for kernel in kernels]
     n = kernels[0].shape[0]
-    samples, pairs = draw(n, LOOKED_AT), []
+    samples, everyone = draw(n, LOOKED_AT), n <= LOOKED_AT
+    pairs: list[tuple[float, float]] = []
     for some in ranges(len(kernels), max(1, ENTRIES_AT_ONCE // len(samples) ** 2)):
         entries = np.empty((some.stop - some.start, len(samples), len(samples)))
         for out, kernel in zip(entries, kernels[some], strict=True):
-            out[...] = kernel.matrix[np.ix_(samples, samples)]
+            out[...] = kernel.matrix if everyone else kernel.matrix[np.ix_(samples, samples)]
             kernel.standardization.standardize(out, samples, samples)
-        pairs += _lanczos(entries)
+        values, _ = ritz_values(entries, LANCZOS_STEPS)
+        pairs += zip(values[:, 0].tolist(), np.abs(values).max(axis=1).tolist(), strict=True)
     return pairs
 
 
 def _is_array(kernel: StandardizedKernel) -> bool:
     """Return whether a kernel is an array of the host."""
     return isinstance(kernel.matrix, np.ndarray)
-
-
-def _lanczos(matrices: Float) -> list[tuple[float, float]]:
-    """Return the extreme eigenvalues seen of several matrices, (m, s, s), all steps at once."""
-    m, s, _ = matrices.shape
-    steps = min(LANCZOS_STEPS, s)
-    first = noise((s, 1), 0, matrices)[:, 0]
-    basis, T = np.zeros((m, steps + 1, s)), np.zeros((m, steps, steps))
-    basis[:, 0] = first / np.linalg.norm(first)
-    unit, size = np.ones(m), np.zeros(m)
-    for step in range(steps):
-        image = (matrices @ basis[:, step, :, None])[..., 0]
-        if step == 0:  # so that no square over- or underflows
-            largest = np.abs(image).max(axis=1)
-            unit = np.where(largest > 0, largest, 1.0)
-        image /= unit[:, None]
-        T[:, step, step] = np.sum(basis[:, step] * image, axis=1)
-        size = np.maximum(size, np.abs(T[:, step, step]))
-        past = basis[:, : step + 1]
-        for _ in range(2):  # full reorthogonalization keeps the few steps honest
-            image -= (past.transpose(0, 2, 1) @ (past @ image[..., None]))[..., 0]
-        length = np.linalg.norm(image, axis=1)
-        # Past an invariant subspace all is zero, which says neither.
-        goes_on = length > 1e-12 * size
-        basis[:, step + 1] = np.where(goes_on, 1 / np.where(goes_on, length, 1), 0)[:, None] * image
-        if step + 1 < steps:
-            T[:, step, step + 1] = T[:, step + 1, step] = np.where(goes_on, length, 0)
-    values = unit[:, None] * np.linalg.eigvalsh(T)
-    return list(zip(values[:, 0].tolist(), np.abs(values).max(axis=1).tolist(), strict=True))
 
 
 def extreme_eigenvalues_seen(kernel: Operator) -> tuple[float, float]:
