@@ -31,8 +31,8 @@ FEWEST_SAMPLES = 4
 # A kernel whose squared U-centered norm is below this share of its entries' is a multiple of the
 # identity, up to rounding.
 ROUNDING = 1e-12
-# Lanczos steps by which the largest eigenvalue is sought, and the share of it within which it has to
-# be found; where it is not, all eigenvalues are computed.
+# Lanczos steps by which the largest eigenvalue is sought, and the share of it within which it has
+# to be found; where it is not, all eigenvalues are computed.
 LANCZOS_STEPS, WELL_KNOWN = 24, 1e-7
 
 

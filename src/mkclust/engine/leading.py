@@ -34,7 +34,7 @@ def leading_share(
     r"""Return the share of a kernel's k largest eigenvalues, summed up, that a partition captures.
 
     Of products W = K V with a basis V two sums of leading eigenvalues are known, both too small:
-    those of :math:`V^\top W`, and those of :math:`W (V^\top W)^{-1} W^\top`, which is half a product
+    those of :math:`V^\top W`, and those of :math:`W (V^\top W)^{-1} W^\top`, half a product
     further. Where both say the same, the second is taken. Where they will not, since the kernel is
     indefinite or its eigenvalues lie close together, eigenvectors are found as elsewhere.
 
@@ -67,7 +67,10 @@ def leading_share(
     if block_width(n, k) >= n:
         values = namespace(H).linalg.eigvalsh(operator.dense())
         return share(float(np.sort(to_host(values))[-k:].sum()))
-    space, blind = _Space(H, products, min(MOST_BLOCKS * k + N_RANDOM, n)), noise((n, N_RANDOM), 0, H)
+    space, blind = (
+        _Space(H, products, min(MOST_BLOCKS * k + N_RANDOM, n)),
+        noise((n, N_RANDOM), 0, H),
+    )
     while True:
         lower, upper, residuals = space.sums(k)
         if blind is None and share(lower) - share(upper) <= tol:

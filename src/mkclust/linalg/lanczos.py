@@ -1,4 +1,4 @@
-"""Extreme eigenvalues of several symmetric matrices of the host, by Lanczos steps of all at once."""
+"""Extreme eigenvalues of several matrices of the host, by Lanczos steps of all at once."""
 
 import numpy as np
 

@@ -16,13 +16,13 @@ from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, select, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
+from mkclust.methods.leading_shares import leading_shares
 from mkclust.methods.missingness import (
     MissingnessWarning,
     MissingViewsWarning,
     advise_on_missing,
     measure_missingness,
 )
-from mkclust.methods.leading_shares import leading_shares
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import AnyExtension
 from mkclust.methods.solution import Solution

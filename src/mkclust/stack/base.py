@@ -134,7 +134,7 @@ class KernelStack(Protocol):
     def kernel(self, index: int) -> KernelOperator:
         """Return one kernel, as something that supports ``@``."""
 
-    def rough_kernel(self, index: int) -> Operator:
+    def rough_kernel(self, index: int) -> KernelOperator:
         """Return one kernel for products that need few digits, faster where it can be."""
 
     @property
@@ -243,7 +243,7 @@ class UncompressedStack:
         """Return what takes the features of samples to rows: there are no features."""
         return None
 
-    def rough_kernel(self, index: int) -> Operator:
+    def rough_kernel(self, index: int) -> Any:
         """Return one kernel for products that need few digits: with all digits."""
         return self.kernel(index)
 

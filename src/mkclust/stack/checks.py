@@ -100,7 +100,7 @@ def row_sums(matrix: Array, who: str) -> Array:
             with np.errstate(invalid="ignore", over="ignore"):
                 np.sum(matrix[rows], axis=1, dtype=np.float64, out=sums[rows])
 
-        for_each_range(*matrix.shape, sum_up)
+        for_each_range(matrix.shape[0], matrix.shape[1], sum_up)
     else:
         with np.errstate(invalid="ignore", over="ignore"):
             sums = matrix.sum(axis=1, dtype=np.float64)

@@ -157,10 +157,21 @@ class StandardizedKernel:
         return part
 
     @property
+    def is_array(self) -> bool:
+        """Whether the kernel as given is an array of the host."""
+        return isinstance(self.matrix, np.ndarray)
+
+    def entries(self, rows: Any, columns: Any) -> np.ndarray:
+        """Return entries of an array of the host as given: slices of it, or of some samples."""
+        if isinstance(rows, slice):
+            return self.matrix[rows, columns]
+        return self.matrix[np.ix_(rows, columns)]
+
+    @property
     def bears_single_precision(self) -> bool:
         """Whether it is in float64 on the host, and some digits are left of it in float32."""
         matrix, standardization = self.matrix, self.standardization
-        if not (isinstance(matrix, np.ndarray) and matrix.dtype == np.float64):
+        if not (self.is_array and matrix.dtype == np.float64):
             return False
         diagonals = standardization.diagonal, standardization.centered_diagonal()
         raw, centered = (float(np.mean(np.abs(each))) for each in diagonals)
@@ -412,13 +423,24 @@ class DenseStack(UncompressedStack):
             for start in range(chunk.start, chunk.stop, height):
                 part: Any = (slice(start, min(start + height, chunk.stop)), slice(start, n))
                 rows, columns = part if is_everyone else (samples[each] for each in part)
-                sums.add(start, [kernel.block(rows, columns) for kernel in self.kernels])
+                sums.add(start, self._blocks(rows, columns))
             return sums
 
         # NumPy lets go of the interpreter lock inside its loops, and chunks are added up in order,
         # so the result does not depend on the number of threads.
         with ThreadPoolExecutor(1 if is_foreign(self.like) else n_threads()) as pool:
             return reduce(OffDiagonalSums.merge, pool.map(sum_up, ranges(n, 8 * height))).result()
+
+    def _blocks(self, rows: Any, columns: Any) -> Sequence[Array] | np.ndarray:
+        """Return the entries of some rows and columns of all kernels, in one array if it can be."""
+        if not all(kernel.is_array and not kernel.shift for kernel in self.kernels):
+            return [kernel.block(rows, columns) for kernel in self.kernels]
+        first = self.kernels[0].entries(rows, columns)
+        blocks = np.empty((self.n_kernels, *first.shape))
+        for p, kernel in enumerate(self.kernels):
+            blocks[p] = kernel.entries(rows, columns) if p else first
+            kernel.standardization.standardize(blocks[p], rows, columns)
+        return blocks
 
     def some_entries(self, count: int) -> Array:
         """Write the kernels out among samples that stand for all, (m, s, s)."""

@@ -7,7 +7,6 @@ from mkclust.stack import KernelStack
 from mkclust.stack.mapped import draw
 from mkclust.types import Array
 
-
 # Samples that are looked at first, for each that must differ.
 LOOKED_AT = 4
 

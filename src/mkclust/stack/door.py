@@ -94,7 +94,7 @@ def as_stack(
     validate : bool, default=True
         Look for asymmetry, for distances in place of similarities (among 128 samples), and for
         negative eigenvalues with the diagonal and ten Lanczos steps a kernel, which arrays of the
-        host take among 512 of their samples. That is a check, not a proof: a negative eigenvalue
+        host take among 384 of their samples. That is a check, not a proof: a negative eigenvalue
         much smaller than the largest one can escape it, and one of few samples. False skips
         all of it, and repairs nothing. Of streamed kernels one random product tells asymmetry, and
         only the diagonal (without centering, the largest entry, too) tells negative eigenvalues:
@@ -224,8 +224,8 @@ def _hold(
             for kernel, label, seen in zip(centered, labels, extremes_seen(centered), strict=True)
         ]
     pairs = [
-        _scale(*pair, label, normalize, numbers)
-        for *pair, label in zip(sound, centered, labels, strict=True)
+        _scale(kernel, before, label, normalize, numbers)
+        for kernel, before, label in zip(sound, centered, labels, strict=True)
     ]
     kernels, standardizations = zip(*pairs, strict=True)
     if any(kernel.matrix is not part for kernel, part in zip(kernels, parts, strict=True)):

@@ -71,6 +71,8 @@ def k_means(
     # Distances are differences of squared lengths, and these round least around the mean.
     middle = xp.mean(rows, axis=0)[None, :]
     rows = rows - middle
+    if not is_foreign(rows):
+        rows = np.ascontiguousarray(rows)  # rows are picked out, and NumPy would copy them all
     variance = float(xp.mean(xp.sum(rows * rows, axis=0))) / n
     # Nearer to each other than this, squared, equal rows and their mean may be by rounding.
     rounding = n * rounding_of(rows) ** 2 * length
@@ -154,8 +156,8 @@ def _settle(rows: Array, centers: Array, least: float, rounding: float) -> Array
 
 def _means(rows: Array, labels: Array, centers: Array, rounding: float) -> Array:
     """Return the means of the clusters of every start, none without a row if it can be."""
-    xp, (starts, k, _) = namespace(rows), centers.shape
-    sizes, sums = _sums(rows, labels, k)
+    xp = namespace(rows)
+    sizes, sums = _sums(rows, labels, centers.shape[1])
     is_occupied = (sizes > 0)[:, :, None]
     means = xp.where(is_occupied, sums / xp.where(is_occupied, sizes[:, :, None], 1.0), centers)
     for start in np.flatnonzero(to_host(xp.any(sizes == 0, axis=1), bool)).tolist():

@@ -45,7 +45,7 @@ def make_positive(
     smallest = min(smallest, float(namespace(diagonal).min(diagonal)))
     if smallest >= -np.sqrt(rounding_of(kernel.matrix)) * largest:
         return kernel
-    if _is_array(kernel) and kernel.shape[0] > LOOKED_AT:
+    if kernel.is_array and kernel.shape[0] > LOOKED_AT:
         lower, largest = extreme_eigenvalues_seen(kernel)  # of all samples, to say so
         smallest = min(smallest, lower)
     if psd == "error":
@@ -88,24 +88,20 @@ def extremes_seen(kernels: Sequence[StandardizedKernel]) -> list[tuple[float, fl
     Of many samples some are looked at where the kernels are arrays of the host: a matrix is
     indefinite if that of some of its samples is, and directions of many samples show among few.
     """
-    if not all(map(_is_array, kernels)):
+    if not all(kernel.is_array for kernel in kernels):
         return [extreme_eigenvalues_seen(kernel) for kernel in kernels]
     n = kernels[0].shape[0]
-    samples, everyone = draw(n, LOOKED_AT), n <= LOOKED_AT
+    size = min(n, LOOKED_AT)
     pairs: list[tuple[float, float]] = []
-    for some in ranges(len(kernels), max(1, ENTRIES_AT_ONCE // len(samples) ** 2)):
-        entries = np.empty((some.stop - some.start, len(samples), len(samples)))
+    part: Any = slice(None) if size == n else draw(n, size)
+    for some in ranges(len(kernels), max(1, ENTRIES_AT_ONCE // size**2)):
+        entries = np.empty((some.stop - some.start, size, size))
         for out, kernel in zip(entries, kernels[some], strict=True):
-            out[...] = kernel.matrix if everyone else kernel.matrix[np.ix_(samples, samples)]
-            kernel.standardization.standardize(out, samples, samples)
+            out[...] = kernel.entries(part, part)
+            kernel.standardization.standardize(out, part, part)
         values, _ = ritz_values(entries, LANCZOS_STEPS)
         pairs += zip(values[:, 0].tolist(), np.abs(values).max(axis=1).tolist(), strict=True)
     return pairs
-
-
-def _is_array(kernel: StandardizedKernel) -> bool:
-    """Return whether a kernel is an array of the host."""
-    return isinstance(kernel.matrix, np.ndarray)
 
 
 def extreme_eigenvalues_seen(kernel: Operator) -> tuple[float, float]:
