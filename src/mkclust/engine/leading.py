@@ -19,6 +19,8 @@ from mkclust.types import Array
 N_RANDOM = 4
 # Blocks of products beyond which restarts get further.
 MOST_BLOCKS = 8
+# By how much more the residuals may leave open: of a flat spectrum both sums are too small alike.
+SLOWEST = 2.0
 # Directions of less than this share of the largest are left to rounding.
 SMALLEST_SHARE = 1e-6
 
@@ -72,8 +74,12 @@ def leading_share(
         noise((n, N_RANDOM), 0, H),
     )
     while True:
-        lower, upper, residuals = space.sums(k)
-        if blind is None and share(lower) - share(upper) <= tol:
+        lower, upper, highest, residuals = space.sums(k)
+        if (
+            blind is None
+            and share(lower) - share(upper) <= tol
+            and share(upper) - share(highest) <= SLOWEST * tol
+        ):
             return share(upper)
         new = orthonormalize(
             residuals if blind is None else side_by_side(residuals, blind), space.vectors
@@ -114,14 +120,19 @@ class _Space:
             matrix[old:end, :old] = matrix[:old, old:end].T
         self.size = end
 
-    def sums(self, count: int) -> tuple[float, float, Array]:
-        """Return both sums of the leading eigenvalues, and the residuals of the first."""
+    def sums(self, count: int) -> tuple[float, float, float, Array]:
+        """Return both sums of the leading eigenvalues, about the most they may be, and residuals."""
         part = slice(0, self.size)
         values, S = np.linalg.eigh((self._G[part, part] + self._G[part, part].T) / 2)
         some = values > SMALLEST_SHARE * max(values[-1], 0.0)
         root = S[:, some] / np.sqrt(values[some])
         halfway = np.linalg.eigvalsh(root.T @ self._squares[part, part] @ root)
         leading, rotation = values[-count:], to_device(S[:, -count:].T, self._rows)
-        residuals = rotation @ self._images[part, :]
+        lower, residuals = float(leading.sum()), rotation @ self._images[part, :]
         residuals -= (rotation * to_device(leading, rotation)[:, None]) @ self._rows[part, :]
-        return float(leading.sum()), float(halfway[-count:].sum()), residuals.T
+        # As for other eigenvectors, by the distance to the part of the spectrum not held.
+        squares = to_host(namespace(residuals).sum(residuals * residuals, axis=1))
+        outside = values[-min(count + max(count // 4, 4), self.size)]
+        distance = np.maximum(leading - outside, np.sqrt(squares))
+        highest = lower + float(np.sum(squares / np.where(distance > 0, distance, 1.0)))
+        return lower, float(halfway[-count:].sum()), highest, residuals.T

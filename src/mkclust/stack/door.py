@@ -94,7 +94,7 @@ def as_stack(
     validate : bool, default=True
         Look for asymmetry, for distances in place of similarities (among 128 samples), and for
         negative eigenvalues with the diagonal and ten Lanczos steps a kernel, which arrays of the
-        host take among 384 of their samples. That is a check, not a proof: a negative eigenvalue
+        host take among 640 of their samples. That is a check, not a proof: a negative eigenvalue
         much smaller than the largest one can escape it, and one of few samples. False skips
         all of it, and repairs nothing. Of streamed kernels one random product tells asymmetry, and
         only the diagonal (without centering, the largest entry, too) tells negative eigenvalues:

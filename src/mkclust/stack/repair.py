@@ -27,7 +27,7 @@ from mkclust.types import Float
 # Lanczos steps spent on each kernel in search of negative eigenvalues.
 LANCZOS_STEPS = 10
 # Samples among which they are searched for, of more, on a host; entries looked at together.
-LOOKED_AT, ENTRIES_AT_ONCE = 384, 2**18
+LOOKED_AT, ENTRIES_AT_ONCE, ROWS_AT_ONCE = 640, 2**18, 64
 # Restarts in search of the smallest eigenvalue, and the relative error that is good enough where
 # these do not find it.
 ARPACK_RESTARTS, LOOSE_TOLERANCE = 300, 1e-3
@@ -93,11 +93,14 @@ def extremes_seen(kernels: Sequence[StandardizedKernel]) -> list[tuple[float, fl
     n = kernels[0].shape[0]
     size = min(n, LOOKED_AT)
     pairs: list[tuple[float, float]] = []
-    part: Any = slice(None) if size == n else draw(n, size)
-    for some in ranges(len(kernels), max(1, ENTRIES_AT_ONCE // size**2)):
-        entries = np.empty((some.stop - some.start, size, size))
+    part = draw(n, size)
+    at_once = max(1, ENTRIES_AT_ONCE // size**2)
+    memory = np.empty((min(at_once, len(kernels)), size, size))
+    for some in ranges(len(kernels), at_once):
+        entries = memory[: some.stop - some.start]
         for out, kernel in zip(entries, kernels[some], strict=True):
-            out[...] = kernel.entries(part, part)
+            for rows in ranges(size, ROWS_AT_ONCE):  # what is in between takes memory, too
+                out[rows] = kernel.entries(part[rows], part)
             kernel.standardization.standardize(out, part, part)
         values, _ = ritz_values(entries, LANCZOS_STEPS)
         pairs += zip(values[:, 0].tolist(), np.abs(values).max(axis=1).tolist(), strict=True)
