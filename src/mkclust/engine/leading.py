@@ -121,7 +121,7 @@ class _Space:
         self.size = end
 
     def sums(self, count: int) -> tuple[float, float, float, Array]:
-        """Return both sums of the leading eigenvalues, about the most they may be, and residuals."""
+        """Return both sums of the leading eigenvalues, about their most, and the residuals."""
         part = slice(0, self.size)
         values, S = np.linalg.eigh((self._G[part, part] + self._G[part, part].T) / 2)
         some = values > SMALLEST_SHARE * max(values[-1], 0.0)
