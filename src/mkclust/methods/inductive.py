@@ -176,12 +176,7 @@ class InductiveClusterer(
         """Embed the training samples as new ones are, so that their labels agree."""
         extension = self._extend(stack, solution)
         relaxation = solution.relaxation
-        if (
-            solution.projections is None
-            and relaxation is not None
-            and _is_plain(stack, extension)
-            and stack.itemsize == np.dtype(np.float64).itemsize
-        ):
+        if solution.projections is None and relaxation is not None and _is_plain(stack, extension):
             # The solver has the product already, as exactly as one with the samples anew.
             k = self.n_clusters
             scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, stack.precision)
@@ -221,5 +216,10 @@ class InductiveClusterer(
 
 
 def _is_plain(stack: KernelStack, extension: AnyExtension) -> bool:
-    """Return whether training samples are embedded by the kernels of the stack as they are."""
-    return isinstance(extension, Extension) and extension.learned is None and not stack.repaired
+    """Return whether training samples are embedded by the kernels of the stack as they are.
+
+    Similarities in float32 are embedded in float64, which the products of a stack are not.
+    """
+    is_double = stack.itemsize == np.dtype(np.float64).itemsize
+    as_given = isinstance(extension, Extension) and extension.learned is None
+    return as_given and is_double and not stack.repaired
