@@ -63,6 +63,15 @@ def blobs(n=90, k=3, seed=0):
     return [place[y] + rng.normal(size=(n, place.shape[1])) for place in places], y
 
 
+def test_every_second_of_a_fit_is_accounted_for_once(method):
+    model = method(3, random_state=0).fit(overlapping_views())
+    parts = ("kernel", "check", "solve", "agreement", "label", "alignment")
+    seconds = [getattr(model, f"{part}_seconds_") for part in parts]
+    assert min(seconds) >= 0
+    assert model.solve_seconds_ > 0
+    assert model.fit_seconds_ == pytest.approx(sum(seconds), abs=1e-9)
+
+
 def gaussian(views):
     """Return one Gaussian kernel a view."""
     return KernelBank(**ONE_GAUSSIAN).fit_transform(views)

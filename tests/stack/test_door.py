@@ -1,5 +1,6 @@
 import os
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -439,3 +440,44 @@ def test_a_data_frame_is_read_as_an_array():
     K = integer_kernels()
     stack = as_stack([pandas.DataFrame(k) for k in K])
     np.testing.assert_allclose(stack.entries(), standardized(K, True, True), atol=1e-11)
+
+
+@pytest.mark.parametrize(("center", "normalize"), [(True, True), (True, False), (False, False)])
+def test_products_with_members_of_clusters_are_those_of_the_kernel(center, normalize):
+    X = np.random.default_rng(0).normal(size=(3, 50, 4)) + 2
+    stack = as_stack(X @ X.transpose(0, 2, 1), center=center, normalize=normalize)
+    labels = np.random.default_rng(1).integers(4, size=50)
+    members = sp.csr_array(labels == np.arange(4)[:, None], dtype=np.float64)
+    for p in range(3):
+        kernel = stack.kernel(p)
+        expected = kernel.dense() @ members.toarray().T
+        np.testing.assert_allclose(kernel.times_members(members), expected, atol=1e-10)
+        single = replace(kernel, matrix=kernel.matrix.astype(np.float32))
+        np.testing.assert_allclose(single.times_members(members), expected, atol=1e-3)
+
+
+def test_kernels_that_centering_leaves_little_of_keep_their_digits():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    stack = as_stack([X @ X.T, X @ X.T + 1e4])
+    assert stack.rough_kernel(0).matrix.dtype == np.float32
+    assert stack.rough_kernel(1) is stack.kernel(1)
+    mixed = stack.combine(np.array([0.5, 0.5]), rounded=True)
+    assert mixed.matrix.dtype == np.float64
+
+
+@pytest.mark.parametrize("n", [40, 700])
+def test_one_entry_that_differs_from_its_mirror_image_is_seen(n):
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    K = X @ X.T
+    K[n - 3, 5] += 1e-6 * np.abs(K).max()
+    with pytest.raises(ValueError, match="kernel 0 is not symmetric.*differ by up to"):
+        as_stack([K])
+    K[n - 3, 5] -= (1 - 1e-3) * 1e-6 * np.abs(K).max()
+    as_stack([K])
+
+
+def test_a_few_negative_directions_of_many_samples_are_seen_among_some_of_them():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(900, 6)), rng.normal(size=(900, 2))
+    with pytest.raises(ValueError, match="kernel 1 is indefinite"):
+        as_stack([X @ X.T, X @ X.T - 0.1 * Y @ Y.T])

@@ -153,13 +153,24 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         "kernel": all(
             hasattr(stack.kernel(p), name) for p in range(m) for name in members(KernelOperator)
         ),
+        "rough_kernel": all(
+            np.allclose(stack.rough_kernel(p) @ V, K[p] @ V, atol=1e-5 * np.abs(K[p]).max())
+            for p in range(m)
+        ),
         "raw_subset": np.array_equal(
             subset.standardizations[0].diagonal, stack.raw_kernels[2].diagonal()
         ),
         "for_each_block": [i for rows, _ in swept for i in range(rows.start, rows.stop)]
         == list(range(n)),
-        "apply": np.allclose(stack.apply(V), K @ V),
-        "combine": np.allclose(stack.combine(c).dense(), np.tensordot(c, K, 1)),
+        "apply": np.allclose(stack.apply(V), K @ V)
+        and np.allclose(stack.apply(V, rounded=True), K @ V, atol=1e-5 * np.abs(K).max()),
+        "can_be_rounded": stack.can_be_rounded is (kind in ("dense", "low rank")),
+        "combine": np.allclose(stack.combine(c).dense(), np.tensordot(c, K, 1))
+        and np.allclose(
+            stack.combine(c, rounded=True) @ V,
+            np.tensordot(c, K, 1) @ V,
+            atol=1e-5 * np.abs(K).max(),
+        ),
         "traces": np.allclose(stack.traces(), np.trace(K, axis1=1, axis2=2)),
         "gram": np.allclose(stack.gram(), np.einsum("pij,qij->pq", K, K)),
         "entries": np.allclose(stack.entries(some), K[:, some][:, :, some]),

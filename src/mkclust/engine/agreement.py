@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from mkclust.linalg import copy_array, namespace, set_diagonal, sum_of_squares
+from mkclust.linalg import copy_array, is_foreign, namespace, set_diagonal, sum_of_squares
+from mkclust.linalg.lanczos import ritz_values
 from mkclust.types import Array, Float
 
 # Samples that u_pq takes at least: with three of them nothing is left to compare.
@@ -30,6 +31,9 @@ FEWEST_SAMPLES = 4
 # A kernel whose squared U-centered norm is below this share of its entries' is a multiple of the
 # identity, up to rounding.
 ROUNDING = 1e-12
+# Lanczos steps by which the largest eigenvalue is sought, and the share of it within which it has
+# to be found; where it is not, all eigenvalues are computed.
+LANCZOS_STEPS, WELL_KNOWN = 24, 1e-7
 
 
 @dataclass(frozen=True)
@@ -115,13 +119,18 @@ def leading_shares(entries: Array) -> Float:
         One where a kernel has a single direction, close to zero where it has very many. Of fewer
         samples it is larger rather than smaller.
     """
-    xp, shares = namespace(entries), np.ones(entries.shape[0])
-    for p in range(len(shares)):
-        centered = _u_centered(entries[p, :, :])
-        if norm := sum_of_squares(centered) ** 0.5:
-            values = xp.linalg.eigvalsh(centered)
-            shares[p] = min(float(xp.max(xp.abs(values))) / norm, 1.0)
-    return shares
+    centered = [_u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
+    norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
+    largest = np.full(len(norms), np.nan)
+    if len(norms) and not is_foreign(entries):
+        values, residuals = ritz_values(np.stack(centered), LANCZOS_STEPS)
+        place = np.arange(len(norms)), np.argmax(np.abs(values), axis=1)
+        sizes = np.abs(values[place])
+        largest = np.where(residuals[place] <= WELL_KNOWN * sizes, sizes, np.nan)
+    for p in np.flatnonzero(np.isnan(largest)).tolist():
+        xp = namespace(centered[p])
+        largest[p] = float(xp.max(xp.abs(xp.linalg.eigvalsh(centered[p]))))
+    return np.minimum(np.divide(largest, norms, out=np.ones_like(norms), where=norms > 0), 1.0)
 
 
 def _u_centered(K: Array) -> Array:

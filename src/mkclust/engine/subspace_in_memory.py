@@ -98,9 +98,7 @@ class InMemorySearch(SubspaceSearch):
     def __init__(self, problem: Problem):
         super().__init__(problem)
         self.rounded = (
-            problem.tol >= LEAST_ROUNDED_TOLERANCE
-            and self.stack.can_be_rounded
-            and self.stack.n_samples >= FEWEST_ROUNDED
+            problem.tol >= LEAST_ROUNDED_TOLERANCE and self.stack.n_samples >= FEWEST_ROUNDED
         )
 
     def start(self, baseline: Relaxation | None) -> Array | None:
@@ -113,7 +111,8 @@ class InMemorySearch(SubspaceSearch):
         vectors = astype(first.vectors, "float64")
         # Two partitions tell the kernels apart better than one.
         vectors = orthonormalize(vectors if start is None else side_by_side(vectors, start))
-        return self.look_roughly(vectors) if self.rounded else vectors
+        is_rough = self.rounded and self.stack.can_be_rounded
+        return self.look_roughly(vectors) if is_rough else vectors
 
     def look_roughly(self, vectors: Array) -> Array:
         """Look at all kernels in single precision while there is more to gain than that loses.

@@ -13,20 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import NeighborCount
-from mkclust.linalg import arrays_to_host, copy_array, inner_products, select, to_host
+from mkclust.linalg import arrays_to_host, copy_array, select, to_host
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
+from mkclust.methods.leading_shares import leading_shares
 from mkclust.methods.missingness import (
     MissingnessWarning,
     MissingViewsWarning,
     advise_on_missing,
     measure_missingness,
 )
-from mkclust.methods.mixture import leading_sums
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import AnyExtension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
+from mkclust.methods.stopwatch import Stopwatch
 from mkclust.methods.training import check_samples, embedding_cosines, open_source
 from mkclust.methods.unheard import unheard_samples, warn_of_unheard
 from mkclust.parameters import (
@@ -43,7 +44,7 @@ from mkclust.samples.checks import is_dask
 from mkclust.samples.options import JOINS, Imputation, Selection, TableOptions
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
-from mkclust.stack.distinct import count_distinct
+from mkclust.stack.distinct import count_distinct, has_distinct
 from mkclust.text import show_lines
 from mkclust.types import Array, Float
 
@@ -162,24 +163,29 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 f"y is an array of bool of shape {tuple(y.shape)}, and labels are not looked at: "
                 "pass observed=mask if it says which views have which samples"
             )
-        started = time.perf_counter()
+        watch = Stopwatch()
         source, kernels = open_source(self, X, observed)
         if self.explain:
             show_lines(source.explain())
         noted = check_neighborhoods(
             source.neighborhoods, source.ids, self.n_clusters, source.observed
         )
-        made = time.perf_counter()
+        watch.switch("check")
         stack = source.stack(self, kernels)
         self._check_n_clusters(stack)
-        checked = time.perf_counter()
+        watch.switch("solve")
         solution = self._timed_solution(stack)
+        watch.switch("agreement")
         if solution.agreement is None and stack.n_kernels > 1:
             # Of what was observed: what was learned of missing samples agrees with all views.
             solution = replace(solution, agreement=measure_agreement(stack))
+        watch.switch("label")
         stack = stack if solution.stack is None else solution.stack
         learned, further = self._common_attributes(source, stack, solution)
         learned |= self._learned(stack, solution, learned["labels_"], *further)
+        watch.switch("alignment")
+        learned["alignments_"] = self._alignments(stack, solution)
+        watch.switch("label")
         if (agreement := solution.agreement) is not None:
             learned["agreement_"] = agreement
             if agreement.is_testable and not agreement.any_share:
@@ -207,11 +213,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             warnings.warn(
                 f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning, 2
             )
-        learned |= noted | {
-            "kernel_seconds_": made - started,
-            "check_seconds_": checked - made,
-            "solve_seconds_": solution.seconds,
-        }
+        learned |= noted | watch.attributes()
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
             delattr(self, name)
@@ -456,8 +458,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             )
         if self.n_clusters == 1:
             return
-        n_distinct = count_distinct(stack)
-        if n_distinct < self.n_clusters:
+        if not has_distinct(stack, self.n_clusters):
+            n_distinct = count_distinct(stack)
             raise ValueError(
                 f"n_clusters={self.n_clusters}, but only {n_distinct} of the {stack.n_samples} "
                 "samples are distinct: ask for fewer clusters"
@@ -476,7 +478,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             # A copy, or what was lifted beside it would live as long as the model.
             "embedding_": embedding if is_dask(embedding) else copy_array(embedding),
             "weights_": solution.weights,
-            "alignments_": self._alignments(stack, H),
             "objective_": solution.objective,
             "history_": solution.history,
             "converged_": solution.converged,
@@ -545,10 +546,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 "gives every view a weight, such as AverageKKM"
             )
 
-    def _alignments(self, stack: KernelStack, H: Array) -> Float:
-        """Return the share of each kernel's own top-k eigenvalue sum that H captures."""
-        shared = inner_products(stack.apply(H), H)
-        return np.clip(shared / leading_sums(stack, self.n_clusters, start=H), 0, 1)
+    def _alignments(self, stack: KernelStack, solution: Solution) -> Float:
+        """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
+        return leading_shares(stack, solution)
 
     def __copy__(self) -> "MultipleKernelClusterer":
         """Return a model with the same arrays, where they are."""

@@ -14,6 +14,8 @@ from mkclust.types import Array
 
 # Relative error of the compromise's eigenvalue sum: its clusters are compared, not computed on.
 COMPARED_TOLERANCE = 1e-6
+# Down to this share of the largest, eigenvalues are found in single precision.
+LEAST_ROUNDED = 1e-3
 
 
 class CertifiedClusterer(MultipleKernelClusterer):
@@ -29,8 +31,15 @@ class CertifiedClusterer(MultipleKernelClusterer):
         agreement, start = solution.agreement, solution.relaxation
         if agreement is None or start is None:
             return None
-        mixed = stack.counting(agreement.chosen).combine(agreement.coefficients())
-        return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
+        counted, k = stack.counting(agreement.chosen), self.n_clusters
+        for rounded in (True, False):
+            mixed = counted.combine(agreement.coefficients(), rounded=rounded)
+            relaxation = relax(mixed, k, tol=COMPARED_TOLERANCE, start=start.vectors)
+            values = relaxation.eigenvalues
+            # Of eigenvalues near zero, single precision leaves no digit.
+            if not mixed.is_rounded or values[k - 1] > LEAST_ROUNDED * values[0]:
+                break
+        return relaxation.astype("float64")
 
     def _explain_stop(self, solution: Solution) -> str:
         """Say why the solver stopped before its rule was met, and what to do about it."""

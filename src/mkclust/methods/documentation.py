@@ -36,7 +36,8 @@ psd : {"error", "clip", "shift"}, default="error"
 validate : bool, default=True
     Look for asymmetry, distances and negative eigenvalues in precomputed kernels, and in those
     of views where one is "self-tuning" or "from_distances" (a check with the diagonal and ten
-    Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
+    Lanczos steps a kernel, of arrays among 640 samples, not a proof). False skips it, and
+    ``psd``.""",
     "neighbors": """\
 neighbors : None, int, float or "auto", default=None
     Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of
@@ -136,7 +137,12 @@ view_names_in_ : tuple of str
 n_features_in_ : int
     Columns of the table, or of all views together, or the number of samples for kernels.
 kernel_seconds_, check_seconds_, solve_seconds_ : float
-    Time spent on making the kernels, on checking them, and on solving.""",
+    Time spent on making the kernels, on checking them, and on solving.
+agreement_seconds_, label_seconds_, alignment_seconds_ : float
+    Time spent on ``agreement_`` where it is no part of the solve; on the embedding, on k-means, be
+    it of the compromise, and on whatever else the fit learns; and on ``alignments_``.
+fit_seconds_ : float
+    Time of the whole fit: the sum of these six.""",
     "approximation_error": """\
 approximation_error_ : ndarray of shape (n_kernels,)
     With an approximation: the share of each kernel's trace, before any centering, that its

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +14,7 @@ from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.out_of_sample import (
     AnyExtension,
+    Extension,
     IncompleteExtension,
     eigenvector_projections,
     extend,
@@ -150,15 +152,36 @@ class InductiveClusterer(
         if solution.coefficients is not None and not stack.compressed:
             extension: AnyExtension = learned["_source"].extension
             centroids = extension.toward_centroids(stack, learned["labels_"])
-            rows = centroids.times(solution.coefficients).embed_training(stack)
+            rows = self._similarities_to_centroids(stack, solution, learned["labels_"], centroids)
             xp = namespace(rows)
             learned["alignment_error_"] = float(xp.mean(1 - xp.max(rows, axis=1)))
             learned["_centroids"] = centroids
         return learned, further
 
+    def _similarities_to_centroids(
+        self, stack: KernelStack, solution: Solution, labels: np.ndarray, centroids: AnyExtension
+    ) -> Array:
+        """Return the alignments of the training samples with the clusters' centroids."""
+        coefficients = solution.coefficients
+        assert coefficients is not None
+        if not stack.combining_pays or not _is_plain(stack, centroids):
+            return centroids.times(coefficients).embed_training(stack)
+        members = csr_array(labels == np.unique(labels)[:, None], dtype=np.float64)
+        members = members.multiply(1 / members.sum(axis=1)[:, None]).tocsr()
+        mixed = np.flatnonzero(coefficients).tolist()
+        parts = [float(coefficients[p]) * stack.kernel(p).times_members(members) for p in mixed]
+        return sum(parts[1:], parts[0])
+
     def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension]:
         """Embed the training samples as new ones are, so that their labels agree."""
         extension = self._extend(stack, solution)
+        relaxation = solution.relaxation
+        if solution.projections is None and relaxation is not None and _is_plain(stack, extension):
+            # The solver has the product already, as exactly as one with the samples anew.
+            k = self.n_clusters
+            scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, stack.precision)
+            products = relaxation.products[:, :k]
+            return products * to_device(scale, products), extension
         return extension.embed_training(stack), extension
 
     def _extend(self, stack: KernelStack, solution: Solution) -> AnyExtension:
@@ -190,3 +213,13 @@ class InductiveClusterer(
             extension.with_regressions(stack, regressions),
             learned=replace(learned, regressions=[each.pattern() for each in regressions]),
         )
+
+
+def _is_plain(stack: KernelStack, extension: AnyExtension) -> bool:
+    """Return whether training samples are embedded by the kernels of the stack as they are.
+
+    Similarities in float32 are embedded in float64, which the products of a stack are not.
+    """
+    is_double = stack.itemsize == np.dtype(np.float64).itemsize
+    as_given = isinstance(extension, Extension) and extension.learned is None
+    return as_given and is_double and not stack.repaired

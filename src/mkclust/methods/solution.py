@@ -64,6 +64,10 @@ class Solution:
         Length of the cycle that the iterates were seen to repeat, zero where there is none.
     seconds : float
         What the solve took, where an estimator timed it.
+    shared_sums : ndarray of shape (n_kernels,) or None
+        ``Tr(H^T K_p H)`` of every kernel and the partition H, where the solver knows them.
+    kernel_products : array of shape (n_kernels, n_samples, n_clusters) or None
+        ``K_p H`` of every kernel and the partition H, where the solver has them.
     stack : KernelStack or None
         The kernels that it is of, where samples that are missing from some became something else
         than they were given as.
@@ -94,6 +98,8 @@ class Solution:
     heard: Sequence[int] | None = None
     cycle: int = 0
     seconds: float = 0.0
+    shared_sums: Float | None = None
+    kernel_products: Array | None = None
     stack: KernelStack | None = None
     fill_history: Float | None = None
 

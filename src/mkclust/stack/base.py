@@ -43,6 +43,9 @@ class KernelOperator(Operator, Protocol):
     def raw_projection(self, P: Array) -> Array:
         """Return what the kernel as it came is multiplied with where this one is with P, (n, b)."""
 
+    def times_members(self, members: Any) -> Array:
+        """Multiply with a sparse matrix of the host, given as its transpose, (b, n) to (n, b)."""
+
 
 class KernelStack(Protocol):
     """Several kernels over the same samples: all that a method may ask of them.
@@ -135,6 +138,9 @@ class KernelStack(Protocol):
     def kernel(self, index: int) -> KernelOperator:
         """Return one kernel, as something that supports ``@``."""
 
+    def rough_kernel(self, index: int) -> KernelOperator:
+        """Return one kernel for products that need few digits, faster where it can be."""
+
     @property
     def counted(self) -> np.ndarray:
         """Which kernels count as those that could have a sample, (m,) of bool."""
@@ -216,6 +222,8 @@ class UncompressedStack:
     """What a stack answers whose vectors are as long as the samples, as all but compressed ones."""
 
     standardizations: Sequence["Standardization"]
+    kernel: Callable[[int], Any]
+    combine: Callable[..., Operator]
 
     @property
     def compressed(self) -> bool:
@@ -248,6 +256,10 @@ class UncompressedStack:
     def embedding_map(self, rows: Float) -> tuple[Features, Float] | None:
         """Return what takes the features of samples to rows: there are no features."""
         return None
+
+    def rough_kernel(self, index: int) -> Any:
+        """Return one kernel for products that need few digits: with all digits."""
+        return self.kernel(index)
 
     def counting(self, indices: Sequence[int]) -> Any:
         """Return the same where samples that are missing count by some kernels: none is missing."""
@@ -336,13 +348,17 @@ class Standardization:
         """Return entries of some rows and columns, centered and scaled, as a copy in float64."""
         xp = namespace(part)
         part = xp.astype(part, xp.float64)
+        self.standardize(part, rows, columns)
+        return part
+
+    def standardize(self, part: Array, rows: Any, columns: Any) -> None:
+        """Center and scale entries of some rows and columns where they are, in float64."""
         if self.row_means is not None:
             part -= select(self.row_means, rows)[:, None]
             part -= select(self.row_means, columns) - self.mean
         if self.scale is not None:
             part *= select(self.scale, rows)[:, None]
             part *= select(self.scale, columns)
-        return part
 
     def transform_columns(self, V: Array) -> Array:
         """Return what the kernel as it came is multiplied with in place of V, (n, b)."""

@@ -29,6 +29,7 @@ from mkclust.linalg import (
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.operators import ExactOperator
+from mkclust.linalg.parallel import in_single_precision, sparse_product
 from mkclust.linalg.sums import n_threads, weighted_sum
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
@@ -41,13 +42,11 @@ NARROW = 32
 GRAM_ROWS, GRAM_ROWS_ON_DEVICE = 64, 1024
 # The same where only the entries above the diagonal are: as many as stay in a core's cache.
 OFF_DIAGONAL_ROWS = 32
+# A kernel is rounded to float32 where its self-similarities are of this size, and where centering
+# leaves this share of them: what it takes away, it takes from the digits.
+SINGLE_SIZES, LEAST_CENTERED = (1e-20, 1e20), 0.03
 # Rows of a combination that are centered at a time when it is written out.
 DENSE_ROWS = 512
-# Entries that are converted to single precision at a time, on a host and on a device.
-ROUNDED_ENTRIES, ROUNDED_ENTRIES_ON_DEVICE = 1 << 20, 1 << 28
-# Single precision is not enough where self-similarities before centering are more than so many
-# times those after it.
-MOST_CENTERED = 30.0
 # By so many roundings an entry of a rounded combination is wrong at most, root mean square: of the
 # entries of each kernel, of their scales, and of the sum.
 ROUNDINGS = 2
@@ -131,26 +130,20 @@ class StandardizedKernel(ExactOperator):
             Y = Y * scale[:, None]
         return Y + self.diagonal_shift[:, None] * X if self.shift else Y
 
-    @property
-    def loses_digits(self) -> bool:
-        """Whether most of its self-similarities is what centering takes away."""
-        raw = namespace(self.like).mean(self.standardization.diagonal)
-        centered = namespace(self.like).mean(self.standardization.centered_diagonal())
-        return not float(raw) <= MOST_CENTERED * float(centered)
-
-    def rounded_product(self, X: Array) -> Array:
-        """Multiply with a thin matrix in single precision, (n, b) to (n, b) in double precision."""
-        Y = self.standardization.transform_columns(X)
-        columns, means = astype(Y, "float32"), self.standardization.row_means
-        product = empty(X.shape, X)
-        height = ROUNDED_ENTRIES_ON_DEVICE if is_foreign(X) else ROUNDED_ENTRIES
-        for rows in ranges(X.shape[0], max(1, height // X.shape[0])):
-            product[rows, :] = astype(astype(self.matrix[rows, :], "float32") @ columns, "float64")
-        if means is not None:
-            product -= means @ Y  # the mean of its rows
-        if self.standardization.scale is not None:
-            product *= self.standardization.scale[:, None]
-        return product + self.diagonal_shift[:, None] * X if self.shift else product
+    def times_members(self, members: Any) -> Array:
+        """Multiply with a sparse matrix of the host, given as its transpose, (b, n) to (n, b)."""
+        matrix, standardization = self.matrix, self.standardization
+        is_plain = isinstance(matrix, np.ndarray) and matrix.dtype == np.float64
+        if not is_plain or not matrix.flags.c_contiguous or self.shift:
+            return self @ to_device(members.toarray().T, self.like)
+        scale = standardization.scale_or_ones
+        weights = members.multiply(scale).tocsr()
+        Y = sparse_product(weights, matrix).T
+        if standardization.row_means is not None:
+            sums = np.asarray(weights.sum(axis=1)).reshape(-1)
+            Y -= np.outer(standardization.row_means - standardization.mean, sums)
+            Y -= weights @ standardization.row_means
+        return Y * scale[:, None]
 
     def raw_projection(self, P: Array) -> Array:
         """Return what the kernel as it came is multiplied with where this one is with P, (n, b).
@@ -176,6 +169,28 @@ class StandardizedKernel(ExactOperator):
             same = select(everyone, rows)[:, None] == select(everyone, columns)
             part += astype(same, "float64") * select(self.diagonal_shift, columns)
         return part
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the kernel as given is an array of the host."""
+        return isinstance(self.matrix, np.ndarray)
+
+    def entries(self, rows: Any, columns: Any) -> np.ndarray:
+        """Return entries of an array of the host as given: slices of it, or of some samples."""
+        if isinstance(rows, slice):
+            return self.matrix[rows, columns]
+        return self.matrix[np.ix_(rows, columns)]
+
+    @property
+    def bears_single_precision(self) -> bool:
+        """Whether it is a dense matrix in float64, and some digits are left of it in float32."""
+        is_dense = self.is_array or is_on_accelerator(self.matrix)
+        if not is_dense or precision_of(self.matrix) != "float64":
+            return False
+        xp, standardization = namespace(self.matrix), self.standardization
+        diagonals = standardization.diagonal, standardization.centered_diagonal()
+        raw, centered = (float(xp.mean(xp.abs(each))) for each in diagonals)
+        return SINGLE_SIZES[0] < LEAST_CENTERED * raw < centered < SINGLE_SIZES[1]
 
     def diagonal(self) -> Array:
         """Return the diagonal, (n,)."""
@@ -350,12 +365,19 @@ class DenseStack(UncompressedStack):
         """Return one kernel, as something that supports ``@``."""
         return self.kernels[index]
 
+    def rough_kernel(self, index: int) -> StandardizedKernel:
+        """Return one kernel for products that need few digits: in float32 on a host."""
+        kernel = self.kernels[index]
+        if not (kernel.is_array and kernel.bears_single_precision):
+            return kernel
+        return replace(kernel, matrix=in_single_precision(kernel.matrix))
+
     def apply(self, V: Array, *, rounded: bool = False) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
         rounded = rounded and self.can_be_rounded
         for p, kernel in enumerate(self.kernels):
-            products[p, :, :] = (kernel.rounded_product(V) if rounded else kernel @ V).T
+            products[p, :, :] = ((self.rough_kernel(p) if rounded else kernel) @ V).T
         return namespace(V).permute_dims(products, (0, 2, 1))
 
     def combine(
@@ -364,7 +386,7 @@ class DenseStack(UncompressedStack):
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
         if self.n_kernels == 1 and coefficients[0] == 1:
             return self.kernels[0]  # nothing to add up, so nothing to copy
-        rounded = rounded and self.can_be_rounded
+        rounded = rounded and self._bear_single_precision
         precision = "float32" if rounded else "float64"
         left, right, shift = [], [], None
         for c, kernel in zip(map(float, coefficients), self.kernels, strict=True):
@@ -396,14 +418,14 @@ class DenseStack(UncompressedStack):
         return namespace(*vectors).stack(vectors, axis=0).T
 
     @cached_property
+    def _bear_single_precision(self) -> bool:
+        """Whether all kernels bear single precision."""
+        return all(kernel.bears_single_precision for kernel in self.kernels)
+
+    @property
     def can_be_rounded(self) -> bool:
-        """Whether single precision is faster, and enough for what need not be certain."""
-        return all(
-            (isinstance(kernel.matrix, np.ndarray) or is_on_accelerator(kernel.matrix))
-            and precision_of(kernel.matrix) == "float64"
-            and not kernel.loses_digits
-            for kernel in self.kernels
-        )
+        """Whether products in single precision are faster, and as good to begin with."""
+        return self._bear_single_precision and all(kernel.is_array for kernel in self.kernels)
 
     def traces(self) -> Float:
         """Return the m traces."""
@@ -438,13 +460,24 @@ class DenseStack(UncompressedStack):
             for start in range(chunk.start, chunk.stop, height):
                 part: Any = (slice(start, min(start + height, chunk.stop)), slice(start, n))
                 rows, columns = part if is_everyone else (samples[each] for each in part)
-                sums.add(start, [kernel.block(rows, columns) for kernel in self.kernels])
+                sums.add(start, self._blocks(rows, columns))
             return sums
 
         # NumPy lets go of the interpreter lock inside its loops, and chunks are added up in order,
         # so the result does not depend on the number of threads.
         with ThreadPoolExecutor(1 if is_foreign(self.like) else n_threads()) as pool:
             return reduce(OffDiagonalSums.merge, pool.map(sum_up, ranges(n, 8 * height))).result()
+
+    def _blocks(self, rows: Any, columns: Any) -> Sequence[Array] | np.ndarray:
+        """Return the entries of some rows and columns of all kernels, in one array if it can be."""
+        if not all(kernel.is_array and not kernel.shift for kernel in self.kernels):
+            return [kernel.block(rows, columns) for kernel in self.kernels]
+        first = self.kernels[0].entries(rows, columns)
+        blocks = np.empty((self.n_kernels, *first.shape))
+        for p, kernel in enumerate(self.kernels):
+            blocks[p] = kernel.entries(rows, columns) if p else first
+            kernel.standardization.standardize(blocks[p], rows, columns)
+        return blocks
 
     def some_entries(self, count: int) -> Array:
         """Write the kernels out among samples that stand for all, (m, s, s)."""

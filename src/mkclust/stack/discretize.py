@@ -30,6 +30,9 @@ TIE = 1e-9
 # Up to so many rows, k-means learns from all of them, wherever they are; beyond, from a sample, and
 # gives the others to the nearest center some at a time.
 ALL_ROWS, SAMPLE_ROWS, BLOCK_ROWS = 100_000, 50_000, 1 << 16
+# Where the distances of one start take no more, all starts are computed at once on a host, too, as
+# many as fit: scikit-learn takes longer for many small ones.
+HOST_BYTES = 1 << 25
 # On a device, as many at a time as have so many distances to the centers.
 DEVICE_DISTANCES = 1 << 24
 
@@ -60,7 +63,7 @@ def discretize(
 
     Of more than 100,000 rows the centers are learned on a sample of 50,000, the same however the
     rows are cut into chunks, and all rows are given to the nearest. Rows on an accelerator stay
-    there; the centers of all others are learned by scikit-learn on the host.
+    there; the centers of many others are learned by scikit-learn on the host.
 
     Parameters
     ----------
@@ -98,6 +101,8 @@ def discretize(
     options: Any = {"n_init": n_init, "init": init, "random_state": random_state}
     if is_on_accelerator(unit_rows):
         centers = k_means(unit_rows, n_clusters, **options)
+    elif 8 * unit_rows.shape[0] * n_clusters <= HOST_BYTES:
+        centers = k_means(unit_rows, n_clusters, distance_bytes=HOST_BYTES, **options)
     else:
         centers = KMeans(n_clusters, **options).fit(unit_rows).cluster_centers_
     # A row between two centers joins the first of them, so that the order decides about sizes as

@@ -4,7 +4,32 @@ import numpy as np
 
 from mkclust.linalg import namespace, to_device, to_host
 from mkclust.stack import KernelStack
+from mkclust.stack.mapped import draw
 from mkclust.types import Array
+
+# Samples that are looked at first, for each that must differ.
+LOOKED_AT = 4
+
+
+def has_distinct(stack: KernelStack, count: int) -> bool:
+    """Return whether so many samples differ, which some of them mostly tell.
+
+    Samples differ where their similarities to some others do.
+    """
+    if LOOKED_AT * count >= stack.n_samples:
+        return count_distinct(stack) >= count
+    some = draw(stack.n_samples, LOOKED_AT * count)
+    entries = to_host(stack.entries(some))
+    scale = np.abs(entries).max(axis=(1, 2))
+    scale[scale == 0] = 1
+    products = np.tensordot(1 / scale, entries, 1) @ np.random.default_rng(0).uniform(
+        0.5, 1.5, len(some)
+    )
+    # No similarity is larger than the lengths of both samples, nor its rounding than a share of it.
+    longest = np.array([float(namespace(each).max(each)) for each in stack.raw_lengths()])
+    rounding = 1e2 * stack.precision * len(some) * float(np.sum(longest**2 / scale))
+    n_distinct = 1 + int(np.sum(np.diff(np.sort(products)) > rounding))
+    return n_distinct >= count or count_distinct(stack) >= count
 
 
 def count_distinct(stack: KernelStack) -> int:

@@ -35,7 +35,7 @@ from mkclust.stack.dense import DenseStack, StandardizedKernel
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.in_files import better_streamed, is_dataset, require_memory_to_load
 from mkclust.stack.incomplete import IncompleteStack
-from mkclust.stack.repair import make_positive
+from mkclust.stack.repair import extremes_seen, make_positive
 from mkclust.stack.row_checks import check_rows
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import DatasetKernel, MatrixRows
@@ -93,8 +93,9 @@ def as_stack(
         identity that makes it positive semidefinite (no copy).
     validate : bool, default=True
         Look for asymmetry, for distances in place of similarities (among 128 samples), and for
-        negative eigenvalues with the diagonal and ten Lanczos steps a kernel. That is a check, not
-        a proof: a negative eigenvalue much smaller than the largest one can escape it. False skips
+        negative eigenvalues with the diagonal and ten Lanczos steps a kernel, which arrays of the
+        host take among 640 of their samples. That is a check, not a proof: a negative eigenvalue
+        much smaller than the largest one can escape it, and one of few samples. False skips
         all of it, and repairs nothing. Of streamed kernels one random product tells asymmetry, and
         only the diagonal (without centering, the largest entry, too) tells negative eigenvalues:
         Lanczos steps would take a pass over all kernels each.
@@ -212,31 +213,49 @@ def _hold(
     matrices = [as_numbers(part, label) for part, label in zip(parts, labels, strict=True)]
     _check_sizes(matrices, labels)
     check_one_place(matrices, labels)
-    pairs = [
-        _standardize(matrix, label, center, normalize, psd if validate else None, numbers)
+    centered = [
+        _center(matrix, label, center, validate)
         for matrix, label in zip(matrices, labels, strict=True)
+    ]
+    sound = centered
+    if validate:
+        sound = [
+            make_positive(kernel, label, psd, seen)
+            for kernel, label, seen in zip(centered, labels, extremes_seen(centered), strict=True)
+        ]
+    pairs = [
+        _scale(kernel, before, label, normalize, numbers)
+        for kernel, before, label in zip(sound, centered, labels, strict=True)
     ]
     kernels, standardizations = zip(*pairs, strict=True)
     _require_room_for_mix(matrices)
     return DenseStack(kernels, tuple(names), standardizations, tuple(matrices))
 
 
-def _standardize(
-    matrix: Any, label: str, center: bool, normalize: bool, psd: str | None, numbers: _Numbers
-) -> tuple[StandardizedKernel, Standardization]:
-    """Return one kernel, checked and repaired unless `psd` is None, and what new samples need."""
-    centered = StandardizedKernel(matrix, learn_centering(matrix, label, center))
-    kernel, standardization = centered, centered.standardization
-    if psd is not None:
+def _center(matrix: Any, label: str, center: bool, validate: bool) -> StandardizedKernel:
+    """Return one kernel, centered, having looked for what is wrong with its entries."""
+    kernel = StandardizedKernel(matrix, learn_centering(matrix, label, center))
+    if validate:
         check_symmetry(matrix, label)
-        refuse_distances(matrix, standardization.diagonal, label)
-        kernel = make_positive(centered, label, psd)
-    lengths = kernel.diagonal()
-    scale = learn_scale(lengths, matrix, label, numbers.samples) if normalize else None
+        refuse_distances(matrix, kernel.standardization.diagonal, label)
+    return kernel
+
+
+def _scale(
+    kernel: StandardizedKernel,
+    centered: StandardizedKernel,
+    label: str,
+    normalize: bool,
+    numbers: _Numbers,
+) -> tuple[StandardizedKernel, Standardization]:
+    """Return one kernel, repaired or as it was centered, scaled, and what new samples need."""
+    scale = None
+    if normalize:
+        scale = learn_scale(kernel.diagonal(), centered.matrix, label, numbers.samples)
     added = None if kernel is centered else kernel.diagonal() - centered.diagonal()
     return (
         replace(kernel, standardization=replace(kernel.standardization, scale=scale)),
-        replace(standardization, scale=scale, added=added, shift=kernel.shift),
+        replace(centered.standardization, scale=scale, added=added, shift=kernel.shift),
     )
 
 

@@ -78,6 +78,10 @@ class IncompleteKernel(ExactOperator):
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         return self.map.scatter(self.kernel @ self.map.gather(X))
 
+    def times_members(self, members: Any) -> Array:
+        """Multiply with a sparse matrix of the host, given as its transpose, (b, n) to (n, b)."""
+        return self @ to_device(members.toarray().T, self.like)
+
     def raw_projection(self, P: Array) -> Array:
         """Return what the kernel as it came, over its own samples, is multiplied with for P."""
         return self.kernel.raw_projection(self.map.gather(P))
@@ -336,6 +340,11 @@ class IncompleteStack(UncompressedStack):
         """Return one kernel, as something that supports ``@``."""
         part, place = self._places[index]
         return IncompleteKernel(part.stack.kernel(place), part.map)
+
+    def rough_kernel(self, index: int) -> IncompleteKernel:
+        """Return one kernel for products that need few digits, faster where it can be."""
+        part, place = self._places[index]
+        return IncompleteKernel(part.stack.rough_kernel(place), part.map)
 
     def subset(self, indices: Sequence[int]) -> "IncompleteStack":
         """Return some of the kernels, each computed with alone, whatever stands beside it."""

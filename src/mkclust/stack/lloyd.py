@@ -3,12 +3,14 @@
 import warnings
 
 import numpy as np
+from scipy.sparse import csc_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mkclust.linalg import (
     astype,
     device,
+    is_foreign,
     namespace,
     precision_of,
     ranges,
@@ -69,6 +71,8 @@ def k_means(
     # Distances are differences of squared lengths, and these round least around the mean.
     middle = xp.mean(rows, axis=0)[None, :]
     rows = rows - middle
+    if not is_foreign(rows):
+        rows = np.ascontiguousarray(rows)  # rows are picked out, and NumPy would copy them all
     variance = float(xp.mean(xp.sum(rows * rows, axis=0))) / n
     # Nearer to each other than this, squared, equal rows and their mean may be by rounding.
     rounding = n * rounding_of(rows) ** 2 * length
@@ -152,13 +156,8 @@ def _settle(rows: Array, centers: Array, least: float, rounding: float) -> Array
 
 def _means(rows: Array, labels: Array, centers: Array, rounding: float) -> Array:
     """Return the means of the clusters of every start, none without a row if it can be."""
-    xp, (starts, k, d), n = namespace(rows), centers.shape, rows.shape[0]
-    numbers = xp.arange(k, dtype=labels.dtype, device=device(rows))
-    # Sums by a product with who belongs where: no order of adding that varies.
-    membership = astype(labels[:, :, None] == numbers[None, None, :], precision_of(rows))
-    membership = xp.reshape(membership, (n, starts * k))
-    sizes = xp.reshape(xp.sum(membership, axis=0), (starts, k))
-    sums = xp.reshape(membership.T @ rows, (starts, k, d))
+    xp = namespace(rows)
+    sizes, sums = _sums(rows, labels, centers.shape[1])
     is_occupied = (sizes > 0)[:, :, None]
     means = xp.where(is_occupied, sums / xp.where(is_occupied, sizes[:, :, None], 1.0), centers)
     for start in np.flatnonzero(to_host(xp.any(sizes == 0, axis=1), bool)).tolist():
@@ -170,6 +169,23 @@ def _means(rows: Array, labels: Array, centers: Array, rounding: float) -> Array
         )
         means[start, :, :] = to_device(new_means, rows)
     return means
+
+
+def _sums(rows: Array, labels: Array, k: int) -> tuple[Array, Array]:
+    """Return the sizes of the clusters of every start, (s, k), and the sums of their rows."""
+    xp, n, d, starts = namespace(rows), rows.shape[0], rows.shape[1], labels.shape[1]
+    # Sums by a product with who belongs where: no order of adding that varies.
+    if not is_foreign(rows):
+        numbers = (labels + k * np.arange(starts)).reshape(-1)
+        ones, ends = np.ones(n * starts, rows.dtype), np.arange(0, n * starts + 1, starts)
+        members = csc_array((ones, numbers, ends), shape=(starts * k, n))
+        sizes = np.bincount(numbers, minlength=starts * k).astype(rows.dtype)
+        return sizes.reshape(starts, k), (members @ rows).reshape(starts, k, d)
+    clusters = xp.arange(k, dtype=labels.dtype, device=device(rows))
+    membership = astype(labels[:, :, None] == clusters[None, None, :], precision_of(rows))
+    membership = xp.reshape(membership, (n, starts * k))
+    sizes = xp.reshape(xp.sum(membership, axis=0), (starts, k))
+    return sizes, xp.reshape(membership.T @ rows, (starts, k, d))
 
 
 def _relocate(

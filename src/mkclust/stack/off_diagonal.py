@@ -62,14 +62,14 @@ class OffDiagonalSums:
         self._products = zeros((n_kernels, n_kernels), like)
         self._row_sums = zeros((n_kernels, n_samples), like)
 
-    def add(self, start: int, parts: Sequence[Array]) -> None:
+    def add(self, start: int, parts: Sequence[Array] | np.ndarray) -> None:
         """Take in rows of every kernel from `start` on, and their columns from `start` on.
 
         Parameters
         ----------
         start : int
             The first row, and the first column.
-        parts : sequence of m arrays of shape (b, n_samples - start)
+        parts : array of shape (m, b, n_samples - start), or sequence of m arrays
             Centered and scaled, in float64; their diagonals are overwritten.
         """
         xp, (height, width) = namespace(parts[0]), parts[0].shape
@@ -79,7 +79,10 @@ class OffDiagonalSums:
             set_diagonal(square, zeros((height,), part))
             self._row_sums[p, start:stop] += xp.sum(part, axis=1)
             self._row_sums[p, stop:] += xp.sum(part[:, height:], axis=0)
-        whole = xp.stack([xp.reshape(part, (height * width,)) for part in parts])
+        if isinstance(parts, np.ndarray):
+            whole = parts.reshape(len(parts), height * width)
+        else:
+            whole = xp.stack([xp.reshape(part, (height * width,)) for part in parts])
         squares = xp.stack([xp.reshape(part[:, :height], (height**2,)) for part in parts])
         # Both halves of the square on the diagonal are among the entries already.
         self._products += 2 * (whole @ whole.T) - squares @ squares.T

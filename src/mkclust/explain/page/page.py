@@ -92,6 +92,9 @@ def fit_page(
             ("making the kernels", "kernel_seconds_"),
             ("checking them", "check_seconds_"),
             ("solving", "solve_seconds_"),
+            ("what the views share", "agreement_seconds_"),
+            ("labels", "label_seconds_"),
+            ("alignments", "alignment_seconds_"),
         )
     }
     heading = summary.title_of(findings) if title is None else title

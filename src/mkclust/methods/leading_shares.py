@@ -1,0 +1,37 @@
+"""How much of each kernel's own leading structure a partition captures."""
+
+import numpy as np
+
+from mkclust.engine.leading import leading_share
+from mkclust.methods.solution import Solution
+from mkclust.stack import KernelStack
+from mkclust.types import Float
+
+# How accurately shares are found: they are read, not computed on.
+SHARE_TOLERANCE = 5e-4
+
+
+def leading_shares(stack: KernelStack, solution: Solution) -> Float:
+    """Return the share of each kernel's own top-k eigenvalue sum that a partition captures, (m,).
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels.
+    solution : Solution
+        The partition, and the products of the kernels with it where the solver has them.
+    """
+    H, products = solution.partition, solution.kernel_products
+    if products is None and not stack.combining_pays:
+        products = stack.apply(H)  # of all kernels in one pass
+    sums, shares = solution.shared_sums, []
+    for p in range(stack.n_kernels):
+        share = leading_share(
+            stack.rough_kernel(p),
+            H,
+            tol=SHARE_TOLERANCE,
+            products=None if products is None else products[p, :, :],
+            captured=None if sums is None else float(sums[p]),
+        )
+        shares.append(share)
+    return np.array(shares)
