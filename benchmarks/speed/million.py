@@ -100,7 +100,9 @@ def plain(n, sample_rows=None):
     views, y = mixture(n)
     medians = [Nystroem(1, random_state=0).fit(view[:20_000]).median_ for view in views.values()]
     gammas = [0.5 / median**2 for median in medians]
-    run = measured(views, lambda laps: cluster_plainly(views, gammas, laps, sample_rows=sample_rows))
+    run = measured(
+        views, lambda laps: cluster_plainly(views, gammas, laps, sample_rows=sample_rows)
+    )
     return run, y
 
 

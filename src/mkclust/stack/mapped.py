@@ -40,7 +40,7 @@ FIT_SAMPLES, SAMPLES_A_LANDMARK = 20_000, 10
 ERROR_SAMPLES = 2_000
 # Of wide features few rows are computed at a time: what they take on the host, and how many at
 # least.
-WORK_BYTES, FEWEST_ROWS = 32 << 20, 256
+WORK_BYTES, FEWEST_ROWS = 8 << 20, 256
 # Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
 UNIT_DIAGONAL = ("rbf", "laplacian")
 # A view whose features vary by less than this share of their squared length is constant.
@@ -103,29 +103,43 @@ class Features:
 
     def of(self, block: dict[str, Array]) -> list[Array]:
         """Return the standardized features of some samples, view by view, where these live."""
-        features, seen = self.of_seen(block)
+        return self.of_with_scales(block)[0]
+
+    def of_with_scales(self, block: dict[str, Array]) -> tuple[list[Array], list[Array]]:
+        """Return the same, and what centered features of every sample were multiplied by."""
+        features, scales, seen = self._standardized(block)
         if all(rows is None for rows in seen):
-            return features
+            return features, scales
         features = spread_features(features, seen, block, 0.0)
+        columns = spread_features([scale[:, None] for scale in scales], seen, block, 0.0)
+        scales = [column[:, 0] for column in columns]
         if self.fill == "zero":
-            return features
+            return features, scales
         n_rows = features[0].shape[0]
         observed = [np.isin(np.arange(n_rows), all_rows(rows, n_rows)) for rows in seen]
-        scales = rescaling(np.stack(observed, axis=1))[:, None]
-        return [F * to_same_device(scales, F) for F in features]
+        factors = rescaling(np.stack(observed, axis=1))
+        features = [F * to_same_device(factors, F)[:, None] for F in features]
+        return features, [scale * to_same_device(factors, scale) for scale in scales]
 
     def of_seen(self, block: dict[str, Array]) -> tuple[list[Array], list[np.ndarray | None]]:
         """Return the standardized features of those rows that each view has, and their numbers.
 
         Numbers are None where a view has all rows of the block.
         """
+        features, _, seen = self._standardized(block)
+        return features, seen
+
+    def _standardized(
+        self, block: dict[str, Array]
+    ) -> tuple[list[Array], list[Array], list[np.ndarray | None]]:
+        """Return the same, with what centered features of these rows were multiplied by between."""
         seen = [seen_rows(rows) for rows in block.values()]
         views = zip(self.maps, block.values(), seen, strict=True)
-        features = [
+        parts = [
             self._of_rows(p, map_, rows if numbers is None else select(rows, numbers))
             for p, (map_, rows, numbers) in enumerate(views)
         ]
-        return features, seen
+        return [F for F, _ in parts], [scale for _, scale in parts], seen
 
     def subset(self, indices: Sequence[int]) -> "Features":
         """Return the features of some of the views."""
@@ -137,26 +151,133 @@ class Features:
         }
         return replace(self, **some)
 
-    def _of_rows(self, p: int, map_: Any, rows: Array) -> Array:
-        """Return the standardized features of rows that a view has, which may be none."""
+    def _of_rows(self, p: int, map_: Any, rows: Array) -> tuple[Array, Array]:
+        """Return the standardized features of rows that a view has, which may be none.
+
+        And what they were multiplied by once they were centered.
+        """
         if not rows.shape[0] and self.widths is not None:
-            return zeros((0, self.widths[p]), rows, precision_of(rows))
+            empty = zeros((0, self.widths[p]), rows, precision_of(rows))
+            return empty, zeros((0,), empty, precision_of(rows))
         F = _transform(map_, rows)
         if self.means is not None:
             F = F - to_same_device(self.means[p], F)
-        return F if self.floors is None else _unit_rows(F, self.floors[p])
+        if self.floors is None:
+            return F, zeros((F.shape[0],), F, precision_of(F)) + 1.0
+        scale = _unit_scale(F, self.floors[p])
+        return F * scale[:, None], scale
 
     def project(self, block: dict[str, Array], matrix: Float) -> Array:
         """Multiply the standardized features of some samples, side by side, with a matrix."""
         parts = [_multiply(self.of(part), matrix) for part, _ in cut(block, 0, len(matrix))]
-        xp = namespace(*parts)
-        projections = xp.concat(parts)
-        if not bool(xp.all(xp.isfinite(projections))):
-            raise ValueError(
-                "the feature maps make features of these samples that are not finite, or too large "
-                "to square; rescale the samples, or drop them"
-            )
-        return projections
+        return _finite_projections(parts)
+
+
+@dataclass(frozen=True)
+class ScaledProjection:
+    """Products of standardized features with a matrix, for samples whose scales are known.
+
+    Features that are products themselves, of similarities and a matrix, need not be made for that.
+
+    Attributes
+    ----------
+    maps : sequence of transformers
+        What makes features of a view's rows, or that of which they are products.
+    matrices : sequence of ndarray of shape (n_columns, n_vectors)
+        What is multiplied with that.
+    offsets : sequence of ndarray of shape (n_vectors,)
+        What is taken off.
+    n_columns : int
+        The number of columns of all features.
+    """
+
+    maps: Sequence[Any]
+    matrices: Sequence[Float]
+    offsets: Sequence[Float]
+    n_columns: int
+
+    @classmethod
+    def onto(cls, features: Features, matrix: Float) -> "ScaledProjection":
+        """Return the products of standardized features, side by side, with a matrix."""
+        assert features.widths is not None
+        maps, matrices, offsets = [], [], []
+        ends = np.cumsum([0, *features.widths])
+        for p, (map_, (a, b)) in enumerate(zip(features.maps, pairwise(ends), strict=True)):
+            factor, mixing = factors_of(map_)
+            maps.append(factor)
+            matrices.append(matrix[a:b] if mixing is None else mixing @ matrix[a:b])
+            offsets.append(np.zeros(b - a) if features.means is None else features.means[p])
+            offsets[-1] = offsets[-1] @ matrix[a:b]
+        return cls(maps, matrices, offsets, len(matrix))
+
+    def of(self, block: dict[str, Array], scales: Float) -> Float:
+        """Project samples, for each of which a scale in every view is given, (n_rows, n_views)."""
+        cuts = cut(block, 0, self.n_columns)
+        return _finite_projections([self._of_part(part, scales[start:]) for part, start in cuts])
+
+    def _of_part(self, part: dict[str, Array], scales: Float) -> Float:
+        """Project some of the samples."""
+        total = np.zeros((next(iter(part.values())).shape[0], len(self.offsets[0])))
+        views = zip(self.maps, self.matrices, self.offsets, part.values(), strict=True)
+        for p, (map_, matrix, offset, rows) in enumerate(views):
+            seen = all_rows(seen_rows(rows), len(total))
+            if not len(seen):
+                continue
+            is_complete = len(seen) == len(total)
+            projections = _transform(map_, rows if is_complete else select(rows, seen)) @ matrix
+            projections -= offset
+            projections *= scales[seen, p][:, None]
+            total[seen] += projections
+        return total
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The map of which the features of another are the products with a matrix.
+
+    Attributes
+    ----------
+    map_ : transformer
+        The map whose features are products.
+    """
+
+    map_: Any
+
+    def transform(self, rows: Array) -> Array:
+        """Return what is multiplied with the matrix."""
+        return self.map_.similarities(rows)
+
+
+def factors_of(map_: Any) -> tuple[Any, Float | None]:
+    """Return a map, and the matrix whose products with what it makes are features of another.
+
+    None, and the map itself, where there is no such matrix.
+    """
+    if isinstance(map_, PreparedMap):
+        factor, mixing = factors_of(map_.map_)
+        return (map_ if mixing is None else PreparedMap(map_.preparation, factor)), mixing
+    # Whoever inherits these, and has a transform of its own, makes other features of them.
+    owners = [_owner(type(map_), name) for name in ("transform", "similarities", "mixing")]
+    if owners[1] is None or owners.count(owners[0]) < len(owners):
+        return map_, None
+    return Factor(map_), map_.mixing
+
+
+def _owner(cls: type, name: str) -> type | None:
+    """Return the class that a member is inherited from."""
+    return next((each for each in cls.__mro__ if name in vars(each)), None)
+
+
+def _finite_projections(parts: Sequence[Array]) -> Array:
+    """Return projections below each other, having made sure that they are finite."""
+    xp = namespace(*parts)
+    projections = xp.concat(list(parts))
+    if not bool(xp.all(xp.isfinite(projections))):
+        raise ValueError(
+            "the feature maps make features of these samples that are not finite, or too large "
+            "to square; rescale the samples, or drop them"
+        )
+    return projections
 
 
 def learn_maps(
@@ -389,11 +510,11 @@ def _multiply(features: Sequence[Array], matrix: Float) -> Array:
     return sum(F @ to_same_device(matrix[a:b], F) for F, (a, b) in parts)
 
 
-def _unit_rows(F: Array, floor: float) -> Array:
-    """Return rows of unit length; what is at the very mean has no direction and becomes zero."""
+def _unit_scale(F: Array, floor: float) -> Array:
+    """Return what makes rows those of unit length, or zero: what is at the very mean has none."""
     xp, squared = namespace(F), squared_norms(F)
     seen = squared > floor
     scale = xp.where(seen, 1 / xp.sqrt(xp.where(seen, squared, 1.0)), 0.0)
     # What is too large to square must not seem to be nothing.
     scale = xp.where(xp.isfinite(squared), scale, np.nan)
-    return F * xp.astype(scale, F.dtype)[:, None]
+    return xp.astype(scale, F.dtype)
