@@ -23,7 +23,6 @@ from mkclust.linalg import (
     free_bytes,
     is_foreign,
     namespace,
-    precision_of,
     ranges,
     side_by_side,
     to_host,
@@ -40,7 +39,6 @@ from mkclust.stack.mapped import (
     ERROR_SAMPLES,
     Features,
     LearnPreparations,
-    ScaledProjection,
     cut,
     draw,
     draw_rows,
@@ -93,8 +91,7 @@ class LowRankStack(DenseStack):
     observed_in_views : ndarray of bool of shape (number of samples, n_views) or None
         Which samples each of the views of `blocks` has; None where none is missing.
     scales : ndarray of shape (number of samples, n_views) or None
-        What the centered features of `blocks` were multiplied by; None where nobody needs it, or
-        in single precision, where other ways to the same numbers differ too much.
+        What the centered features of `blocks` were multiplied by; None where nobody needs it.
     """
 
     features: Features = field(repr=False)
@@ -177,19 +174,15 @@ class LowRankStack(DenseStack):
 
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors in coordinates; one pass for all."""
-        distinct = list({id(V): V for V in vectors}.values())
-        widths = np.cumsum([0, *(V.shape[1] for V in distinct)])
-        lifted = self._lift(self.coordinate_map @ np.hstack([to_host(V) for V in distinct]))
-        parts = [lifted[:, a:b] for a, b in pairwise(widths)]
-        return tuple(parts[[V is one for one in distinct].index(True)] for V in vectors)
-
-    def _lift(self, matrix: Float) -> Array:
-        """Multiply the features of all samples with a matrix."""
+        widths = np.cumsum([0, *(V.shape[1] for V in vectors)])
+        matrix = self.coordinate_map @ np.hstack([to_host(V) for V in vectors])
         features, scales = self.training, self.scales  # all of the stack that workers have use for
-        if scales is None:
-            return self.blocks.map(lambda block, _: features.project(block, matrix))
-        projection = ScaledProjection.onto(features, matrix)
-        return self.blocks.map(lambda block, start: projection.of(block, scales[start:]))
+
+        def project(block: dict[str, Array], start: int) -> Array:
+            return features.project(block, matrix, None if scales is None else scales[start:])
+
+        lifted = self.blocks.map(project)
+        return tuple(lifted[:, a:b] for a, b in pairwise(widths))
 
     def lift_some(self, vectors: Array) -> Array:
         """Return the same for the samples that stand for all."""
@@ -260,7 +253,7 @@ def compress(
         maps, means if center else None, floors if normalize else None, fill, widths
     )
     training = features if raw.array is None else _standardize_in_place(raw, features)
-    scales = _room_for_scales(raw, preview)
+    scales = _room_for_scales(raw, preview.features[0])
     multiply = partial(_multiply_block, features=training, n_columns=ends[-1], scales=scales)
     products = to_host(raw.blocks.total(multiply))
     T, coordinate_map = _factor(products[: ends[-1], : ends[-1]], ends)
@@ -506,11 +499,10 @@ def _standardize_in_place(raw: _RawFeatures, features: Features) -> Features:
     return raw.features
 
 
-def _room_for_scales(raw: _RawFeatures, preview: _Preview) -> Float | None:
+def _room_for_scales(raw: _RawFeatures, like: Array) -> Float | None:
     """Return room for the scales of all samples, where these are of use and on this machine."""
     is_product = [factors_of(map_)[1] is not None for map_ in raw.features.maps]
-    is_double = all(not is_foreign(F) and precision_of(F) == "float64" for F in preview.features)
-    if not (any(is_product) and is_double and isinstance(raw.blocks, LocalBlocks)):
+    if not all(is_product) or is_foreign(like) or not isinstance(raw.blocks, LocalBlocks):
         return None
     return np.empty((raw.blocks.n_samples, len(is_product)))
 

@@ -40,7 +40,7 @@ FIT_SAMPLES, SAMPLES_A_LANDMARK = 20_000, 10
 ERROR_SAMPLES = 2_000
 # Of wide features few rows are computed at a time: what they take on the host, and how many at
 # least.
-WORK_BYTES, FEWEST_ROWS = 8 << 20, 256
+WORK_BYTES, FEWEST_ROWS = 4 << 20, 256
 # Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
 UNIT_DIAGONAL = ("rbf", "laplacian")
 # A view whose features vary by less than this share of their squared length is constant.
@@ -113,11 +113,9 @@ class Features:
         features = spread_features(features, seen, block, 0.0)
         columns = spread_features([scale[:, None] for scale in scales], seen, block, 0.0)
         scales = [column[:, 0] for column in columns]
-        if self.fill == "zero":
+        factors = self._factors(seen, features[0].shape[0])
+        if factors is None:
             return features, scales
-        n_rows = features[0].shape[0]
-        observed = [np.isin(np.arange(n_rows), all_rows(rows, n_rows)) for rows in seen]
-        factors = rescaling(np.stack(observed, axis=1))
         features = [F * to_same_device(factors, F)[:, None] for F in features]
         return features, [scale * to_same_device(factors, scale) for scale in scales]
 
@@ -159,7 +157,10 @@ class Features:
         if not rows.shape[0] and self.widths is not None:
             empty = zeros((0, self.widths[p]), rows, precision_of(rows))
             return empty, zeros((0,), empty, precision_of(rows))
-        F = _transform(map_, rows)
+        return self._standardize(p, _transform(map_, rows))
+
+    def _standardize(self, p: int, F: Array) -> tuple[Array, Array]:
+        """Return features of a view that are centered and scaled, and by what."""
         if self.means is not None:
             F = F - to_same_device(self.means[p], F)
         if self.floors is None:
@@ -167,68 +168,67 @@ class Features:
         scale = _unit_scale(F, self.floors[p])
         return F * scale[:, None], scale
 
-    def project(self, block: dict[str, Array], matrix: Float) -> Array:
-        """Multiply the standardized features of some samples, side by side, with a matrix."""
-        parts = [_multiply(self.of(part), matrix) for part, _ in cut(block, 0, len(matrix))]
-        return _finite_projections(parts)
+    def project(self, block: dict[str, Array], matrix: Float, scales: Float | None = None) -> Array:
+        """Multiply the standardized features of some samples, side by side, with a matrix.
 
+        Parameters
+        ----------
+        block : dict of str to array of shape (n_rows, n_features)
+            The samples.
+        matrix : ndarray of shape (n_columns, n_vectors)
+            What their features are multiplied with.
+        scales : ndarray of shape (at least n_rows, n_views), default=None
+            What `of_with_scales` says of these samples, where it was asked before.
 
-@dataclass(frozen=True)
-class ScaledProjection:
-    """Products of standardized features with a matrix, for samples whose scales are known.
+        Returns
+        -------
+        array of shape (n_rows, n_vectors)
+            Where the samples live.
+        """
+        is_product = all(factors_of(map_)[1] is not None for map_ in self.maps)
+        projections = []
+        for part, start in cut(block, 0, len(matrix)):
+            if is_product:
+                known = None if scales is None else scales[start:]
+                projections.append(self._project_factors(part, matrix, known))
+            else:
+                projections.append(_multiply(self.of(part), matrix))
+        return _finite_projections(projections)
 
-    Features that are products themselves, of similarities and a matrix, need not be made for that.
-
-    Attributes
-    ----------
-    maps : sequence of transformers
-        What makes features of a view's rows, or that of which they are products.
-    matrices : sequence of ndarray of shape (n_columns, n_vectors)
-        What is multiplied with that.
-    offsets : sequence of ndarray of shape (n_vectors,)
-        What is taken off.
-    n_columns : int
-        The number of columns of all features.
-    """
-
-    maps: Sequence[Any]
-    matrices: Sequence[Float]
-    offsets: Sequence[Float]
-    n_columns: int
-
-    @classmethod
-    def onto(cls, features: Features, matrix: Float) -> "ScaledProjection":
-        """Return the products of standardized features, side by side, with a matrix."""
-        assert features.widths is not None
-        maps, matrices, offsets = [], [], []
-        ends = np.cumsum([0, *features.widths])
-        for p, (map_, (a, b)) in enumerate(zip(features.maps, pairwise(ends), strict=True)):
-            factor, mixing = factors_of(map_)
-            maps.append(factor)
-            matrices.append(matrix[a:b] if mixing is None else mixing @ matrix[a:b])
-            offsets.append(np.zeros(b - a) if features.means is None else features.means[p])
-            offsets[-1] = offsets[-1] @ matrix[a:b]
-        return cls(maps, matrices, offsets, len(matrix))
-
-    def of(self, block: dict[str, Array], scales: Float) -> Float:
-        """Project samples, for each of which a scale in every view is given, (n_rows, n_views)."""
-        cuts = cut(block, 0, self.n_columns)
-        return _finite_projections([self._of_part(part, scales[start:]) for part, start in cuts])
-
-    def _of_part(self, part: dict[str, Array], scales: Float) -> Float:
-        """Project some of the samples."""
-        total = np.zeros((next(iter(part.values())).shape[0], len(self.offsets[0])))
-        views = zip(self.maps, self.matrices, self.offsets, part.values(), strict=True)
-        for p, (map_, matrix, offset, rows) in enumerate(views):
-            seen = all_rows(seen_rows(rows), len(total))
-            if not len(seen):
+    def _project_factors(
+        self, part: dict[str, Array], matrix: Float, scales: Float | None
+    ) -> Array:
+        """Do so for features that are products, of which none is made where scales are known."""
+        seen, first = [seen_rows(rows) for rows in part.values()], 0
+        projections: list[Array] = []
+        for p, (rows, numbers) in enumerate(zip(part.values(), seen, strict=True)):
+            factor, mixing = factors_of(self.maps[p])
+            assert mixing is not None
+            columns = matrix[first : first + mixing.shape[1]]
+            first += mixing.shape[1]
+            own = rows if numbers is None else select(rows, numbers)
+            if not own.shape[0]:
+                projections.append(zeros((0, matrix.shape[1]), own, precision_of(own)))
                 continue
-            is_complete = len(seen) == len(total)
-            projections = _transform(map_, rows if is_complete else select(rows, seen)) @ matrix
-            projections -= offset
-            projections *= scales[seen, p][:, None]
-            total[seen] += projections
-        return total
+            S = _transform(factor, own)
+            if scales is None:
+                scale = self._standardize(p, S @ to_same_device(mixing, S))[1]
+            else:
+                scale = to_same_device(scales[all_rows(numbers, rows.shape[0]), p], S)
+            projection = S @ to_same_device(mixing @ columns, S)
+            if self.means is not None:
+                projection = projection - to_same_device(self.means[p] @ columns, S)
+            projections.append(projection * scale[:, None])
+        total: Array = sum(spread_features(projections, seen, part, 0.0))
+        factors = None if scales is not None else self._factors(seen, total.shape[0])
+        return total if factors is None else total * to_same_device(factors, total)[:, None]
+
+    def _factors(self, seen: Sequence[np.ndarray | None], n_rows: int) -> Float | None:
+        """Return what makes up for views that lack samples; None where nothing does."""
+        if self.fill == "zero" or all(numbers is None for numbers in seen):
+            return None
+        observed = [np.isin(np.arange(n_rows), all_rows(rows, n_rows)) for rows in seen]
+        return rescaling(np.stack(observed, axis=1))
 
 
 @dataclass(frozen=True)
