@@ -150,21 +150,22 @@ def write_files(n, folder):
     np.save(Path(folder) / "classes.npy", y)
     for name, d, strength in zip(("first", "second", "noise"), DIMENSIONS, STRENGTHS, strict=True):
         centers = strength * rng.normal(size=(K, d))
-        schema = pa.schema([(f"{name} {j}", pa.float64()) for j in range(d)])
+        schema = pa.schema([(f"{name} {j}", pa.float32()) for j in range(d)])
         path = Path(folder) / f"{name}.parquet"
         with pyarrow.parquet.ParquetWriter(
             path, schema, compression=None, use_dictionary=False
         ) as file:
             for start in range(0, n, GROUP_ROWS):
                 classes = y[start : start + GROUP_ROWS]
-                rows = centers[classes] + rng.normal(size=(len(classes), d))
-                file.write_table(pa.table(list(rows.T.copy()), schema=schema))
+                rows = centers[classes] + rng.standard_normal((len(classes), d), np.float32)
+                columns = list(rows.T.astype(np.float32))
+                file.write_table(pa.table(columns, schema=schema))
 
 
 def fit_files(folder):
     """Fit the parquet files of a folder in this process."""
     paths = [Path(folder) / f"{name}.parquet" for name in ("first", "second", "noise")]
-    views = load(paths, on_disk=True).views
+    views = {path.stem: load(path, on_disk=True).views[path.stem] for path in paths}
     y = np.load(Path(folder) / "classes.npy")
     run = measured(views, lambda laps: fitted(views, laps))
     run["acc"] = clustering_accuracy(y, np.asarray(run["labels"]))
