@@ -20,7 +20,9 @@ WAITING_BYTES = 256 << 20
 NumberedBlock = tuple[int, dict[str, Array]]
 
 
-def look_at_all(blocks: Iterator[NumberedBlock], look: BlockFunction) -> Iterator[tuple[int, Any]]:
+def look_at_all(
+    blocks: Iterator[NumberedBlock], look: BlockFunction, waiting_bytes: int = WAITING_BYTES
+) -> Iterator[tuple[int, Any]]:
     """Yield what `look` makes of blocks, in their order, with the number of the first sample.
 
     As many blocks are looked at together as the user lets the linear algebra have threads, each on
@@ -32,6 +34,9 @@ def look_at_all(blocks: Iterator[NumberedBlock], look: BlockFunction) -> Iterato
         The number of the first sample of each block, and its views by name.
     look : callable
         What is done to a block.
+    waiting_bytes : int, default=256 MiB
+        What results may take that wait for their turn; larger ones are made one by one, each with
+        all threads.
 
     Yields
     ------
@@ -46,7 +51,7 @@ def look_at_all(blocks: Iterator[NumberedBlock], look: BlockFunction) -> Iterato
             for start, block in blocks:
                 part = look(block, start)
                 yield start, part
-                if threads * _n_bytes(part) <= WAITING_BYTES:
+                if threads * _n_bytes(part) <= waiting_bytes:
                     yield from _look_together(blocks, look, threads)
                 break
     for start, block in blocks:

@@ -200,6 +200,7 @@ class Features:
     ) -> Array:
         """Do so for features that are products, of which none is made where scales are known."""
         seen, first = [seen_rows(rows) for rows in part.values()], 0
+        factors = self._factors(seen, next(iter(part.values())).shape[0])
         projections: list[Array] = []
         for p, (rows, numbers) in enumerate(zip(part.values(), seen, strict=True)):
             factor, mixing = factors_of(self.maps[p])
@@ -213,15 +214,15 @@ class Features:
             S = _transform(factor, own)
             if scales is None:
                 scale = self._standardize(p, S @ to_same_device(mixing, S))[1]
+                if factors is not None:
+                    scale = scale * to_same_device(factors[all_rows(numbers, len(factors))], S)
             else:
                 scale = to_same_device(scales[all_rows(numbers, rows.shape[0]), p], S)
             projection = S @ to_same_device(mixing @ columns, S)
             if self.means is not None:
                 projection = projection - to_same_device(self.means[p] @ columns, S)
             projections.append(projection * scale[:, None])
-        total: Array = sum(spread_features(projections, seen, part, 0.0))
-        factors = None if scales is not None else self._factors(seen, total.shape[0])
-        return total if factors is None else total * to_same_device(factors, total)[:, None]
+        return sum(spread_features(projections, seen, part, 0.0))
 
     def _factors(self, seen: Sequence[np.ndarray | None], n_rows: int) -> Float | None:
         """Return what makes up for views that lack samples; None where nothing does."""
