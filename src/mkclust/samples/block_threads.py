@@ -20,6 +20,11 @@ WAITING_BYTES = 256 << 20
 NumberedBlock = tuple[int, dict[str, Array]]
 
 
+def n_block_threads() -> int:
+    """Return how many blocks are looked at together."""
+    return min(n_threads(), MOST_THREADS)
+
+
 def look_at_all(
     blocks: Iterator[NumberedBlock], look: BlockFunction, waiting_bytes: int = WAITING_BYTES
 ) -> Iterator[tuple[int, Any]]:
@@ -45,7 +50,7 @@ def look_at_all(
     part : array or tuple of arrays
         What `look` makes of it.
     """
-    threads = min(n_threads(), MOST_THREADS)
+    threads = n_block_threads()
     if threads > 1:
         with single_threaded_products():
             for start, block in blocks:
