@@ -110,6 +110,18 @@ def test_old_samples_are_embedded_as_new_ones_to_the_last_bit(dtype, fill, share
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_features_that_are_kept_and_those_of_new_samples_are_projected_alike(dtype):
+    views = make_views(dtype=dtype)
+    stack = compress(LocalBlocks(views), Nystroem(100), center=True, normalize=True)
+    rows = np.random.default_rng(1).normal(size=(stack.n_samples, 4))
+    features, matrix = stack.embedding_map(rows)
+    (lifted,), small = stack.lift(rows), 10 * np.finfo(dtype).eps
+    # Relative to what is summed up, not to the sums: small directions are amplified.
+    sizes = np.abs(np.hstack(features.of(views))) @ np.abs(matrix)
+    assert np.all(np.abs(features.project(views, matrix) - lifted) <= small * sizes)
+
+
 def test_views_far_from_the_origin_keep_their_digits():
     for map_ in (Nystroem(30, random_state=0), Linear()):
         near, far = (
@@ -153,8 +165,10 @@ def test_features_without_means_and_floors_are_projected_as_they_are():
     rows = make_views()["view 0"]
     map_ = Nystroem(10, random_state=0).fit(rows)
     matrix = np.random.default_rng(0).normal(size=(map_.mixing.shape[1], 2))
-    projections = Features([map_]).project({"view 0": rows}, matrix)
-    np.testing.assert_allclose(projections, map_.transform(rows) @ matrix)
+    for by_factors in (False, True):
+        features = Features([map_], by_factors=by_factors)
+        projections = features.project({"view 0": rows}, matrix)
+        np.testing.assert_allclose(projections, map_.transform(rows) @ matrix)
 
 
 def test_labels_of_features_that_are_not_kept_are_those_of_predict():

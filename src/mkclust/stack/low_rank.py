@@ -249,11 +249,13 @@ def compress(
     observed = observed_samples(raw.blocks) if min(counts) < raw.blocks.n_samples else None
     pairs = zip(blocks.names, variances, means, strict=True)
     floors = [floor_of(*each, center) for each in pairs]
+    # Where features are kept, they are there to be projected.
+    by_factors = raw.array is None and all(factors_of(map_)[1] is not None for map_ in maps)
     features = Features(
-        maps, means if center else None, floors if normalize else None, fill, widths
+        maps, means if center else None, floors if normalize else None, fill, widths, by_factors
     )
     training = features if raw.array is None else _standardize_in_place(raw, features)
-    scales = _room_for_scales(raw, preview.features[0])
+    scales = _room_for_scales(raw, by_factors, preview.features[0])
     multiply = partial(_multiply_block, features=training, n_columns=ends[-1], scales=scales)
     products = to_host(raw.blocks.total(multiply))
     T, coordinate_map = _factor(products[: ends[-1], : ends[-1]], ends)
@@ -499,12 +501,11 @@ def _standardize_in_place(raw: _RawFeatures, features: Features) -> Features:
     return raw.features
 
 
-def _room_for_scales(raw: _RawFeatures, like: Array) -> Float | None:
+def _room_for_scales(raw: _RawFeatures, by_factors: bool, like: Array) -> Float | None:
     """Return room for the scales of all samples, where these are of use and on this machine."""
-    is_product = [factors_of(map_)[1] is not None for map_ in raw.features.maps]
-    if not all(is_product) or is_foreign(like) or not isinstance(raw.blocks, LocalBlocks):
+    if not by_factors or is_foreign(like) or not isinstance(raw.blocks, LocalBlocks):
         return None
-    return np.empty((raw.blocks.n_samples, len(is_product)))
+    return np.empty((raw.blocks.n_samples, len(raw.blocks.names)))
 
 
 def _multiply_block(

@@ -93,6 +93,9 @@ class Features:
         its similarity to itself, summed over the views, is that of a complete one ("rescale").
     widths : sequence of int or None
         Number of columns of each view's features; asked for where a view has no row of a block.
+    by_factors : bool
+        Whether features that are products themselves are projected without being made first, which
+        rounds otherwise: old and new samples are to be projected by the same rule.
     """
 
     maps: Sequence[Any]
@@ -100,6 +103,7 @@ class Features:
     floors: Sequence[float] | None = None
     fill: FillRule = "rescale"
     widths: Sequence[int] | None = None
+    by_factors: bool = False
 
     def of(self, block: dict[str, Array]) -> list[Array]:
         """Return the standardized features of some samples, view by view, where these live."""
@@ -185,10 +189,9 @@ class Features:
         array of shape (n_rows, n_vectors)
             Where the samples live.
         """
-        is_product = all(factors_of(map_)[1] is not None for map_ in self.maps)
         projections = []
         for part, start in cut(block, 0, len(matrix)):
-            if is_product:
+            if self.by_factors:
                 known = None if scales is None else scales[start:]
                 projections.append(self._project_factors(part, matrix, known))
             else:
