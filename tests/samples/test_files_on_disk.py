@@ -95,6 +95,20 @@ def test_a_parquet_file_is_clustered_exactly_as_its_array_in_memory(tmp_path, py
     np.testing.assert_array_equal(model.predict(on_disk), expected.predict(views))
 
 
+def test_views_of_parquet_files_are_not_read_before_a_block_of_them_is(tmp_path, pyarrow, X):
+    names = ("a", "b")
+    views = {
+        name: load(write_parquet(tmp_path / f"{name}.parquet", columns_of(X))).views[name]
+        for name in names
+    }
+    blocks = as_blocks(views, block_rows=50)
+    assert all(view._file is None for view in views.values())
+    heights = [view._height for view in views.values()]
+    blocks.total(lambda block, _: sum(rows.sum(axis=0) for rows in block.values()))
+    for view, height in zip(views.values(), heights, strict=True):
+        assert len(view._part) <= min(height, 50)
+
+
 def test_the_view_of_a_parquet_file_is_indexed_as_an_array_is(tmp_path, pyarrow, X, rng):
     view = load(write_parquet(tmp_path / "x.parquet", columns_of(X))).views["x"]
     assert (view.shape, view.ndim, view.dtype, len(view)) == (X.shape, 2, np.float64, N)

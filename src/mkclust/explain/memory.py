@@ -26,11 +26,13 @@ from mkclust.linalg.memory_terms import (
     total,
 )
 from mkclust.methods import METHODS
+from mkclust.samples.block_threads import n_block_threads
 from mkclust.samples.blocks import BLOCK_BYTES, FEWEST_ROWS, MOST_ROWS
 from mkclust.samples.dask import FAN_IN
 from mkclust.stack.discretize import ALL_ROWS, SAMPLE_ROWS
 from mkclust.stack.low_rank import COMPARED_SAMPLES, KEPT_BYTES, KEPT_ROWS
-from mkclust.stack.mapped import FIT_SAMPLES, SAMPLES_A_LANDMARK
+from mkclust.stack.mapped import FEWEST_ROWS as MAPPED_ROWS
+from mkclust.stack.mapped import FIT_SAMPLES, SAMPLES_A_LANDMARK, WORK_BYTES
 
 # Every pass of exact kernels takes their square: of more samples than this, hours in all.
 MOST_ON_THE_FLY = 50_000
@@ -219,28 +221,35 @@ class _FeatureMemory:
         """Return what one process takes at its worst moment."""
         n, k, d, columns, itemsize = self.n, self.k, self.d, self.columns, self.itemsize
         rows_read = min(n, int(np.clip(BLOCK_BYTES // (8 * d), FEWEST_ROWS, MOST_ROWS)))
-        size = n * columns * itemsize
+        size, threads = n * columns * itemsize, n_block_threads()
         # Where they are few enough, they are held from the first pass on.
         held = {"features kept": size if size <= KEPT_BYTES else 0}
-        rows_summed = min(rows_read, KEPT_ROWS) if size <= KEPT_BYTES else rows_read
+        rows_made = max(MAPPED_ROWS, WORK_BYTES // (8 * columns))
+        rows_summed = min(rows_read, KEPT_ROWS if size <= KEPT_BYTES else rows_made)
         moments = [
             self.learning(),
             {**self.compressing(), **held},
             {
                 **self.drawn(),
                 **held,
-                "features being made": rows_read * columns * 3 * itemsize // 2,
+                "features being made": threads * rows_read * columns * 3 * itemsize // 2,
             },
             {
                 **self.drawn(),
                 **held,
-                "sums of products": 24 * columns**2,
+                "sums of products": (16 + 8 * threads) * columns**2,
                 # Centered and scaled, and all of them side by side.
-                "features summed up": rows_summed
+                "features summed up": threads
+                * rows_summed
                 * (2 * d * itemsize + columns * (5 * itemsize // 2 + 8)),
             },
             # The partition, what k-means sees of it and of the baseline; the first is copied.
-            {**self.solving(), **held, "partition over all samples": n * (4 * k * itemsize + 16)},
+            {
+                **self.solving(),
+                **held,
+                "partition over all samples": n * (4 * k * itemsize + 16),
+                "scales of the features": 8 * n * self.views,
+            },
         ]
         return max(moments, key=total) | {"overhead": OVERHEAD}
 

@@ -184,14 +184,23 @@ class Nystroem(_FeatureMap):
         array of shape (n_samples, n_directions)
             In the precision of X and where X lives; at most one column a landmark.
         """
+        S = self.similarities(X)
+        return S @ _to_same_device(self._whitening, S)
+
+    def similarities(self, X: Any) -> Array:
+        """Return k(x, z) of rows and landmarks, (n_samples, n_components)."""
         check_is_fitted(self)
         X = self._check(X, reset=False)
         origin, Z = self._origin, self.landmarks_
         if origin.any():
             X, Z = dense_rows(X), np.subtract(Z, origin)
             X = X - _to_same_device(origin, X)
-        Z = _to_same_device(Z, X)
-        return self._similarities(X, Z) @ _to_same_device(self._whitening, X)
+        return self._similarities(X, _to_same_device(Z, X))
+
+    @property
+    def mixing(self) -> Float:
+        """What takes similarities to features, (n_components, n_directions)."""
+        return self._whitening
 
     def self_similarity(self, X: Any) -> Array:
         """Return k(x, x) of rows, which the features approximate from below: always one."""

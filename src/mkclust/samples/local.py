@@ -2,7 +2,7 @@
 
 import hashlib
 import mmap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.linalg import device, is_foreign, is_sparse, namespace, ranges, select
 from mkclust.linalg.sparse_rows import row_width, spread_rows
+from mkclust.samples.block_threads import look_at_all
 from mkclust.samples.blocks import (
     BlockFunction,
     SeenRows,
@@ -77,7 +78,7 @@ class SpreadRows:
 class LocalBlocks:
     """Views that can be sliced by rows: arrays, CSR matrices, memory maps, HDF5 data sets.
 
-    Reading a block, and turning its numbers to floats, overlaps with looking at the one before it.
+    Reading a block, and turning its numbers to floats, overlaps with looking at those before it.
     Arrays of another library than NumPy are there already: their blocks are slices, and large.
 
     Parameters
@@ -132,27 +133,18 @@ class LocalBlocks:
     def total(self, look: BlockFunction) -> Any:
         """Return the sum over all blocks of what `look` makes of each: an array or a tuple."""
         total = None
-
-        def visit(start: int, block: dict[str, Array]) -> None:
-            nonlocal total
-            total = add(total, look(block, start))
-
-        self._visit_blocks(visit)
+        for _, part in self._looks(look):
+            total = add(total, part)
         return total
 
     def map(self, look: BlockFunction) -> Array:
         """Return what `look` makes of all blocks, one row a sample."""
         result: Array = None
-
-        def visit(start: int, block: dict[str, Array]) -> None:
-            nonlocal result
-            part = look(block, start)
+        for start, part in self._looks(look):
             if result is None:
                 shape = (self.n_samples, *part.shape[1:])
                 result = namespace(part).empty(shape, dtype=part.dtype, device=device(part))
             result[start : start + part.shape[0], ...] = part
-
-        self._visit_blocks(visit)
         assert result is not None
         return result
 
@@ -173,23 +165,29 @@ class LocalBlocks:
                 seen[name] = without_missing(self._take_rows(name, samples), samples)
         return seen
 
-    def _visit_blocks(self, visit: Callable[[int, dict[str, Array]], None]) -> None:
-        """Hand all blocks over in order, the next being read while one is at work.
+    def _looks(self, look: BlockFunction) -> Iterator[tuple[int, Any]]:
+        """Yield what `look` makes of every block, in order, with the number of its first sample.
 
-        The thread that reads ends with the last block, or with an error.
+        The next block is read while others are looked at. All threads end with the last block, or
+        with an error.
         """
-        starts = range(0, self.n_samples, self._height)
-        if is_foreign(self._first):
-            for start in starts:  # nothing to read: a device does not wait for its work to end
-                visit(start, self._block(start))
+        if is_foreign(self._first) or self.n_samples <= self._height:
+            # Nothing to read meanwhile: a device does not wait for its work to end.
+            for start in range(0, self.n_samples, self._height):
+                yield start, look(self._block(start), start)
             return
         with ThreadPoolExecutor(1, "mkclust-reader") as reader:
-            future = reader.submit(self._block, starts[0])
-            for start, following in zip(starts, [*starts[1:], None], strict=True):
-                block = future.result()
-                if following is not None:
-                    future = reader.submit(self._block, following)
-                visit(start, block)
+            yield from look_at_all(self._read_ahead(reader), look)
+
+    def _read_ahead(self, reader: ThreadPoolExecutor) -> Iterator[tuple[int, dict[str, Array]]]:
+        """Yield all blocks in order, the next being read meanwhile."""
+        starts = range(0, self.n_samples, self._height)
+        future = reader.submit(self._block, starts[0])
+        for start, following in zip(starts, [*starts[1:], None], strict=True):
+            block = future.result()
+            if following is not None:
+                future = reader.submit(self._block, following)
+            yield start, block
 
     def _block(self, start: int) -> dict[str, Array]:
         """Read one block."""

@@ -1,7 +1,6 @@
 """From a relaxed partition to labels: row-normalized k-means."""
 
-import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,17 +104,21 @@ def discretize(
         centers = k_means(unit_rows, n_clusters, distance_bytes=HOST_BYTES, **options)
     else:
         centers = KMeans(n_clusters, **options).fit(unit_rows).cluster_centers_
-    # A row between two centers joins the first of them, so that the order decides about sizes as
-    # sizes do about the order; larger clusters only grow, which soon settles it.
+    if is_dask(rows):
+        for _ in range(n_clusters):
+            if (order := _rank(*_census(rows, centers))) is None:
+                break
+            centers = centers[order]
+        return persist(assign(rows, centers)), centers
+    labels, tied = _labels_and_ties(rows, centers)
     for _ in range(n_clusters):
-        sizes, first = _census(rows, centers)
-        # Equal sizes: who comes first among the samples, whatever the starts were.
-        order = np.lexsort((first, -sizes))
-        if np.array_equal(order, np.arange(n_clusters)):
+        if (order := _rank(*_count(labels, 0, n_clusters))) is None:
             break
         centers = centers[order]
-    labels = assign(rows, centers)
-    return (persist(labels) if is_dask(labels) else labels), centers
+        labels = np.argsort(order)[labels]
+        if len(tied):  # all others have one nearest center, whatever its number
+            labels[tied] = assign(select(rows, tied), centers)
+    return labels, centers
 
 
 def assign(rows: Array, centers: Float) -> Array:
@@ -156,12 +159,22 @@ def nearest_center(rows: Array, centers: Float) -> Array:
     array of shape (n_samples,)
         Where the rows live.
     """
-    xp, foreign = namespace(rows), is_foreign(rows)
-    centers = to_device(centers, rows, precision_of(rows)) if foreign else centers
+    return _first_true(_near_centers(rows, centers))
+
+
+def _near_centers(rows: Array, centers: Float) -> Array:
+    """Return which centers are the nearest of each row, or tie with it, (n_rows, n_clusters)."""
+    xp = namespace(rows)
+    if is_foreign(rows):
+        centers = to_device(centers, rows, precision_of(rows))
     distances = xp.sum(centers**2, axis=1) - 2 * rows @ centers.T
-    near = distances <= xp.min(distances, axis=1, keepdims=True) + TIE
+    return distances <= xp.min(distances, axis=1, keepdims=True) + TIE
+
+
+def _first_true(holds: Array) -> Array:
+    """Return the number of the first column in which each row holds."""
     # The standard knows no largest of truth values.
-    return xp.argmax(astype(near, "uint8") if foreign else near, axis=1)
+    return namespace(holds).argmax(astype(holds, "uint8") if is_foreign(holds) else holds, axis=1)
 
 
 def count_clusters(labels: Array) -> int:
@@ -179,27 +192,49 @@ def count_clusters(labels: Array) -> int:
     return len(np.asarray(np.unique(labels)))
 
 
+def _rank(sizes: np.ndarray, first: np.ndarray) -> np.ndarray | None:
+    """Return the order of clusters by falling size, None where they are in it.
+
+    A row between two centers joins the first of them, so that the order decides about sizes as
+    sizes do about the order; larger clusters only grow, which soon settles it. Of equal sizes, that
+    comes first which does among the samples, whatever the starts were.
+    """
+    order = np.lexsort((first, -sizes))
+    return None if np.array_equal(order, np.arange(len(order))) else order
+
+
+def _labels_and_ties(rows: Array, centers: Float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centers that rows are assigned to, and the rows that are as near to another."""
+    labels, tied = [], []
+    for start, block in _cut(rows, len(centers)):
+        near = _near_centers(normalize_rows(block), centers)
+        labels.append(to_host(_first_true(near), np.intp))
+        counts = to_host(namespace(near).sum(astype(near, "uint8"), axis=1), None)
+        tied.append(start + np.flatnonzero(counts > 1))
+    return np.concatenate(labels), np.concatenate(tied)
+
+
 def _assign_block(rows: Array, centers: Float) -> np.ndarray:
     """Assign the rows of one block; labels come to the host."""
     return to_host(nearest_center(normalize_rows(rows), centers), np.intp)
 
 
 def _census(rows: Array, centers: Float) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many rows are nearest to each center, and the first of them."""
+    """Return how many rows of a dask array are nearest to each center, and the first of them."""
     n_clusters = len(centers)
 
-    def count(block: Array, start: int) -> tuple[np.ndarray, np.ndarray]:
+    def count(blocks: Sequence[np.ndarray], start: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the census of one block."""
-        labels = _assign_block(block, centers)
-        first = np.full(n_clusters, np.iinfo(np.int64).max)
-        np.minimum.at(first, labels, start + np.arange(len(labels)))
-        return np.bincount(labels, minlength=n_clusters), first
+        return _count(_assign_block(blocks[0], centers), start, n_clusters)
 
-    if is_dask(rows):
-        lazy = rows.rechunk({1: -1})
-        return reduce_blocks([lazy], lambda blocks, start: count(blocks[0], start), _join)
-    cut = _cut(rows, n_clusters)
-    return functools.reduce(_join, (count(block, start) for start, block in cut))
+    return reduce_blocks([rows.rechunk({1: -1})], count, _join)
+
+
+def _count(labels: np.ndarray, start: int, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sizes of clusters, and the first sample of each, numbered from a start."""
+    first = np.full(n_clusters, np.iinfo(np.int64).max)
+    np.minimum.at(first, labels, start + np.arange(len(labels)))
+    return np.bincount(labels, minlength=n_clusters), first
 
 
 def _join(one: tuple, other: tuple) -> tuple[np.ndarray, np.ndarray]:

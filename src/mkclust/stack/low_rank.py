@@ -18,7 +18,16 @@ from scipy.linalg.lapack import dpstrf as pstrf
 from sklearn.preprocessing import FunctionTransformer
 
 from mkclust.engine.agreement import OffDiagonalProducts
-from mkclust.linalg import astype, free_bytes, namespace, ranges, side_by_side, to_host, zeros
+from mkclust.linalg import (
+    astype,
+    free_bytes,
+    is_foreign,
+    namespace,
+    ranges,
+    side_by_side,
+    to_host,
+    zeros,
+)
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.memory_terms import compressed_bytes
 from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
@@ -33,6 +42,7 @@ from mkclust.stack.mapped import (
     cut,
     draw,
     draw_rows,
+    factors_of,
     floor_of,
     learn_maps,
     missed_trace_share,
@@ -51,6 +61,8 @@ COMPARED_SAMPLES = 10_000
 KEPT_BYTES, KEPT_ROWS = 128 << 20, 2048
 # On a device they are kept where they take no more than this share of its free memory.
 KEPT_SHARE = 0.25
+# Features whose variance is more than this share of the squared length of their mean do vary.
+VARIES = 1e-6
 # Directions of the features below this share of the largest of their view are rounding.
 RANK_TOLERANCE = 1e-13
 
@@ -78,6 +90,8 @@ class LowRankStack(DenseStack):
         What the diagonals of the kernels are, summed over the samples.
     observed_in_views : ndarray of bool of shape (number of samples, n_views) or None
         Which samples each of the views of `blocks` has; None where none is missing.
+    scales : ndarray of shape (number of samples, n_views) or None
+        What the centered features of `blocks` were multiplied by; None where nobody needs it.
     """
 
     features: Features = field(repr=False)
@@ -87,6 +101,7 @@ class LowRankStack(DenseStack):
     trace_errors: Float
     sums: "_SampleSums" = field(repr=False)
     observed_in_views: np.ndarray | None = field(default=None, repr=False)
+    scales: Float | None = field(default=None, repr=False)
 
     @cached_property
     def sample(self) -> dict[str, Array]:
@@ -161,8 +176,12 @@ class LowRankStack(DenseStack):
         """Return vectors over all samples, from vectors in coordinates; one pass for all."""
         widths = np.cumsum([0, *(V.shape[1] for V in vectors)])
         matrix = self.coordinate_map @ np.hstack([to_host(V) for V in vectors])
-        features = self.training  # not the stack itself, which workers have no use for
-        lifted = self.blocks.map(lambda block, _: features.project(block, matrix))
+        features, scales = self.training, self.scales  # all of the stack that workers have use for
+
+        def project(block: dict[str, Array], start: int) -> Array:
+            return features.project(block, matrix, None if scales is None else scales[start:])
+
+        lifted = self.blocks.map(project)
         return tuple(lifted[:, a:b] for a, b in pairwise(widths))
 
     def lift_some(self, vectors: Array) -> Array:
@@ -230,11 +249,14 @@ def compress(
     observed = observed_samples(raw.blocks) if min(counts) < raw.blocks.n_samples else None
     pairs = zip(blocks.names, variances, means, strict=True)
     floors = [floor_of(*each, center) for each in pairs]
+    # Where features are kept, they are there to be projected.
+    by_factors = raw.array is None and all(factors_of(map_)[1] is not None for map_ in maps)
     features = Features(
-        maps, means if center else None, floors if normalize else None, fill, widths
+        maps, means if center else None, floors if normalize else None, fill, widths, by_factors
     )
     training = features if raw.array is None else _standardize_in_place(raw, features)
-    multiply = partial(_multiply_block, features=training, n_columns=ends[-1])
+    scales = _room_for_scales(raw, by_factors, preview.features[0])
+    multiply = partial(_multiply_block, features=training, n_columns=ends[-1], scales=scales)
     products = to_host(raw.blocks.total(multiply))
     T, coordinate_map = _factor(products[: ends[-1], : ends[-1]], ends)
     if len(T) == n_clusters - 1:
@@ -255,6 +277,7 @@ def compress(
         trace_errors=preview.trace_errors,
         sums=_SampleSums.of(products, coordinate_map),
         observed_in_views=observed,
+        scales=scales,
     )
 
 
@@ -311,14 +334,14 @@ class _Preview:
     ----------
     features : list of arrays of shape (n_drawn, n_columns)
         Their features, view by view, not standardized; of those that the view has.
-    means : list of ndarray of shape (n_columns,)
-        The column means of these: near those of all samples.
+    rows : dict of str to array of shape (n_drawn, n_features)
+        Of what the features were made.
     trace_errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that the features miss.
     """
 
     features: list[Array]
-    means: list[Float]
+    rows: dict[str, Array]
     trace_errors: Float
 
 
@@ -328,8 +351,7 @@ def _preview(blocks: Blocks, features: Features, count: int) -> _Preview:
     parts = features.of(sample)
     views = zip(features.maps, sample.values(), parts, strict=True)
     errors = np.array([missed_trace_share(*each) for each in views])
-    means = [to_host(_column_sums(F)) / F.shape[0] for F in parts]
-    return _Preview(parts, means, errors)
+    return _Preview(parts, sample, errors)
 
 
 @dataclass(frozen=True)
@@ -403,21 +425,47 @@ def _means_and_variances(
 ) -> tuple[list[Float], list[float], Float]:
     """Return the column means of every view's features, and their total variances, in one pass.
 
-    And how many samples each view has, over which they are means.
+    And how many samples each view has, over which they are means. The means of products are
+    products of means; then the variances are those of the preview, about the means of all samples.
     """
-    names = raw.blocks.names
+    factors = [_factors_to_sum(*each) for each in zip(maps, preview.features, strict=True)]
+    if raw.array is not None:
+        factors = [(map_, None) for map_ in raw.features.maps]
+    views = zip(preview.features, factors, preview.rows.values(), strict=True)
+    shown = [F if mixing is None else f.transform(rows) for F, (f, mixing), rows in views]
+    widths = [F.shape[1] for F in shown]
+    features = replace(raw.features, maps=[factor for factor, _ in factors], widths=widths)
     # Sums of squares lose their digits far from the mean; that of the preview is near.
-    sum_up = partial(
-        _sum_block, features=raw.features, origins=preview.means, n_columns=raw.ends[-1]
-    )
+    origins = [_column_means(F) for F in shown]
+    sum_up = partial(_sum_block, features=features, origins=origins, n_columns=raw.ends[-1])
     *totals, squares, counts = map(to_host, raw.blocks.total(sum_up))
-    for name, map_, square in zip(names, maps, squares, strict=True):
+    for name, map_, square in zip(raw.blocks.names, maps, squares, strict=True):
         _require_finite(name, map_, square)
     shifts = [total / n for total, n in zip(totals, counts, strict=True)]
-    sums = zip(squares, counts, shifts, strict=True)
-    variances = [square / n - float(a @ a) for square, n, a in sums]
-    views = zip(preview.means, shifts, preview.features, strict=True)
-    return [to_host(to_same_device(m, F)) + a for m, a, F in views], variances, counts
+    means, variances = [], []
+    for p, (F, (_, mixing)) in enumerate(zip(shown, factors, strict=True)):
+        mean = to_host(to_same_device(origins[p], F)) + shifts[p]
+        if mixing is None:
+            means.append(mean)
+            variances.append(squares[p] / counts[p] - float(shifts[p] @ shifts[p]))
+        else:
+            means.append(mean @ to_host(to_same_device(mixing, F)))
+            difference = preview.features[p] - to_same_device(means[p], F)
+            variances.append(float(sum_of_squares(difference)) / F.shape[0])
+    return means, variances, counts
+
+
+def _factors_to_sum(map_: Any, F: Array) -> tuple[Any, Float | None]:
+    """Return what to sum up for the mean of features, and what takes that sum to theirs.
+
+    The features themselves, and None, where some of them do not show that they vary.
+    """
+    factor, mixing = factors_of(map_)
+    mean = _column_means(F)
+    variance = float(sum_of_squares(F - to_same_device(mean, F))) / F.shape[0]
+    if mixing is None or not variance > VARIES * float(mean @ mean):
+        return map_, None
+    return factor, mixing
 
 
 def _sum_block(
@@ -453,11 +501,31 @@ def _standardize_in_place(raw: _RawFeatures, features: Features) -> Features:
     return raw.features
 
 
-def _multiply_block(block: dict[str, Array], _: int, *, features: Features, n_columns: int) -> Any:
-    """Multiply the features of a block, the diagonals of their kernels and ones with each other."""
+def _room_for_scales(raw: _RawFeatures, by_factors: bool, like: Array) -> Float | None:
+    """Return room for the scales of all samples, where these are of use and on this machine."""
+    if not by_factors or is_foreign(like) or not isinstance(raw.blocks, LocalBlocks):
+        return None
+    return np.empty((raw.blocks.n_samples, len(raw.blocks.names)))
+
+
+def _multiply_block(
+    block: dict[str, Array],
+    start: int,
+    *,
+    features: Features,
+    n_columns: int,
+    scales: Float | None,
+) -> Any:
+    """Multiply the features of a block, the diagonals of their kernels and ones with each other.
+
+    And write down what centered features are multiplied by, where there is room for that.
+    """
     total = None
-    for part, _ in cut(block, 0, n_columns):
-        parts = [astype(F, "float64") for F in features.of(part)]
+    for part, first in cut(block, start, n_columns):
+        standardized, scales_of_part = features.of_with_scales(part)
+        if scales is not None:
+            scales[first : first + len(scales_of_part[0])] = np.stack(scales_of_part, axis=1)
+        parts = [astype(F, "float64") for F in standardized]
         xp = namespace(*parts)
         diagonals = [xp.sum(F * F, axis=1)[:, None] for F in parts]
         beside = side_by_side(*parts, *diagonals, zeros((parts[0].shape[0], 1), parts[0]) + 1.0)
@@ -469,6 +537,11 @@ def _column_sums(F: Array) -> Array:
     """Return the sum of every column, in float64 and where the features live."""
     xp = namespace(F)
     return xp.sum(F, axis=0, dtype=xp.float64)
+
+
+def _column_means(F: Array) -> Float:
+    """Return the mean of every column, on the host."""
+    return to_host(_column_sums(F)) / F.shape[0]
 
 
 def _factor(gram: Float, ends: Sequence[int]) -> tuple[Float, Float]:

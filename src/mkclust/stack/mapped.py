@@ -40,7 +40,7 @@ FIT_SAMPLES, SAMPLES_A_LANDMARK = 20_000, 10
 ERROR_SAMPLES = 2_000
 # Of wide features few rows are computed at a time: what they take on the host, and how many at
 # least.
-WORK_BYTES, FEWEST_ROWS = 32 << 20, 256
+WORK_BYTES, FEWEST_ROWS = 4 << 20, 256
 # Kernels of scikit-learn's own Nystroem that are one between a sample and itself.
 UNIT_DIAGONAL = ("rbf", "laplacian")
 # A view whose features vary by less than this share of their squared length is constant.
@@ -93,6 +93,9 @@ class Features:
         its similarity to itself, summed over the views, is that of a complete one ("rescale").
     widths : sequence of int or None
         Number of columns of each view's features; asked for where a view has no row of a block.
+    by_factors : bool
+        Whether features that are products themselves are projected without being made first, which
+        rounds otherwise: old and new samples are to be projected by the same rule.
     """
 
     maps: Sequence[Any]
@@ -100,32 +103,45 @@ class Features:
     floors: Sequence[float] | None = None
     fill: FillRule = "rescale"
     widths: Sequence[int] | None = None
+    by_factors: bool = False
 
     def of(self, block: dict[str, Array]) -> list[Array]:
         """Return the standardized features of some samples, view by view, where these live."""
-        features, seen = self.of_seen(block)
+        return self.of_with_scales(block)[0]
+
+    def of_with_scales(self, block: dict[str, Array]) -> tuple[list[Array], list[Array]]:
+        """Return the same, and what centered features of every sample were multiplied by."""
+        features, scales, seen = self._standardized(block)
         if all(rows is None for rows in seen):
-            return features
+            return features, scales
         features = spread_features(features, seen, block, 0.0)
-        if self.fill == "zero":
-            return features
-        n_rows = features[0].shape[0]
-        observed = [np.isin(np.arange(n_rows), all_rows(rows, n_rows)) for rows in seen]
-        scales = rescaling(np.stack(observed, axis=1))[:, None]
-        return [F * to_same_device(scales, F) for F in features]
+        columns = spread_features([scale[:, None] for scale in scales], seen, block, 0.0)
+        scales = [column[:, 0] for column in columns]
+        factors = self._factors(seen, features[0].shape[0])
+        if factors is None:
+            return features, scales
+        features = [F * to_same_device(factors, F)[:, None] for F in features]
+        return features, [scale * to_same_device(factors, scale) for scale in scales]
 
     def of_seen(self, block: dict[str, Array]) -> tuple[list[Array], list[np.ndarray | None]]:
         """Return the standardized features of those rows that each view has, and their numbers.
 
         Numbers are None where a view has all rows of the block.
         """
+        features, _, seen = self._standardized(block)
+        return features, seen
+
+    def _standardized(
+        self, block: dict[str, Array]
+    ) -> tuple[list[Array], list[Array], list[np.ndarray | None]]:
+        """Return the same, with what centered features of these rows were multiplied by between."""
         seen = [seen_rows(rows) for rows in block.values()]
         views = zip(self.maps, block.values(), seen, strict=True)
-        features = [
+        parts = [
             self._of_rows(p, map_, rows if numbers is None else select(rows, numbers))
             for p, (map_, rows, numbers) in enumerate(views)
         ]
-        return features, seen
+        return [F for F, _ in parts], [scale for _, scale in parts], seen
 
     def subset(self, indices: Sequence[int]) -> "Features":
         """Return the features of some of the views."""
@@ -137,26 +153,135 @@ class Features:
         }
         return replace(self, **some)
 
-    def _of_rows(self, p: int, map_: Any, rows: Array) -> Array:
-        """Return the standardized features of rows that a view has, which may be none."""
+    def _of_rows(self, p: int, map_: Any, rows: Array) -> tuple[Array, Array]:
+        """Return the standardized features of rows that a view has, which may be none.
+
+        And what they were multiplied by once they were centered.
+        """
         if not rows.shape[0] and self.widths is not None:
-            return zeros((0, self.widths[p]), rows, precision_of(rows))
-        F = _transform(map_, rows)
+            empty = zeros((0, self.widths[p]), rows, precision_of(rows))
+            return empty, zeros((0,), empty, precision_of(rows))
+        return self._standardize(p, _transform(map_, rows))
+
+    def _standardize(self, p: int, F: Array) -> tuple[Array, Array]:
+        """Return features of a view that are centered and scaled, and by what."""
         if self.means is not None:
             F = F - to_same_device(self.means[p], F)
-        return F if self.floors is None else _unit_rows(F, self.floors[p])
+        if self.floors is None:
+            return F, zeros((F.shape[0],), F, precision_of(F)) + 1.0
+        scale = _unit_scale(F, self.floors[p])
+        return F * scale[:, None], scale
 
-    def project(self, block: dict[str, Array], matrix: Float) -> Array:
-        """Multiply the standardized features of some samples, side by side, with a matrix."""
-        parts = [_multiply(self.of(part), matrix) for part, _ in cut(block, 0, len(matrix))]
-        xp = namespace(*parts)
-        projections = xp.concat(parts)
-        if not bool(xp.all(xp.isfinite(projections))):
-            raise ValueError(
-                "the feature maps make features of these samples that are not finite, or too large "
-                "to square; rescale the samples, or drop them"
-            )
-        return projections
+    def project(self, block: dict[str, Array], matrix: Float, scales: Float | None = None) -> Array:
+        """Multiply the standardized features of some samples, side by side, with a matrix.
+
+        Parameters
+        ----------
+        block : dict of str to array of shape (n_rows, n_features)
+            The samples.
+        matrix : ndarray of shape (n_columns, n_vectors)
+            What their features are multiplied with.
+        scales : ndarray of shape (at least n_rows, n_views), default=None
+            What `of_with_scales` says of these samples, where it was asked before.
+
+        Returns
+        -------
+        array of shape (n_rows, n_vectors)
+            Where the samples live.
+        """
+        projections = []
+        for part, start in cut(block, 0, len(matrix)):
+            if self.by_factors:
+                known = None if scales is None else scales[start:]
+                projections.append(self._project_factors(part, matrix, known))
+            else:
+                projections.append(_multiply(self.of(part), matrix))
+        return _finite_projections(projections)
+
+    def _project_factors(
+        self, part: dict[str, Array], matrix: Float, scales: Float | None
+    ) -> Array:
+        """Do so for features that are products, of which none is made where scales are known."""
+        seen, first = [seen_rows(rows) for rows in part.values()], 0
+        factors = self._factors(seen, next(iter(part.values())).shape[0])
+        projections: list[Array] = []
+        for p, (rows, numbers) in enumerate(zip(part.values(), seen, strict=True)):
+            factor, mixing = factors_of(self.maps[p])
+            assert mixing is not None
+            columns = matrix[first : first + mixing.shape[1]]
+            first += mixing.shape[1]
+            own = rows if numbers is None else select(rows, numbers)
+            if not own.shape[0]:
+                projections.append(zeros((0, matrix.shape[1]), own, precision_of(own)))
+                continue
+            S = _transform(factor, own)
+            if scales is None:
+                scale = self._standardize(p, S @ to_same_device(mixing, S))[1]
+                if factors is not None:
+                    scale = scale * to_same_device(factors[all_rows(numbers, len(factors))], S)
+            else:
+                scale = to_same_device(scales[all_rows(numbers, rows.shape[0]), p], S)
+            projection = S @ to_same_device(mixing @ columns, S)
+            if self.means is not None:
+                projection = projection - to_same_device(self.means[p] @ columns, S)
+            projections.append(projection * scale[:, None])
+        return sum(spread_features(projections, seen, part, 0.0))
+
+    def _factors(self, seen: Sequence[np.ndarray | None], n_rows: int) -> Float | None:
+        """Return what makes up for views that lack samples; None where nothing does."""
+        if self.fill == "zero" or all(numbers is None for numbers in seen):
+            return None
+        observed = [np.isin(np.arange(n_rows), all_rows(rows, n_rows)) for rows in seen]
+        return rescaling(np.stack(observed, axis=1))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The map of which the features of another are the products with a matrix.
+
+    Attributes
+    ----------
+    map_ : transformer
+        The map whose features are products.
+    """
+
+    map_: Any
+
+    def transform(self, rows: Array) -> Array:
+        """Return what is multiplied with the matrix."""
+        return self.map_.similarities(rows)
+
+
+def factors_of(map_: Any) -> tuple[Any, Float | None]:
+    """Return a map, and the matrix whose products with what it makes are features of another.
+
+    None, and the map itself, where there is no such matrix.
+    """
+    if isinstance(map_, PreparedMap):
+        factor, mixing = factors_of(map_.map_)
+        return (map_ if mixing is None else PreparedMap(map_.preparation, factor)), mixing
+    # Whoever inherits these, and has a transform of its own, makes other features of them.
+    owners = [_owner(type(map_), name) for name in ("transform", "similarities", "mixing")]
+    if owners[1] is None or owners.count(owners[0]) < len(owners):
+        return map_, None
+    return Factor(map_), map_.mixing
+
+
+def _owner(cls: type, name: str) -> type | None:
+    """Return the class that a member is inherited from."""
+    return next((each for each in cls.__mro__ if name in vars(each)), None)
+
+
+def _finite_projections(parts: Sequence[Array]) -> Array:
+    """Return projections below each other, having made sure that they are finite."""
+    xp = namespace(*parts)
+    projections = xp.concat(list(parts))
+    if not bool(xp.all(xp.isfinite(projections))):
+        raise ValueError(
+            "the feature maps make features of these samples that are not finite, or too large "
+            "to square; rescale the samples, or drop them"
+        )
+    return projections
 
 
 def learn_maps(
@@ -389,11 +514,11 @@ def _multiply(features: Sequence[Array], matrix: Float) -> Array:
     return sum(F @ to_same_device(matrix[a:b], F) for F, (a, b) in parts)
 
 
-def _unit_rows(F: Array, floor: float) -> Array:
-    """Return rows of unit length; what is at the very mean has no direction and becomes zero."""
+def _unit_scale(F: Array, floor: float) -> Array:
+    """Return what makes rows those of unit length, or zero: what is at the very mean has none."""
     xp, squared = namespace(F), squared_norms(F)
     seen = squared > floor
     scale = xp.where(seen, 1 / xp.sqrt(xp.where(seen, squared, 1.0)), 0.0)
     # What is too large to square must not seem to be nothing.
     scale = xp.where(xp.isfinite(squared), scale, np.nan)
-    return F * xp.astype(scale, F.dtype)[:, None]
+    return xp.astype(scale, F.dtype)
