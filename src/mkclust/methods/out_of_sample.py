@@ -24,7 +24,6 @@ from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.seen_regression import SeenRegression
 from mkclust.stack import KernelStack, Standardization
 from mkclust.stack.sample_map import FillRule, SampleMap, rescaling
-from mkclust.stack.streamed import StreamedStack
 from mkclust.types import Array, Float
 
 # A sample is a training sample where its similarities differ by no more than this share.
@@ -175,10 +174,9 @@ class Extension(SeenRows):
 
         Their embedding is H itself but for rounding, and for what a tolerance left open.
         """
-        if isinstance(stack, StreamedStack):
-            embedded = stack.sum_of_products(self.projections)
-            if embedded is not None:
-                return embedded
+        embedded = stack.sum_of_products(self.projections)
+        if embedded is not None:
+            return embedded
         diagonals = [standardization.diagonal for standardization in self.standardizations]
         self_similarities = namespace(*diagonals).stack(diagonals)
         embedding = empty((stack.n_samples, self.projections[0].shape[1]), stack.like)

@@ -174,6 +174,9 @@ class KernelStack(Protocol):
         Rounded, it may be in single precision where that takes half of the time.
         """
 
+    def sum_of_products(self, thin: Sequence[Array]) -> Array | None:
+        """Return ``sum_p K_p X_p``, (n, b), where that takes no rows of the kernels; else None."""
+
     def raw_lengths(self) -> Sequence[Array]:
         """Return the lengths of the samples by each kernel, scaled but not centered, m of (n,)."""
 
@@ -260,6 +263,10 @@ class UncompressedStack:
     def rough_kernel(self, index: int) -> Any:
         """Return one kernel for products that need few digits: with all digits."""
         return self.kernel(index)
+
+    def sum_of_products(self, thin: Sequence[Array]) -> Array | None:
+        """Return ``sum_p K_p X_p`` where that takes no rows of the kernels: it does."""
+        return None
 
     def counting(self, indices: Sequence[int]) -> Any:
         """Return the same where samples that are missing count by some kernels: none is missing."""
