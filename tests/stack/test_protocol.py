@@ -70,7 +70,6 @@ STACKS = {
     "low rank": compressed_stack,
 }
 STORAGE = {"sparse": "sparse", "factored": "sparse", "streamed": "streamed"}
-ROUNDED = ("dense", "repaired", "low rank")
 KINDS = {"streamed": StreamedStack, "low rank": LowRankStack}
 
 
@@ -163,9 +162,7 @@ def test_every_stack_answers_every_member_of_the_protocol(kind, stack):
         ),
         "for_each_block": [i for rows, _ in swept for i in range(rows.start, rows.stop)]
         == list(range(n)),
-        "apply": np.allclose(stack.apply(V), K @ V)
-        and np.allclose(stack.apply(V, rounded=True), K @ V, atol=1e-5 * np.abs(K).max()),
-        "can_be_rounded": stack.can_be_rounded is (kind in ROUNDED),
+        "apply": np.allclose(stack.apply(V), K @ V),
         "combine": np.allclose(stack.combine(c).dense(), np.tensordot(c, K, 1))
         and np.allclose(
             stack.combine(c, rounded=True) @ V,

@@ -19,10 +19,6 @@ from mkclust.linalg import (
 from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
 
-# Directions of an old basis with less than this share outside a new one are dropped: they would be
-# as uncertain as products in single precision are.
-LEAST_RENEWED = 1e-6
-
 
 class Basis:
     """An orthonormal basis V, every kernel's products W_p = K_p V, and G_p = V^T W_p."""
@@ -33,7 +29,7 @@ class Basis:
         # The products are kept within a small share of the kernels' own size.
         self.capacity = max(3 * width, min(6 * width, n // 24))
         self.width, self.keep = width, 2 * width
-        self.size, self.n_samples, self.n_passes, self.is_rounded = 0, n, 0, False
+        self.size, self.n_samples, self.n_passes = 0, n, 0
         self.like = stack.like
         self._stack = stack
         self._rows = empty((self.capacity, n), self.like)
@@ -53,18 +49,10 @@ class Basis:
         """Every kernel seen from the basis, (m, r, r)."""
         return self._G[:, : self.size, : self.size]
 
-    def expand(
-        self,
-        vectors: Array,
-        weights: Float,
-        *,
-        orthonormal: bool = False,
-        rounded: bool = False,
-    ) -> None:
+    def expand(self, vectors: Array, weights: Float, *, orthonormal: bool = False) -> None:
         """Take in more vectors, with one pass over the kernels.
 
-        Orthonormal ones are orthogonal to the basis, too. Rounded products make the basis a
-        provisional one, until it is renewed.
+        Orthonormal ones are orthogonal to the basis, too.
         """
         if self.size + vectors.shape[1] > self.capacity:
             self._restrict(weights)
@@ -72,37 +60,12 @@ class Basis:
         if not orthonormal:
             new = orthonormalize(vectors, self.vectors if self.size else None)
         old, self.size = self.size, self.size + new.shape[1]
-        images = self._stack.apply(new, rounded=rounded)
-        self.is_rounded = self.is_rounded or rounded
+        images = self._stack.apply(new)
         self.n_passes += 1
         xp = namespace(images)
         self._rows[old : self.size, :] = new.T
         self._images[:, old : self.size, :] = xp.permute_dims(images, (0, 2, 1))
         self._see(old)
-
-    def renew(self, vectors: Array) -> None:
-        """Take in orthonormal vectors, with one pass over the kernels, as the first of the basis.
-
-        What else it holds is made orthogonal to them. Where these are what is sought but for
-        little, so is what its rounded products count for.
-        """
-        images = namespace(vectors).permute_dims(self._stack.apply(vectors), (0, 2, 1))
-        self.n_passes += 1
-        overlap = vectors.T @ self.vectors
-        rest = self.vectors - vectors @ overlap
-        squares, turn = np.linalg.eigh(to_host(rest.T @ rest))
-        lasting = squares > LEAST_RENEWED
-        order = np.flatnonzero(lasting)[::-1][: self.capacity - vectors.shape[1]]
-        mixing = to_device(turn[:, order] / np.sqrt(squares[order]), vectors)
-        first, old, self.size = vectors.shape[1], self.size, vectors.shape[1] + len(order)
-        self._rows[first : self.size, :] = (rest @ mixing).T
-        self._rows[:first, :] = vectors.T
-        for p in range(len(self._G)):
-            rest = self._images[p, :old, :] - overlap.T @ images[p, :, :]
-            self._images[p, first : self.size, :] = mixing.T @ rest
-        self._images[:, :first, :] = images
-        self.is_rounded = False
-        self._see(0)
 
     def _see(self, old: int) -> None:
         """Fill in what the kernels are as seen from the basis, from its vector ``old`` on."""

@@ -11,8 +11,8 @@ from mkclust.linalg import orthonormalize, select, to_host, top_eigenpairs
 from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
 
-# Samples for each cluster that they are learned from, and how many at least.
-SAMPLES_A_CLUSTER, FEWEST_SAMPLES = 5, 200
+# Samples for each cluster that they are learned from, and how many at least: of many samples more.
+SAMPLES_A_CLUSTER, FEWEST_SAMPLES, MORE_SAMPLES, MANY_SAMPLES = 5, 100, 200, 3000
 
 
 def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
@@ -23,7 +23,8 @@ def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     weights, and how much of the difference is chance.
     """
     m, n = stack.n_kernels, stack.n_samples
-    size = max(FEWEST_SAMPLES, SAMPLES_A_CLUSTER * n_clusters)
+    least = MORE_SAMPLES if n >= MANY_SAMPLES else FEWEST_SAMPLES
+    size = max(least, SAMPLES_A_CLUSTER * n_clusters)
     if m == 1 or 4 * size > n:
         return np.full(m, 1 / m)
     samples = np.random.default_rng(0).choice(n, size, replace=False)

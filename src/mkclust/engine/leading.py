@@ -15,8 +15,9 @@ from mkclust.linalg import (
 from mkclust.linalg.operators import Operator
 from mkclust.types import Array
 
-# Random vectors beside the partition, so that nothing is missed that it is blind to.
-N_RANDOM = 4
+# Random vectors beside the partition, so that nothing is missed that it is blind to, and how many
+# Ritz vectors are improved at least: what follows in the spectrum holds the others back.
+N_RANDOM, LEAST_WIDTH = 4, 8
 # Blocks of products beyond which restarts get further.
 MOST_BLOCKS = 8
 # By how much more the residuals may leave open: of a flat spectrum both sums are too small alike.
@@ -70,7 +71,7 @@ def leading_share(
         values = namespace(H).linalg.eigvalsh(operator.dense())
         return share(float(np.sort(to_host(values))[-k:].sum()))
     space, blind = (
-        _Space(H, products, min(MOST_BLOCKS * k + N_RANDOM, n)),
+        _Space(H, products, min(MOST_BLOCKS * max(k, LEAST_WIDTH) + N_RANDOM, n)),
         noise((n, N_RANDOM), 0, H),
     )
     while True:

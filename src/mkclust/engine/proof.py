@@ -399,8 +399,10 @@ def n_steps_expected(relaxation: Relaxation, room: float) -> float:
         return np.inf
     n, n_probes = V.shape[0] - V.shape[1], default_probes(V)
     share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, PROBABILITY)
-    angle = np.arctanh(np.sqrt(1 - max(outside, 0.0) / harmless))
-    return float((np.arccosh(share_of_one**-0.5) / angle + 1) / 2) if np.isfinite(angle) else 1.0
+    share = 1 - max(outside, 0.0) / harmless
+    if share == 1:
+        return 1.0
+    return float((np.arccosh(share_of_one**-0.5) / np.arctanh(np.sqrt(share)) + 1) / 2)
 
 
 def default_probes(like: Array) -> int:

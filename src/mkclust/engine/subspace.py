@@ -57,7 +57,9 @@ class SubspaceSearch(ABC):
         vectors = self.start(baseline)
         while True:
             if vectors is not None:
-                self.look(vectors)
+                # The first are eigenvectors; later ones were made orthonormal to the basis.
+                self.basis.expand(vectors, self.weights, orthonormal=True)
+                self.n_passes += 1
             self.solve_small()
             certificate, vectors = None, None
             if self.gap <= self.problem.tol:
@@ -127,11 +129,6 @@ class SubspaceSearch(ABC):
     @abstractmethod
     def step_back(self) -> None:
         """Stay nearer to weights that the basis knows more of, where the error is large."""
-
-    def look(self, vectors: Array) -> None:
-        """Look at all kernels from more vectors, orthonormal to the basis."""
-        self.basis.expand(vectors, self.weights, orthonormal=True)
-        self.n_passes += 1
 
     @abstractmethod
     def start(self, baseline: Relaxation | None) -> Array | None:

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.first_weights import first_weights
 from mkclust.engine.problem import FIRST_TOLERANCE, Problem
 from mkclust.engine.proof import (
@@ -19,7 +18,6 @@ from mkclust.engine.proof import (
 from mkclust.engine.relaxation import (
     KRYLOV_BLOCKS,
     MANY_KRYLOV_BLOCKS,
-    Progress,
     Relaxation,
     improve,
     precision_of_products,
@@ -50,9 +48,7 @@ INNER_SHARE, LEAST_ERROR, INNER_PRODUCTS, MOST_INNER_PRODUCTS = 0.1, 1e-3, 8, 30
 SHARE_LOST, GUARD_SHARE = 0.3, 1e-3
 # Single precision is enough for products where the error allowed is no smaller than this, and pays
 # from so many samples on.
-LEAST_ROUNDED_TOLERANCE, FEWEST_ROUNDED = 1e-9, 500
-# Looks at all kernels are rounded until the error is this small, so many of them at most.
-SMALL_ERROR, MAX_ROUNDED_LOOKS = 2e-3, 4
+LEAST_ROUNDED_TOLERANCE, FEWEST_ROUNDED = 1e-11, 500
 # Where the error is larger than this, weights are sought on the way to those that the basis asks
 # for: at these shares of it.
 LARGE_ERROR, STEPS_BACK = 1e-3, (0.5, 0.25, 0.125)
@@ -110,36 +106,7 @@ class InMemorySearch(SubspaceSearch):
         first = relax(self.anchored_operator, k, tol=FIRST_VECTORS_TOLERANCE, start=start)
         vectors = astype(first.vectors, "float64")
         # Two partitions tell the kernels apart better than one.
-        vectors = orthonormalize(vectors if start is None else side_by_side(vectors, start))
-        is_rough = self.rounded and self.stack.can_be_rounded
-        return self.look_roughly(vectors) if is_rough else vectors
-
-    def look_roughly(self, vectors: Array) -> Array:
-        """Look at all kernels in single precision while there is more to gain than that loses.
-
-        What is found so is provisional: of bounds and of their history nothing is kept.
-        """
-        surfaces, self.surfaces = self.surfaces, CuttingSurfaces(self.stack.n_kernels)
-        self.surfaces.weights = self.weights
-        for _ in range(MAX_ROUNDED_LOOKS):
-            self.basis.expand(vectors, self.weights, orthonormal=True, rounded=True)
-            self.n_passes += 1
-            self.solve_small()
-            vectors = self.next_vectors()
-            if self.error <= SMALL_ERROR or not vectors.shape[1]:
-                break
-        self.surfaces, surfaces.weights = surfaces, self.weights
-        self.history.clear()
-        self.progress = Progress()
-        return vectors
-
-    def look(self, vectors: Array) -> None:
-        """Look at all kernels from more vectors, and once from all that is sought."""
-        if not self.basis.is_rounded:
-            super().look(vectors)
-            return
-        self.basis.renew(orthonormalize(astype(self.better.vectors, "float64")))
-        self.n_passes += 1
+        return orthonormalize(vectors if start is None else side_by_side(vectors, start))
 
     def step_back(self) -> None:
         """Stay nearer to the weights whose eigenvectors the basis holds, where it knows more.
@@ -185,7 +152,6 @@ class InMemorySearch(SubspaceSearch):
             max_products=MOST_INNER_PRODUCTS if slow else INNER_PRODUCTS,
             n_blocks=MANY_KRYLOV_BLOCKS if slow else KRYLOV_BLOCKS,
         )
-        self.better = better
         return self.directions_that_count(better, max(goal * better.value, better.error))
 
     def directions_that_count(self, better: Relaxation, error: float) -> Array:

@@ -11,16 +11,21 @@ from mkclust.linalg.threads import n_threads
 
 # Entries that a thread is given at a time: enough that starting it does not count.
 ENTRIES_AT_A_TIME = 2**20
+# Entries from which on there are several threads: those of the linear algebra go on asking for work
+# for some hundredths of a second after each product, in which others only stand in their way.
+FEWEST_ENTRIES = 2**25
 
 
-def for_each_range(n: int, width: int, handle: Callable[[slice], None]) -> None:
+def for_each_range(
+    n: int, width: int, handle: Callable[[slice], None], *, height: int | None = None
+) -> None:
     """Handle n rows of so many entries in ranges, on as many threads as the user lets there be.
 
     NumPy lets go of the interpreter lock inside its loops. What is computed of one row must not
     depend on the others, so that the result does not depend on the number of threads.
     """
-    parts = list(ranges(n, max(1, ENTRIES_AT_A_TIME // max(1, width))))
-    if len(parts) == 1 or n_threads() == 1:
+    parts = list(ranges(n, height or max(1, ENTRIES_AT_A_TIME // max(1, width))))
+    if n * width < FEWEST_ENTRIES or n_threads() == 1:
         for part in parts:
             handle(part)
         return

@@ -1,7 +1,6 @@
 """Sums of scaled matrices, ``sum_p c_p D_p K_p D_p``, each matrix read once: on host or device."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from mkclust.linalg.arrays import (
 )
 from mkclust.linalg.factored import FactoredMatrix, factored_sum, is_sparse
 from mkclust.linalg.in_triton import written_in_triton
-from mkclust.linalg.threads import n_threads
+from mkclust.linalg.parallel import for_each_range
 from mkclust.types import Array, Float
 
 # Entries combined at a time on a host: few enough to stay in a core's own cache, many enough that
@@ -92,10 +91,9 @@ def _sum_on_host(
     columns = [None if scale is None else scale.astype(dtype) for scale in scales]
     height = max(1, block_entries // n)
 
-    def fill(start: int) -> None:
+    def fill(block: slice) -> None:
         """Write one block of rows of the sum."""
-        block = slice(start, min(start + height, n))
-        total, scratch = out[block], np.empty((block.stop - start, n), dtype)
+        total, scratch = out[block], np.empty((block.stop - block.start, n), dtype)
         factor = np.empty_like(scratch)  # takes no memory unless it is written to
         for p, matrix in enumerate(matrices):
             # The first term is written where the sum is to be.
@@ -108,14 +106,8 @@ def _sum_on_host(
             if p:
                 total += term
 
-    starts = range(0, n, height)
-    if len(starts) == 1:  # to start a thread takes longer than a small sum
-        fill(0)
-        return
-    # NumPy lets go of the interpreter lock inside these loops, and every block is computed
-    # alike on whichever thread, so the result does not depend on their number.
-    with ThreadPoolExecutor(n_threads()) as pool:
-        list(pool.map(fill, starts))
+    # Every block is computed alike on whichever thread, so the result does not depend on these.
+    for_each_range(n, len(matrices) * n, fill, height=height)
 
 
 def _dense(part: Any, dtype: np.dtype, room: np.ndarray) -> np.ndarray:

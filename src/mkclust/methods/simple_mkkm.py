@@ -100,6 +100,8 @@ def solution_of(result: Search) -> Solution:
         certificate=result.certificate,
         n_iter=len(upper),
         n_passes=result.n_passes,
+        shared_sums=result.alignments,
+        kernel_products=result.kernel_products,
     )
 
 

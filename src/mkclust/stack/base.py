@@ -118,10 +118,6 @@ class KernelStack(Protocol):
     def observed(self) -> np.ndarray | None:
         """Which samples each kernel has, bool of shape (all samples, m); None where all."""
 
-    @property
-    def can_be_rounded(self) -> bool:
-        """Whether products in single precision are faster, and as good to begin with."""
-
     def lift(self, *vectors: Array) -> tuple[Array, ...]:
         """Return vectors over all samples, from vectors as long as ``n_samples``."""
 
@@ -160,11 +156,8 @@ class KernelStack(Protocol):
     def for_each_block(self, handle: Callable[[slice, Sequence[Array]], None]) -> None:
         """Hand over the kernels as they came, some rows of all at a time, each read once."""
 
-    def apply(self, V: Array, *, rounded: bool = False) -> Array:
-        """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data.
-
-        Rounded, products may be in single precision where that is faster.
-        """
+    def apply(self, V: Array) -> Array:
+        """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
 
     def combine(
         self, coefficients: Float, out: Operator | None = None, *, rounded: bool = False
@@ -231,11 +224,6 @@ class UncompressedStack:
     @property
     def compressed(self) -> bool:
         """Whether ``n_samples`` counts coordinates that stand for many more samples."""
-        return False
-
-    @property
-    def can_be_rounded(self) -> bool:
-        """Whether products in single precision are faster, and as good to begin with: no."""
         return False
 
     @property

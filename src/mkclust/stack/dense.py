@@ -30,7 +30,8 @@ from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.operators import ExactOperator
 from mkclust.linalg.parallel import in_single_precision, sparse_product
-from mkclust.linalg.sums import n_threads, weighted_sum
+from mkclust.linalg.sums import weighted_sum
+from mkclust.linalg.threads import n_threads
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
@@ -372,12 +373,11 @@ class DenseStack(UncompressedStack):
             return kernel
         return replace(kernel, matrix=in_single_precision(kernel.matrix))
 
-    def apply(self, V: Array, *, rounded: bool = False) -> Array:
+    def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
-        rounded = rounded and self.can_be_rounded
         for p, kernel in enumerate(self.kernels):
-            products[p, :, :] = ((self.rough_kernel(p) if rounded else kernel) @ V).T
+            products[p, :, :] = (kernel @ V).T
         return namespace(V).permute_dims(products, (0, 2, 1))
 
     def combine(
@@ -421,11 +421,6 @@ class DenseStack(UncompressedStack):
     def _bear_single_precision(self) -> bool:
         """Whether all kernels bear single precision."""
         return all(kernel.bears_single_precision for kernel in self.kernels)
-
-    @property
-    def can_be_rounded(self) -> bool:
-        """Whether products in single precision are faster, and as good to begin with."""
-        return self._bear_single_precision and all(kernel.is_array for kernel in self.kernels)
 
     def traces(self) -> Float:
         """Return the m traces."""

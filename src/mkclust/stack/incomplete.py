@@ -384,7 +384,7 @@ class IncompleteStack(UncompressedStack):
                 blocks.append(_between(part.T, seen, np.nan).T)
             handle(rows, blocks)
 
-    def apply(self, V: Array, *, rounded: bool = False) -> Array:
+    def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
         for part in self.parts:

@@ -200,7 +200,7 @@ class StreamedStack(UncompressedStack):
         """Return one kernel, as something that supports ``@``."""
         return self.kernels[index]
 
-    def apply(self, V: Array, *, rounded: bool = False) -> Array:
+    def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
         xp = namespace(V)
         columns = [s.transform_columns(V) for s in self.standardizations]
