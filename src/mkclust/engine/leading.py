@@ -16,8 +16,9 @@ from mkclust.linalg.operators import Operator
 from mkclust.types import Array
 
 # Random vectors beside the partition, so that nothing is missed that it is blind to, and how many
-# Ritz vectors are improved at least: what follows in the spectrum holds the others back.
-N_RANDOM, LEAST_WIDTH = 4, 8
+# Ritz vectors are improved at least: what follows in the spectrum holds the others back. A basis of
+# fewer vectors than the last figure may have settled on eigenvectors that are not the leading ones.
+N_RANDOM, LEAST_WIDTH, LEAST_SIZE = 4, 8, 20
 # Blocks of products beyond which restarts get further.
 MOST_BLOCKS = 8
 # By how much more the residuals may leave open: of a flat spectrum both sums are too small alike.
@@ -77,7 +78,8 @@ def leading_share(
     while True:
         lower, upper, highest, residuals = space.sums(k)
         if (
-            blind is None
+            space.size >= min(LEAST_SIZE, n)
+            and blind is None
             and share(lower) - share(upper) <= tol
             and share(upper) - share(highest) <= SLOWEST * tol
         ):
@@ -128,11 +130,16 @@ class _Space:
         some = values > SMALLEST_SHARE * max(values[-1], 0.0)
         root = S[:, some] / np.sqrt(values[some])
         halfway = np.linalg.eigvalsh(root.T @ self._squares[part, part] @ root)
-        leading, rotation = values[-count:], to_device(S[:, -count:].T, self._rows)
-        lower, residuals = float(leading.sum()), rotation @ self._images[part, :]
-        residuals -= (rotation * to_device(leading, rotation)[:, None]) @ self._rows[part, :]
+        width = min(max(count, LEAST_WIDTH), self.size)
+        rotation = to_device(S[:, -width:].T, self._rows)
+        residuals = rotation @ self._images[part, :]
+        residuals -= (rotation * to_device(values[-width:], rotation)[:, None]) @ self._rows[
+            part, :
+        ]
+        leading = values[-count:]
+        lower = float(leading.sum())
         # As for other eigenvectors, by the distance to the part of the spectrum not held.
-        squares = to_host(namespace(residuals).sum(residuals * residuals, axis=1))
+        squares = to_host(namespace(residuals).sum(residuals * residuals, axis=1))[-count:]
         outside = values[-min(count + max(count // 4, 4), self.size)]
         distance = np.maximum(leading - outside, np.sqrt(squares))
         highest = lower + float(np.sum(squares / np.where(distance > 0, distance, 1.0)))

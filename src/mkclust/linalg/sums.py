@@ -18,12 +18,13 @@ from mkclust.linalg.arrays import (
 )
 from mkclust.linalg.factored import FactoredMatrix, factored_sum, is_sparse
 from mkclust.linalg.in_triton import written_in_triton
-from mkclust.linalg.parallel import for_each_range
+from mkclust.linalg.parallel import FEWEST_ENTRIES, for_each_range
 from mkclust.types import Array, Float
 
 # Entries combined at a time on a host: few enough to stay in a core's own cache, many enough that
-# threads seldom wait for each other.
-BLOCK_ENTRIES = 2**16
+# Entries combined at a time on a host: few enough to stay in a core's own cache. Where there are
+# several threads, more.
+BLOCK_ENTRIES, LARGE_BLOCK_ENTRIES = 2**16, 2**19
 # Entries written at a time on a device where what is in between is written, too.
 SUM_ENTRIES = 2**24
 
@@ -74,7 +75,7 @@ def weighted_sum(
     if out is None:
         dtype = np.result_type(*(matrix.dtype for matrix in matrices))
         out = np.empty((n, n), dtype if precision is None else precision)
-    _sum_on_host(coefficients, matrices, scales, out, block_entries or BLOCK_ENTRIES)
+    _sum_on_host(coefficients, matrices, scales, out, block_entries)
     return out
 
 
@@ -83,13 +84,15 @@ def _sum_on_host(
     matrices: Sequence[Any],
     scales: Sequence[Float | None],
     out: np.ndarray,
-    block_entries: int,
+    block_entries: int | None,
 ) -> None:
     """Add matrices up on the host, block by block on all its threads."""
     n, dtype = len(out), out.dtype
     factors = [dtype.type(c) for c in coefficients]
     columns = [None if scale is None else scale.astype(dtype) for scale in scales]
-    height = max(1, block_entries // n)
+    # Few threads that are given much seldom wait for each other.
+    is_large = len(matrices) * n * n >= FEWEST_ENTRIES
+    height = max(1, (block_entries or (LARGE_BLOCK_ENTRIES if is_large else BLOCK_ENTRIES)) // n)
 
     def fill(block: slice) -> None:
         """Write one block of rows of the sum."""

@@ -1,6 +1,7 @@
 """LocalizedSimpleMKKM: SimpleMKKM that trusts similarities between neighbors only; certified."""
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -243,7 +244,9 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         """Solve on the kernels among neighbors."""
         mask = neighborhood_mask(stack, self._size(stack), self.mask)
         _warn_of_isolated_samples(mask)
-        return self._minimize(localize(stack, mask)[0])
+        solution = self._minimize(localize(stack, mask)[0])
+        # These are of the localized kernels.
+        return replace(solution, shared_sums=None, kernel_products=None)
 
     def _learned(
         self, stack: KernelStack, solution: Solution, labels: Array, *further: Array

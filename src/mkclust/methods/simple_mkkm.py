@@ -1,6 +1,7 @@
 """SimpleMKKM: minimize over the weights what the partition maximizes."""
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -81,7 +82,11 @@ def solve_simple_mkkm(
     result = search(
         stack, n_clusters, surfaces, tol=tol, max_iter=max_iter, prove=prove, baseline=start
     )
-    return solution_of(result)
+    return replace(
+        solution_of(result),
+        shared_sums=result.alignments,
+        kernel_products=result.kernel_products,
+    )
 
 
 def solution_of(result: Search) -> Solution:
@@ -100,8 +105,6 @@ def solution_of(result: Search) -> Solution:
         certificate=result.certificate,
         n_iter=len(upper),
         n_passes=result.n_passes,
-        shared_sums=result.alignments,
-        kernel_products=result.kernel_products,
     )
 
 
