@@ -395,7 +395,7 @@ def n_steps_expected(relaxation: Relaxation, room: float) -> float:
     """
     V, outside = relaxation.vectors, float(relaxation.eigenvalues[-1])
     harmless = largest_outside(relaxation, room)
-    if outside >= harmless:
+    if harmless <= max(outside, 0.0):
         return np.inf
     n, n_probes = V.shape[0] - V.shape[1], default_probes(V)
     share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, PROBABILITY)

@@ -175,13 +175,6 @@ class InductiveClusterer(
     def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension]:
         """Embed the training samples as new ones are, so that their labels agree."""
         extension = self._extend(stack, solution)
-        relaxation = solution.relaxation
-        if solution.projections is None and relaxation is not None and _is_plain(stack, extension):
-            # The solver has the product already, as exactly as one with the samples anew.
-            k = self.n_clusters
-            scale = inverse(relaxation.eigenvalues[:k], stack.n_samples, stack.precision)
-            products = relaxation.products[:, :k]
-            return products * to_device(scale, products), extension
         return extension.embed_training(stack), extension
 
     def _extend(self, stack: KernelStack, solution: Solution) -> AnyExtension:
