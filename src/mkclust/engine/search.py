@@ -66,8 +66,8 @@ def search(
     baseline : Relaxation, default=None
         A partition to begin with; None begins with that of weights found on a sample.
     prove : bool or "auto", default="auto"
-        Whether to prove by a factorization that no eigenvector was missed, "auto" where that takes
-        a fraction of the solve, or where a search does not tell.
+        Whether to prove by a factorization that no eigenvector was missed, "auto" where that is
+        cheaper than a search, or where a search does not tell.
 
     Returns
     -------

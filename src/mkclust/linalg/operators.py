@@ -137,19 +137,6 @@ class ScaledOperator(WrappedOperator):
         return self.factor * self.operator.dense()
 
 
-class CountingOperator(WrappedOperator):
-    """A matrix that counts the columns it is multiplied with."""
-
-    def __init__(self, operator: Operator):
-        super().__init__(operator)
-        self.n_columns = 0
-
-    def __matmul__(self, X: Array) -> Array:
-        """Multiply with a thin matrix, (n, b) to (n, b)."""
-        self.n_columns += X.shape[1]
-        return self.operator @ X
-
-
 class CenteredOperator(WrappedOperator):
     """A matrix whose rows and columns are centered on the fly, however it was scaled before."""
 

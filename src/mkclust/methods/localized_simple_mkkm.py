@@ -120,7 +120,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         changes by more than 1e-4.
     prove : bool or "auto", default="auto"
         Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
-        missed no eigenvector. "auto" does so where it takes a fraction of the solve, or where a
+        missed no eigenvector. "auto" does so where it is cheaper than a search, or where a
         random search cannot tell; False only searches. ``certificate_`` says what was done.
     tol : float, default=1e-6
         Certified relative gap at which to stop.

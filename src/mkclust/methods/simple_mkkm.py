@@ -63,7 +63,7 @@ def solve_simple_mkkm(
         Number of iterations at which to give up.
     prove : bool or "auto", default="auto"
         Whether to prove, by a Cholesky factorization of one more n x n matrix, that no eigenvector
-        was missed. "auto" does so where it takes a fraction of the solve, or where a random search
+        was missed. "auto" does so where it is cheaper than a search, or where a random search
         cannot tell; False only searches.
     start : Relaxation, default=None
         A partition to begin with, such as that of similar kernels; None begins with that of weights
@@ -202,7 +202,7 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         does: when no weight changes by more than 1e-4.
     prove : bool or "auto", default="auto"
         Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
-        missed no eigenvector. "auto" does so where it takes a fraction of the solve, or where a
+        missed no eigenvector. "auto" does so where it is cheaper than a search, or where a
         random search cannot tell; False only searches. ``certificate_`` says what was done.
     tol : float, default=1e-6
         Certified relative gap at which to stop.
