@@ -187,7 +187,7 @@ def test_a_bad_kernel_in_an_array_is_refused_by_its_number(door, case):
     assert "kernel 0" in str(refusal.value)
 
 
-@pytest.mark.parametrize("n", [100, 600])
+@pytest.mark.parametrize("n", [100, 600, 1200])
 def test_a_hidden_negative_eigenvalue_is_found(door, n):
     kernels = [np.eye(n), hidden_negative(n)]
     with pytest.raises(ValueError, match=r"kernel 1 is indefinite.*psd='clip'"):
@@ -234,22 +234,22 @@ def test_rounding_below_zero_does_not_make_a_kernel_indefinite(door):
     door(kernels)
 
 
-def test_sound_kernels_are_not_multiplied_whole_in_search_of_negative_eigenvalues(monkeypatch):
-    counts = []
+def test_at_most_ten_products_a_kernel_are_spent_in_search_of_negative_eigenvalues(monkeypatch):
+    counts = {}
     multiply = StandardizedKernel.__matmul__
 
     def counted(self, X):
-        counts.append(X.shape[1])
+        counts[id(self.matrix)] = counts.get(id(self.matrix), 0) + X.shape[1]
         return multiply(self, X)
 
     monkeypatch.setattr(StandardizedKernel, "__matmul__", counted)
     kernels = list(gaussian_kernels(700))
     as_stack(kernels)
+    assert len(counts) == len(kernels)
+    assert max(counts.values()) <= 10
+    counts.clear()
+    as_stack(kernels, validate=False)
     assert not counts
-    indefinite = kernels[1] - 0.1 * np.eye(700)
-    with pytest.raises(ValueError, match=r"kernel 1 is indefinite: it has an eigenvalue of -0\.0"):
-        as_stack([kernels[0], indefinite])
-    assert len(counts) == 10  # to say how large the eigenvalues of the whole are
 
 
 def test_a_kernel_with_a_zero_diagonal_is_indefinite_rather_than_zero(door):

@@ -476,7 +476,7 @@ def test_one_entry_that_differs_from_its_mirror_image_is_seen(n):
     as_stack([K])
 
 
-def test_a_few_negative_directions_of_many_samples_are_seen_among_some_of_them():
+def test_a_few_negative_directions_of_many_samples_are_seen():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(900, 6)), rng.normal(size=(900, 2))
     with pytest.raises(ValueError, match="kernel 1 is indefinite"):

@@ -36,8 +36,7 @@ psd : {"error", "clip", "shift"}, default="error"
 validate : bool, default=True
     Look for asymmetry, distances and negative eigenvalues in precomputed kernels, and in those
     of views where one is "self-tuning" or "from_distances" (a check with the diagonal and ten
-    Lanczos steps a kernel, of arrays among 640 samples, not a proof). False skips it, and
-    ``psd``.""",
+    Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
     "neighbors": """\
 neighbors : None, int, float or "auto", default=None
     Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of

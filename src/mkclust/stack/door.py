@@ -93,9 +93,8 @@ def as_stack(
         identity that makes it positive semidefinite (no copy).
     validate : bool, default=True
         Look for asymmetry, for distances in place of similarities (among 128 samples), and for
-        negative eigenvalues with the diagonal and ten Lanczos steps a kernel, which arrays of the
-        host take among 640 of their samples. That is a check, not a proof: a negative eigenvalue
-        much smaller than the largest one can escape it, and one of few samples. False skips
+        negative eigenvalues with the diagonal and ten Lanczos steps a kernel. That is a check, not
+        a proof: a negative eigenvalue much smaller than the largest one can escape it. False skips
         all of it, and repairs nothing. Of streamed kernels one random product tells asymmetry, and
         only the diagonal (without centering, the largest entry, too) tells negative eigenvalues:
         Lanczos steps would take a pass over all kernels each.

@@ -21,13 +21,12 @@ from mkclust.linalg.lanczos import ritz_values
 from mkclust.linalg.memory import require_memory
 from mkclust.stack.base import Operator, Standardization
 from mkclust.stack.dense import StandardizedKernel
-from mkclust.stack.mapped import draw
 from mkclust.types import Float
 
 # Lanczos steps spent on each kernel in search of negative eigenvalues.
 LANCZOS_STEPS = 10
-# Samples among which they are searched for, of more, on a host; entries looked at together.
-LOOKED_AT, ENTRIES_AT_ONCE, ROWS_AT_ONCE = 640, 2**18, 64
+# Up to so many samples, arrays of the host are searched together; entries looked at together.
+MOST_TOGETHER, ENTRIES_AT_ONCE, ROWS_AT_ONCE = 640, 2**18, 64
 # Restarts in search of the smallest eigenvalue, and the relative error that is good enough where
 # these do not find it.
 ARPACK_RESTARTS, LOOSE_TOLERANCE = 300, 1e-3
@@ -45,9 +44,6 @@ def make_positive(
     smallest = min(smallest, float(namespace(diagonal).min(diagonal)))
     if smallest >= -np.sqrt(rounding_of(kernel.matrix)) * largest:
         return kernel
-    if kernel.is_array and kernel.shape[0] > LOOKED_AT:
-        lower, largest = extreme_eigenvalues_seen(kernel)  # of all samples, to say so
-        smallest = min(smallest, lower)
     if psd == "error":
         raise ValueError(
             f"{label} is indefinite: it has an eigenvalue of {smallest:.3g} or lower (the largest "
@@ -85,23 +81,22 @@ def _clip(kernel: StandardizedKernel, label: str) -> StandardizedKernel:
 def extremes_seen(kernels: Sequence[StandardizedKernel]) -> list[tuple[float, float]]:
     """Return the extreme eigenvalues that a few Lanczos steps find of each kernel.
 
-    Of many samples some are looked at where the kernels are arrays of the host: a matrix is
-    indefinite if that of some of its samples is, and directions of many samples show among few.
+    Of few samples, steps of several kernels are taken together, for they take longer to begin than
+    to do.
     """
-    if not all(kernel.is_array for kernel in kernels):
-        return [extreme_eigenvalues_seen(kernel) for kernel in kernels]
     n = kernels[0].shape[0]
-    size = min(n, LOOKED_AT)
+    if n > MOST_TOGETHER or not all(kernel.is_array for kernel in kernels):
+        return [extreme_eigenvalues_seen(kernel) for kernel in kernels]
     pairs: list[tuple[float, float]] = []
-    part = draw(n, size)
-    at_once = max(1, ENTRIES_AT_ONCE // size**2)
-    memory = np.empty((min(at_once, len(kernels)), size, size))
+    everyone = slice(0, n)
+    at_once = max(1, ENTRIES_AT_ONCE // n**2)
+    memory = np.empty((min(at_once, len(kernels)), n, n))
     for some in ranges(len(kernels), at_once):
         entries = memory[: some.stop - some.start]
         for out, kernel in zip(entries, kernels[some], strict=True):
-            for rows in ranges(size, ROWS_AT_ONCE):  # what is in between takes memory, too
-                out[rows] = kernel.entries(part[rows], part)
-            kernel.standardization.standardize(out, part, part)
+            for rows in ranges(n, ROWS_AT_ONCE):  # what is in between takes memory, too
+                out[rows] = kernel.entries(rows, everyone)
+            kernel.standardization.standardize(out, everyone, everyone)
         values, _ = ritz_values(entries, LANCZOS_STEPS)
         pairs += zip(values[:, 0].tolist(), np.abs(values).max(axis=1).tolist(), strict=True)
     return pairs
