@@ -63,10 +63,6 @@ MOST_SAMPLES_PROVED_FIRST = 12_000
 MANY_STEPS, BETTER_SHARE = 12, 0.1
 # How often vectors are improved further where they are too poor for a proof or a search to tell.
 MAX_REFINEMENTS = 2
-# By which share their error is to fall then.
-REFINEMENT = 0.01
-# Up to so many samples, a proof on an accelerator takes less time than a search.
-MOST_SAMPLES_PROVED_FIRST = 12_000
 # Up to so many samples, problems whose eigenvalues lie too close together for a subspace are solved
 # by dense eigendecompositions.
 MOST_SAMPLES_WHOLE = 2000
@@ -113,7 +109,8 @@ class InMemorySearch(SubspaceSearch):
 
         Of weights in between, those are best whose value is smallest, what may be missing counted.
         """
-        if self.error <= LARGE_ERROR or not np.all(self.weights > 0):
+        is_inside = np.all(self.weights > 0) and np.all(self.combined_weights > 0)
+        if self.error <= LARGE_ERROR or not is_inside:
             return
         start, end = np.log(self.combined_weights), np.log(self.weights)
         for share in STEPS_BACK:
@@ -165,6 +162,8 @@ class InMemorySearch(SubspaceSearch):
         lengths[k:] *= np.sqrt(GUARD_SHARE)
         gains, turn = np.linalg.eigh(to_host(gained.T @ gained) * np.outer(lengths, lengths))
         counts = np.cumsum(gains) > SHARE_LOST * error
+        if not counts.any():
+            return orthonormalize(gained, basis)  # the error is all that is left to gain
         mixing = to_device(lengths[:, None] * turn[:, counts], vectors)
         return orthonormalize(gained @ mixing, basis)
 

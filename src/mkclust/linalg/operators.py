@@ -128,6 +128,10 @@ class ScaledOperator(WrappedOperator):
         super().__init__(operator)
         self.factor = factor
 
+    def rounding_error(self) -> float:
+        """Return how far its eigenvalues are from those without that rounding, at most."""
+        return abs(self.factor) * self.operator.rounding_error()
+
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         return self.factor * (self.operator @ X)
