@@ -110,14 +110,16 @@ class SubspaceSearch(ABC):
 
     def solve_small(self) -> None:
         """Solve the problem restricted to the basis, to about the accuracy the basis deserves."""
-        tol, surfaces, small_tol = self.problem.tol, self.surfaces, SHARE * self.error
+        tol, surfaces = self.problem.tol, self.surfaces
+        small_tol = SHARE * max(tol, self.error)
         while True:
             self.weights, best, _ = surfaces.minimize(self.basis.evaluate, small_tol)
             self.evaluation, self.relaxation = best, self.basis.relaxation(self.weights, best)
             self.error = self.relaxation.error / self.relaxation.value
             # Good enough as it is, it is not sought for elsewhere, where the basis may know less.
             enough = max(2 * SHARE * tol, SHARE * self.error)
-            if best.value - surfaces.lower_bound <= enough * best.value:
+            is_enough = best.value - surfaces.lower_bound <= enough * best.value
+            if is_enough or small_tol <= max(SHARE * tol, self.error):
                 break
             small_tol = SHARE * max(tol, self.error)
         self.step_back()
