@@ -371,8 +371,13 @@ def share_known(n: int, n_steps: int, probability: float, n_probes: int) -> floa
     That is the inverse of `miss_probability`. The starts that fail are the same whatever the number
     of steps, so a search may look after each of them, and stop at any.
     """
+    return float(np.tanh(_angle(n, probability, n_probes) / (2 * n_steps - 1)) ** 2)
+
+
+def _angle(n: int, probability: float, n_probes: int) -> float:
+    """Return the hyperbolic angle, all steps together, that starts fall short of so seldom."""
     share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, probability)
-    return float(np.tanh(np.arccosh(share_of_one**-0.5) / (2 * n_steps - 1)) ** 2)
+    return float(np.arccosh(share_of_one**-0.5))
 
 
 def _is_below(band: Float, bound: float) -> bool:
@@ -397,12 +402,11 @@ def n_steps_expected(relaxation: Relaxation, room: float) -> float:
     harmless = largest_outside(relaxation, room)
     if harmless <= max(outside, 0.0):
         return np.inf
-    n, n_probes = V.shape[0] - V.shape[1], default_probes(V)
-    share_of_one = scipy.special.betaincinv(n_probes / 2, (n - 1) / 2, PROBABILITY)
     share = 1 - max(outside, 0.0) / harmless
     if share == 1:
         return 1.0
-    return float((np.arccosh(share_of_one**-0.5) / np.arctanh(np.sqrt(share)) + 1) / 2)
+    angle = _angle(V.shape[0] - V.shape[1], PROBABILITY, default_probes(V))
+    return float((angle / np.arctanh(np.sqrt(share)) + 1) / 2)
 
 
 def default_probes(like: Array) -> int:
