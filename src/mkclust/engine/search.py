@@ -19,6 +19,7 @@ from mkclust.engine.subspace_in_memory import InMemorySearch
 from mkclust.engine.subspace_streamed import StreamedSearch
 from mkclust.linalg import inner_products
 from mkclust.linalg.operators import Anchor
+from mkclust.linalg.threads import threads_for
 from mkclust.types import Array, Float
 
 __all__ = ["Search", "search"]
@@ -79,7 +80,8 @@ def search(
         return _search_whole_space(problem)
     kind: type[SubspaceSearch] = InMemorySearch if stack.combining_pays else StreamedSearch
     subspace = kind(problem)
-    result = subspace.run(baseline)
+    with threads_for(n):
+        result = subspace.run(baseline)
     n_left = max_iter - len(result.history)
     if result.converged or n_left <= 0 or not subspace.could_be_whole():
         return result

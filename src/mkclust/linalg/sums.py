@@ -21,7 +21,6 @@ from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.parallel import FEWEST_ENTRIES, for_each_range
 from mkclust.types import Array, Float
 
-# Entries combined at a time on a host: few enough to stay in a core's own cache, many enough that
 # Entries combined at a time on a host: few enough to stay in a core's own cache. Where there are
 # several threads, more.
 BLOCK_ENTRIES, LARGE_BLOCK_ENTRIES = 2**16, 2**19

@@ -2,9 +2,13 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
+
+# Up to so many samples one thread is at least as fast as several: NumPy, SciPy and scikit-learn
+# have threads of their own, which go on asking for work when the next library's turn has come.
+FEW_SAMPLES = 500
 
 
 @cache
@@ -58,3 +62,8 @@ def single_threaded_products() -> Iterator[None]:
         yield
     finally:
         _single_thread.end()
+
+
+def threads_for(n_samples: int) -> AbstractContextManager[None]:
+    """Have the linear algebra take one thread where the samples are too few for several."""
+    return single_threaded_products() if n_samples <= FEW_SAMPLES else nullcontext()

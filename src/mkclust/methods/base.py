@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, select, to_host
+from mkclust.linalg.threads import threads_for
 from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.leading_shares import leading_shares
@@ -173,19 +174,20 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         watch.switch("check")
         stack = source.stack(self, kernels)
         self._check_n_clusters(stack)
-        watch.switch("solve")
-        solution = self._timed_solution(stack)
-        watch.switch("agreement")
-        if solution.agreement is None and stack.n_kernels > 1:
-            # Of what was observed: what was learned of missing samples agrees with all views.
-            solution = replace(solution, agreement=measure_agreement(stack))
-        watch.switch("label")
-        stack = stack if solution.stack is None else solution.stack
-        learned, further = self._common_attributes(source, stack, solution)
-        learned |= self._learned(stack, solution, learned["labels_"], *further)
-        watch.switch("alignment")
-        learned["alignments_"] = self._alignments(stack, solution)
-        watch.switch("label")
+        with threads_for(stack.n_samples):
+            watch.switch("solve")
+            solution = self._timed_solution(stack)
+            watch.switch("agreement")
+            if solution.agreement is None and stack.n_kernels > 1:
+                # Of what was observed: what was learned of missing samples agrees with all views.
+                solution = replace(solution, agreement=measure_agreement(stack))
+            watch.switch("label")
+            stack = stack if solution.stack is None else solution.stack
+            learned, further = self._common_attributes(source, stack, solution)
+            learned |= self._learned(stack, solution, learned["labels_"], *further)
+            watch.switch("alignment")
+            learned["alignments_"] = self._alignments(stack, solution)
+            watch.switch("label")
         if (agreement := solution.agreement) is not None:
             learned["agreement_"] = agreement
             if agreement.is_testable and not agreement.any_share:
