@@ -12,6 +12,7 @@ from mkclust.linalg import (
     is_foreign,
     precision_of,
     select,
+    to_host,
     zeros,
 )
 from mkclust.linalg.memory import require_memory
@@ -57,7 +58,8 @@ class RowMatrix:
 
     def __getitem__(self, rows: Any) -> Array:
         n, precision = self.shape[0], precision_of(self.source)
-        samples = np.arange(n)[rows]
+        # Which rows is asked for from the host, or from where the vectors live.
+        samples = np.arange(n)[rows if isinstance(rows, slice) else to_host(rows)]
         require_memory(
             samples.size * n * np.dtype(precision).itemsize,
             f"reading {samples.size} rows of a kernel",
