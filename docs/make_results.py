@@ -158,7 +158,7 @@ def speed():
         "simple": speed_table.render(speed_table.read_results(BENCHMARKS / "speed/results")),
         "methods": markdown(header, body),
         "methods_command": methods["command"],
-        "methods_machine": described(methods["machine"]),
+        "methods_machine": f"{described(methods['machine'])}; {methods['note']}",
         "times": in_markdown(tables.time_table(tables.Results.read(RESULTS / "times").run())),
         "memory_command": memory["command"],
         "n_fits": len(fits),
