@@ -145,18 +145,18 @@ def missing_views():
 def speed():
     """Return times and memory of SimpleMKKM, of all methods, and beside what is announced."""
     methods, memory = read_json("methods.json"), read_json("memory.json")
-    problems = methods["problems"].values()
-    header = ["method"]
-    for title in methods["problems"]:
-        header += [f"times as long, {title}", "iterations", "memory"]
-    body = [[name] for name in next(iter(problems))]
-    for line in body:
-        for row in (rows[line[0]] for rows in problems):
-            line += [digits(row["ratio"], 1), str(row["n_iter"]), digits(row["memory_matrices"], 1)]
+    first, second = methods["problems"].values()
+    keys = ("ratio", "memory_matrices")
+    header = ["method", "times as long, first", "second", "memory, first", "second"]
+    body = [
+        [name, *(digits(rows[name][key], 1) for key in keys for rows in (first, second))]
+        for name in first
+    ]
     fits = memory["rows"]
     return {
         "simple": speed_table.render(speed_table.read_results(BENCHMARKS / "speed/results")),
         "methods": markdown(header, body),
+        "problems": "; ".join(methods["problems"]),
         "methods_command": methods["command"],
         "methods_machine": f"{described(methods['machine'])}; {methods['note']}",
         "times": in_markdown(tables.time_table(tables.Results.read(RESULTS / "times").run())),
