@@ -56,10 +56,12 @@ plt.show()
 
 from mkclust.metrics import clustering_accuracy
 
-print(f"all four views  {clustering_accuracy(digits.y, model.labels_):.2f}")
+accuracies = {"all four views": clustering_accuracy(digits.y, model.labels_)}
 for name, view in digits.views.items():
     alone = AgreementKKM(n_clusters=10, random_state=0).fit({name: view})
-    print(f"{name:14}  {clustering_accuracy(digits.y, alone.labels_):.2f}")
+    accuracies[name] = clustering_accuracy(digits.y, alone.labels_)
+for name, accuracy in accuracies.items():
+    print(f"{name:14}  {accuracy:.2f}")
 
 # %%
 # Without labels, as in practice, nothing of that last table is known. What you have then is the

@@ -13,17 +13,15 @@ import tempfile
 from pathlib import Path
 
 plan_text = """
-repetitions = 10
-grid_repetitions = 3
+repetitions = 5
+grid_repetitions = 2
 n_init = 5
 datasets = ["digits"]
 methods = [
   "agreement-kkm",
   "avg-kkm",
   "simplemkkm",
-  { method = "mkkm-mir", grid = { reg = [0.25, 1.0, 4.0] } },
-  "best-single-kernel",
-  "concatenated-kmeans",
+  { method = "mkkm-mir", grid = { reg = [0.25, 4.0] } },
 ]
 """
 folder = tempfile.TemporaryDirectory()
@@ -63,8 +61,11 @@ for table in score_tables(results, "default"):
 # With settings chosen by the *true classes*, as in the paper, a method with a grid has more tries
 # than one without. No user without labels gets these figures.
 
-for table in score_tables(results, "oracle"):
-    print(to_markdown(table))
+run = results.run()
+names = ["agreement-kkm", "avg-kkm", "simplemkkm", "mkkm-mir"]
+for name in names:
+    default, best = (run.entry("digits", name).outcome("acc", by) for by in ("default", "oracle"))
+    print(f"{name:14} default {default.mean:.1f}  by the true classes {best.mean:.1f}")
 
 # %%
 # The repetitions, as a picture. Their spread is that of the starts of k-means, and says nothing
@@ -72,11 +73,12 @@ for table in score_tables(results, "oracle"):
 
 import matplotlib.pyplot as plt
 
-names = ["agreement-kkm", "avg-kkm", "simplemkkm", "mkkm-mir"]
-values = [results.run().entry("digits", name).outcome("acc", "default").values for name in names]
-figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-ax.boxplot(values, orientation="horizontal", tick_labels=names)
-ax.set(xlabel="accuracy, default settings, 10 repetitions")
+figure, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
+for height, name in enumerate(names):
+    values = list(run.entry("digits", name).outcome("acc", "default").values.values())
+    ax.plot(values, [height] * len(values), "o", alpha=0.6)
+ax.set_yticks(range(len(names)), names)
+ax.set(xlabel="accuracy in percent, default settings")
 plt.show()
 folder.cleanup()
 

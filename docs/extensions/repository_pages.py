@@ -3,7 +3,7 @@
 README.md, CONTRIBUTING.md and CHANGELOG.md stand at the root of the repository. A page of the site
 with one of these names, such as ``docs/contributing.md``, is read from there. Links in Markdown are
 relative to the file they stand in, as anywhere; where they lead to one of the three, they are
-turned to its page.
+turned to its page, and where they lead to other Markdown outside of ``docs``, to a copy of it.
 """
 
 import os
@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 DOCS = Path(__file__).resolve().parents[1]
 PAGES = {"readme": "README.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
 # [text](target) and ![text](target), the target a path and perhaps an anchor.
-LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|<)([^)#\s]+)(#[^)\s]*)?(?=\))")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#|<)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def turn_links(text: str, file: str, page: str) -> str:
@@ -36,9 +36,13 @@ def turn_links(text: str, file: str, page: str) -> str:
     pages = {name: f"docs/{page}.md" for page, name in PAGES.items()}
 
     def turn(link: re.Match[str]) -> str:
-        target = os.path.normpath(PurePosixPath(file).parent / link[1])
+        mark, words, path, anchor = link.groups(default="")
+        target = os.path.normpath(PurePosixPath(file).parent / path)
         target = pages.get(target, target)
-        return os.path.relpath(target, PurePosixPath(page).parent) + (link[2] or "")
+        turned = os.path.relpath(target, PurePosixPath(page).parent)
+        if target.endswith(".md") and not target.startswith("docs/"):
+            return f"{{download}}`{words.replace('`', '')} <{turned}>`"
+        return f"{mark}[{words}]({turned}{anchor})"
 
     return LINK.sub(turn, text)
 
