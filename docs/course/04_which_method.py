@@ -47,9 +47,10 @@ for name in names:
 
 # %%
 # AgreementKKM and AnchoredMKKM set aside what shares nothing with any other view, so nothing
-# changes. The average hears everybody. **SimpleMKKM gives the noise views the largest weights**: it
-# minimizes over the weights what the partition maximizes, and noise is the hardest to align with.
-# Its weights are no importance. It solves its own problem to a certified optimum all the same.
+# changes. The average hears everybody. **SimpleMKKM gives the random numbers the largest weight of
+# all**: it minimizes over the weights what the partition maximizes, and noise is the hardest to
+# align with. Its weights are no importance. It solves its own problem to a certified optimum all
+# the same.
 
 import matplotlib.pyplot as plt
 

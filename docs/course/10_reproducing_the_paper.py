@@ -15,7 +15,7 @@ from pathlib import Path
 plan_text = """
 repetitions = 5
 grid_repetitions = 2
-n_init = 5
+n_init = 3
 datasets = ["digits"]
 methods = [
   "agreement-kkm",
