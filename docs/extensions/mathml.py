@@ -29,7 +29,7 @@ def visit_inline(translator: HTML5Translator, node: nodes.math) -> None:
 
 def visit_block(translator: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula of its own, with its number where it has one."""
-    translator.body.append(translator.starttag(node, "div", CLASS="math formula"))
+    translator.body.append(translator.starttag(node, "div", CLASS="formula"))
     if node["number"]:
         translator.body.append(f'<span class="eqno">({node["number"]})</span>')
     translator.body.append(convert(node.astext(), node, as_block=True) + "</div>\n")
