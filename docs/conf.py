@@ -42,6 +42,7 @@ myst_heading_anchors = 4
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings say what types are, in words
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 default_role = "autolink"
 numpydoc_show_class_members = False  # the template of a class lists them
 numpydoc_xref_param_type = False
