@@ -8,8 +8,10 @@ WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # What is compiled is written down, for tests start processes, and each would compile it again.
 COMPILED := PYTHONDONTWRITEBYTECODE=
+# What a build of the documentation makes.
+GENERATED := docs/_build docs/api/generated docs/api/lessons docs/lessons docs/sg_execution_times.rst
 
-.PHONY: demo test lint types imports unit format benchmark clean
+.PHONY: demo test lint types imports unit format benchmark docs links clean
 
 demo: $(VENV)/.user
 	$(BIN)/mkclust demo
@@ -37,6 +39,15 @@ format: $(VENV)/.dev
 benchmark: $(VENV)/.user
 	$(BIN)/python benchmarks/speed/measure.py
 
+docs: $(VENV)/.docs
+	# From the beginning, so that warnings of pages that did not change are not missed.
+	rm -rf $(GENERATED)
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -j $(WORKERS) -d docs/_build/doctrees docs docs/_build/html
+
+links: $(VENV)/.docs
+	# Needs the network. Links between files are tested without it, by tests/docs/test_links.py.
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b linkcheck --keep-going -D plot_gallery=False -d docs/_build/doctrees-links docs docs/_build/links
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "mkclust needs Python 3.11 or newer; pass one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
@@ -49,5 +60,9 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@ $(VENV)/.user
 
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@ $(VENV)/.user
+
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(GENERATED) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

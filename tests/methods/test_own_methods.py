@@ -115,7 +115,9 @@ def test_features_are_refused_where_a_method_needs_the_entries_of_kernels(proble
 
 
 def test_the_method_of_the_documentation_is_the_one_tested_here(problem):
-    text = (Path(__file__).parents[2] / "docs" / "own_method.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "own_method.md").read_text(
+        encoding="utf-8"
+    )
     [program] = re.findall(r"```python\n(.*?)```", text, re.S)
     names = {"__name__": "powered"}
     exec(program, names)

@@ -135,7 +135,7 @@ class EmbeddingDisplay(Display):
     names : mapping of int to str, default=None
         Names of clusters, written in place of their numbers.
     method : {"neighbors", "plane"}, default="neighbors"
-        How the samples are placed; see :func:`draw_embedding`.
+        How the samples are placed; see :func:`~mkclust.plots.draw_embedding`.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class EmbeddingDisplay(Display):
         names : mapping of int to str, default=None
             Names of clusters, written in place of their numbers.
         method : {"neighbors", "plane"}, default="neighbors"
-            How the samples are placed; see :func:`draw_embedding`.
+            How the samples are placed; see :func:`~mkclust.plots.draw_embedding`.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None makes a new figure.
 

@@ -34,7 +34,7 @@ def plot_fit(model: Any, y: Any = None, *, names: Mapping[int, str] | None = Non
     Returns
     -------
     figure : matplotlib.figure.Figure
-        Pass it to :func:`save`, or to a notebook, which shows it.
+        Pass it to :func:`~mkclust.plots.save`, or to a notebook, which shows it.
     """
     from matplotlib.figure import Figure
 

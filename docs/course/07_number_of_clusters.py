@@ -1,0 +1,52 @@
+"""
+7. How many clusters, if any
+============================
+
+Every method returns as many clusters as it is asked for, of noise as well. ``suggest_n_clusters``
+looks for evidence, and may say that there is none.
+"""
+
+# %%
+# Two views of 150 samples in four clusters.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from mkclust import NumberOfClustersDisplay, suggest_n_clusters
+
+rng = np.random.default_rng(0)
+y = rng.integers(4, size=150)
+clustered = [3 * rng.normal(size=(4, 6))[y] + rng.normal(size=(150, 6)) for _ in range(2)]
+found = suggest_n_clusters(clustered, range(2, 8))
+print(found)
+
+# %%
+# Three criteria by number of clusters. Gray is what data without clusters show; the suggestion is
+# the number whose silhouette exceeds that the most.
+
+NumberOfClustersDisplay.from_suggestion(found)
+plt.show()
+
+# %%
+# **No evidence.** The same views, one of them with its rows shuffled: each view still has four
+# clusters, but they are not the same ones.
+
+shuffled = [rng.permutation(clustered[0]), clustered[1]]
+nothing = suggest_n_clusters(shuffled, range(2, 8))
+print(nothing.n_clusters, nothing.kind)
+print(nothing.verdict())
+
+# %%
+# **A continuum.** Samples along a curve that both views share. It can be cut into parts, and stably
+# so, but nothing separates them.
+
+place = rng.uniform(size=150)
+curve = np.c_[np.cos(3 * place), np.sin(3 * place)]
+line = [curve @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(150, 6)) for _ in range(2)]
+continuum = suggest_n_clusters(line, range(2, 8))
+print(continuum.n_clusters, continuum.kind)
+
+# %%
+# The answer 1 means "no evidence of separate clusters", not "there is certainly one". Clusters that
+# overlap, or that only one view has, are not found. :doc:`/guides/number_of_clusters` says how
+# often the answer was right, and where it goes wrong.

@@ -1,0 +1,97 @@
+"""
+9. Large data, clusters and GPUs
+================================
+
+A kernel of n samples has n x n entries. Beyond some ten thousand samples there are other roads,
+with the same estimators.
+"""
+
+# %%
+# What would your sizes take? :func:`~mkclust.estimate_memory` counts what a fit holds at its worst
+# moment, by road.
+
+import mkclust
+
+estimate = mkclust.estimate_memory(100_000, 3, n_clusters=10, n_components=200)
+print(estimate)
+print("with 16 GiB:", estimate.road(available=16 * 2**30))
+
+# %%
+# **Features in place of kernels.** ``Nystroem`` compares every sample with a few landmarks. Nothing
+# as large as the samples squared is made. Here are 20,000 samples in three views.
+
+import time
+
+import numpy as np
+
+from mkclust import AgreementKKM
+from mkclust.kernels import Nystroem
+from mkclust.metrics import clustering_accuracy
+
+rng = np.random.default_rng(0)
+y = rng.integers(10, size=20_000)
+views = {
+    name: 2 * rng.normal(size=(10, d))[y] + rng.normal(size=(len(y), d))
+    for name, d in (("a", 10), ("b", 15), ("c", 20))
+}
+began = time.perf_counter()
+model = AgreementKKM(n_clusters=10, approximation=Nystroem(n_components=100), random_state=0)
+model.fit(views)
+print(f"{time.perf_counter() - began:.1f} s, accuracy {clustering_accuracy(y, model.labels_):.3f}")
+
+# %%
+# A certificate, where a method has one, is now that of the approximated problem. Two figures say
+# how far to trust the answer: the share of each kernel that the features miss, and how far other
+# landmarks would give the same clusters.
+
+print("missed:", model.approximation_error_.round(2))
+part = {name: view[:2000] for name, view in views.items()}
+small = AgreementKKM(n_clusters=10, approximation=Nystroem(100), random_state=0).fit(part)
+print(mkclust.landmark_stability(small, part, n_draws=3))
+
+# %%
+# **Files.** Memory maps, HDF5 and parquet files are read some rows at a time, and never loaded.
+
+import tempfile
+from pathlib import Path
+
+with tempfile.TemporaryDirectory() as folder:
+    for name, view in views.items():
+        np.save(Path(folder) / f"{name}.npy", view)
+    stored = {name: np.load(Path(folder) / f"{name}.npy", mmap_mode="r") for name in views}
+    from_files = AgreementKKM(n_clusters=10, approximation=Nystroem(100), random_state=0)
+    from_files.fit(stored)
+    print("same labels from files:", (from_files.labels_ == model.labels_).all())
+    del stored, from_files
+
+# %%
+# **dask.** Pass dask arrays, and labels are dask arrays. Without a client they are computed by
+# threads of this process; with ``dask.distributed.Client(...)`` on its workers, and nothing else
+# changes.
+
+import dask.array as da
+
+chunks = {name: da.from_array(view, chunks=(5_000, -1)) for name, view in views.items()}
+by_chunks = AgreementKKM(n_clusters=10, approximation=Nystroem(100), random_state=0).fit(chunks)
+print(type(by_chunks.labels_).__name__, (by_chunks.labels_.compute() == model.labels_).mean())
+
+# %%
+# **A GPU.** Pass tensors that live there, and the fit is done there. This part runs only where
+# torch finds a device.
+
+try:
+    import torch
+
+    has_gpu = torch.cuda.is_available()
+except ImportError:
+    has_gpu = False
+
+if has_gpu:
+    there = mkclust.to_device(views, "cuda", dtype="float32")
+    on_device = AgreementKKM(n_clusters=10, approximation=Nystroem(100), random_state=0).fit(there)
+    print("on the device:", clustering_accuracy(y, on_device.labels_))
+else:
+    print("no GPU here: the part above was not run")
+
+# %%
+# :doc:`/guides/scale` and :doc:`/guides/gpu` have all roads, their limits, and what was measured.

@@ -1,0 +1,36 @@
+"""What the page of a class shows: the members that the library itself documents, as they are."""
+
+import re
+from typing import Any
+
+from sphinx.application import Sphinx
+
+# scikit-learn gives these to every estimator, and documents them.
+FROM_SCIKIT_LEARN = re.compile(r"set_\w+_request|get_metadata_routing|get_params|set_params")
+# A learned attribute, such as n_iter_, within the type of another one.
+LEARNED = re.compile(r"\b([a-z]\w*)_(?!\w)")
+
+
+def skip(app: Sphinx, what: str, name: str, member: Any, skipped: bool, options: Any) -> Any:
+    """Leave out what a class has from scikit-learn or from Python; decide nothing of the rest."""
+    if FROM_SCIKIT_LEARN.fullmatch(name):
+        return True
+    module = getattr(member, "__module__", None) or "mkclust"
+    return None if module.startswith("mkclust") else True
+
+
+def keep_underscores(
+    app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]
+) -> None:
+    """Let underscores in types, as in ``shape (n_iter_,)``, be no links of reStructuredText."""
+    for number, line in enumerate(lines):
+        names, separator, kind = line.partition(" : ")
+        if separator and not line.startswith((" ", ".", ">")):
+            lines[number] = names + separator + LEARNED.sub(r"\1\\_", kind)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Look at every member, and at every docstring before numpydoc does."""
+    app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-docstring", keep_underscores, priority=400)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

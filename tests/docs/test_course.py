@@ -1,0 +1,121 @@
+"""The lessons of the course run, and what they say of their results is so."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+COURSE = Path(__file__).parents[2] / "docs" / "course"
+SLOW = ("01", "05", "06", "07", "09", "10")
+
+
+def quick_start(names):
+    assert names["model"].agreement_.set_aside == ()
+    accuracies = names["accuracies"]
+    assert sum(accuracies["all four views"] > accuracy for accuracy in accuracies.values()) == 2
+
+
+def your_own_tables(names):
+    assert names["model"].view_names_in_ == ("blood", "visit", "visit (categories)")
+    p_values = {
+        test.variable: test.p_value
+        for test in names["annotate"](names["model"], names["other"]).tests
+    }
+    assert p_values["ill"] < 0.05 < p_values["birthday"]
+
+
+def kernels(names):
+    assert names["plain"].set_aside_ == ("measured",)
+    assert names["auto"].set_aside_ == names["chosen"].set_aside_ == ()
+    assert [str(w.message).split(":")[0] for w in names["caught"]] == ["View 'measured'"]
+
+
+def which_method(names):
+    fitted, scores = names["fitted"], names["scores"]
+    for name in ("agreement-kkm", "anchored-mkkm"):
+        assert scores[name, "all"] == scores[name, "good"]
+    for name in ("avg-kkm", "simplemkkm"):
+        assert scores[name, "all"] < scores[name, "good"]
+    model = fitted["simplemkkm", "all"]
+    assert model.kernel_names_[np.argmax(model.weights_)] == "static"
+    assert names["caught"][0].category.__name__ == "WeightsWarning"
+
+
+def reading_a_result(names):
+    assert names["careful"].set_aside_ == ("shuffled",)
+    model = names["model"]
+    assert np.argmax(model.weights_) == np.argmin(model.alignments_) == 4
+    assert model.duality_gap_ <= 1e-6
+
+
+def new_samples(names):
+    np.testing.assert_array_equal(names["again"].predict(names["new"]), names["labels"])
+
+
+def number_of_clusters(names):
+    assert names["found"].n_clusters == 4
+    assert names["nothing"].kind == "no evidence"
+    assert names["continuum"].kind == "continuum"
+
+
+def missing_views(names):
+    assert len(names["few"].labels_) < 30 < 200 < len(names["all_"].labels_)
+    assert names["all_"].missingness_.followed_views == ()
+
+
+def large_data(names):
+    assert names["estimate"].road(available=16 * 2**30) == "features"
+    np.testing.assert_array_equal(names["by_chunks"].labels_.compute(), names["model"].labels_)
+
+
+def reproducing_the_paper(names):
+    assert all(row["status"] == "ok" for row in names["run"].rows())
+    assert set(names["run"].methods) == set(names["names"])
+
+
+def adding_a_method(names):
+    np.testing.assert_allclose(names["fitted"].weights_.sum(), 1)
+    assert names["Powered"](strength=0.0).fit(names["views"]).weights_.std() < 1e-12
+
+
+CLAIMS = (
+    quick_start,
+    your_own_tables,
+    kernels,
+    which_method,
+    reading_a_result,
+    new_samples,
+    number_of_clusters,
+    missing_views,
+    large_data,
+    reproducing_the_paper,
+    adding_a_method,
+)
+
+
+def lesson(number, claim):
+    """Return a lesson with what it claims, under the name of its file."""
+    name = f"{number:02}_{claim.__name__}"
+    return pytest.param(claim, id=name, marks=pytest.mark.slow if name[:2] in SLOW else ())
+
+
+LESSONS = [lesson(number, claim) for number, claim in enumerate(CLAIMS, start=1)]
+
+
+def test_every_lesson_is_tested():
+    files = sorted(path.stem for path in COURSE.glob("*.py"))
+    assert files == [lesson.id for lesson in LESSONS]
+
+
+@pytest.mark.parametrize("claim", LESSONS)
+def test_a_lesson_runs_and_what_it_says_is_so(claim, request, tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("agg")
+    try:
+        claim(runpy.run_path(str(COURSE / f"{request.node.callspec.id}.py")))
+    finally:
+        matplotlib.pyplot.close("all")
+    assert not list(tmp_path.iterdir())  # a lesson leaves nothing behind

@@ -1,0 +1,67 @@
+"""Links between files of the documentation; `make links` checks those to other places."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "benchmarks").rglob("README.md")),
+    *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts),
+]
+CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(<?(?![a-z]+:)([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
+
+
+def without_code(text: str) -> str:
+    """Return Markdown without its examples, in which brackets are no links."""
+    return CODE.sub("", text)
+
+
+@cache
+def anchors(path: Path) -> frozenset[str]:
+    """Return the anchors of a file of Markdown: of its headings, as GitHub makes them."""
+    found: list[str] = []
+    for fence in re.findall(r"^(?:`{3,}).*?^`{3,}", text := path.read_text("utf-8"), re.M | re.S):
+        text = text.replace(fence, "")
+    for heading in re.findall(r"^#{1,6} +(.+?) *#*$", text, re.MULTILINE):
+        words = re.sub(r"\]\([^)]*\)", "]", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        found.append(slug + (f"-{found.count(slug)}" if slug in found else ""))
+    return frozenset(found) | frozenset(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))
+
+
+def source_of(path: Path) -> Path:
+    """Return what a page of the site is made of: a lesson is made of its script."""
+    lessons = ROOT / "docs" / "lessons"
+    if path.parent != lessons:
+        return path
+    course = ROOT / "docs" / "course"
+    return course / ("GALLERY_HEADER.rst" if path.stem == "index" else f"{path.stem}.py")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_to_files_and_headings_lead_somewhere(file):
+    broken = []
+    for target in LINK.findall(without_code(file.read_text(encoding="utf-8"))):
+        path, _, anchor = target.partition("#")
+        aim = source_of((file.parent / path).resolve()) if path else file
+        if not aim.exists() or (anchor and aim.suffix == ".md" and anchor not in anchors(aim)):
+            broken.append(target)
+    assert not broken
+
+
+def test_headings_have_the_anchors_that_github_gives_them(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# What `fit` takes, and why?\n\n## Twice\n\n```\n# no heading\n```\n\n## Twice\n"
+    )
+    assert anchors(page) == {"what-fit-takes-and-why", "twice", "twice-1"}
+
+
+def test_brackets_in_examples_are_no_links():
+    text = "`a[0](b)` and\n\n```python\nx[1](y)\n```\n\n[a page](page.md#part)"
+    assert LINK.findall(without_code(text)) == ["page.md#part"]
