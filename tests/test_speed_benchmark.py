@@ -213,20 +213,11 @@ def test_the_million_is_told_where_it_was_measured(tiny):
     assert "0.5 (x86-64) times as long" in text
 
 
-def test_tables_are_written_between_the_marks_of_a_text(tmp_path):
-    text = f"before\n{table.BEGIN}\nold\n{table.END}\nafter"
-    assert table.replaced(text, "new") == f"before\n{table.BEGIN}\n\nnew\n\n{table.END}\nafter"
-    with pytest.raises(SystemExit, match="no place for the tables"):
-        table.replaced("before and after", "new")
-
-
-def test_the_readme_has_the_tables_of_the_results_that_are_there():
-    text = (ROOT / "README.md").read_text()
+def test_the_readme_has_the_ranges_of_the_results_that_are_there():
     results = table.read_results(table.RESULTS)
     assert results
-    assert table.replaced(text, table.render(results)) == text, (
-        "run python benchmarks/speed/table.py --write README.md"
-    )
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert table.summary(results) in text, "run python benchmarks/speed/table.py"
 
 
 def test_results_are_named_after_the_machines_that_they_are_of():

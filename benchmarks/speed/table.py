@@ -1,9 +1,8 @@
-"""The README's tables of what SimpleMKKM costs, of the results of all architectures.
+"""Tables of what SimpleMKKM costs, and the README's line of it, of the results of all architectures.
 
-    python benchmarks/speed/table.py                      # print
-    python benchmarks/speed/table.py --write README.md    # replace what stands there
+    python benchmarks/speed/table.py
 
-A figure is the median of a run; several architectures are a range, with the figure of each. The
+prints them; ``docs/make_results.py`` writes the tables into the documentation. A figure is the median of a run; several architectures are a range, with the figure of each. The
 files are those that ``measure.py`` wrote into ``results``.
 """
 
@@ -11,7 +10,6 @@ import argparse
 import json
 from pathlib import Path
 
-BEGIN, END = "<!-- made by benchmarks/speed/table.py -->", "<!-- end of what it made -->"
 RESULTS = Path(__file__).resolve().parent / "results"
 # Columns by what they show of a row.
 OF_PROBLEMS = {
@@ -179,31 +177,35 @@ def million_line(results):
 
 
 def render(results):
-    """Return everything that the README says of these results."""
+    """Return everything that the documentation says of these results."""
     machines = "\n".join(machine_line(*item) for item in results.items() if rows_of(item[1]))
     texts = problem_table, growth_table, released_line, million_line
     return "\n\n".join(text for text in (*(make(results) for make in texts), machines) if text)
 
 
-def replaced(text, made):
-    """Return a text with other tables between its marks."""
-    if BEGIN not in text or END not in text:
-        raise SystemExit(f"no place for the tables: put them between {BEGIN} and {END}")
-    before, rest = text.split(BEGIN, 1)
-    return f"{before}{BEGIN}\n\n{made}\n\n{END}{rest.split(END, 1)[1]}"
+def summary(results):
+    """Return the line of the README: ranges over all problems and architectures."""
+    parts = [part for record in results.values() for part in record["parts"].values()]
+    rows = [part for part in parts if "ratios" in part]  # problems, none of those that grow
+    ends = {}
+    for name in ("solve_prepared / base", "fit / alternative"):
+        medians = [row["ratios"][name]["median"] for row in rows]
+        ends[name] = " to ".join(in_digits(end(medians), 1) for end in (min, max))
+    return (
+        f"On two cores ({' and '.join(results)}) a solve takes {ends['solve_prepared / base']} times "
+        "as long as averaging the kernels and one `eigsh`, and a whole `fit` "
+        f"{ends['fit / alternative']} times as long as these and k-means: the least of many "
+        "samples and clusters, the most of few samples."
+    )
 
 
 def main(arguments=None):
-    """Print the tables, or write them into a text between its marks."""
+    """Print the line of the README, and the tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the JSON files")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="a text with the two marks")
     options = parser.parse_args(arguments)
-    made = render(read_results(options.results))
-    if options.write is None:
-        print(made)
-        return
-    options.write.write_text(replaced(options.write.read_text(), made))
+    results = read_results(options.results)
+    print(summary(results), render(results), sep="\n\n")
 
 
 if __name__ == "__main__":
