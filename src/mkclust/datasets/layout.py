@@ -78,7 +78,7 @@ def import_pandas(path: Any) -> Any:
     try:
         import pandas
     except ImportError as error:
-        advice = 'reading it needs pandas and pyarrow: pip install "mkclust[tables]"'
+        advice = 'reading it needs pandas: pip install "mkclust[tables]"'
         raise DatasetError(f"{path}: is a table; {advice}") from error
     return pandas
 
