@@ -3,7 +3,7 @@
 import time
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, select, to_host
-from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
+from mkclust.methods.agreement import Agreement, NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.leading_shares import leading_shares
 from mkclust.methods.missingness import (
@@ -47,7 +47,7 @@ from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct, has_distinct
 from mkclust.text import show_lines
-from mkclust.types import Array, Float
+from mkclust.types import Array, Float, Labels
 
 # What the similarities of most methods are, and those of methods without coefficients.
 SUM = "the sum of the kernels by their coefficients"
@@ -105,6 +105,19 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
+    # What every fit learns, for type checkers; those of some fits only are in the docstrings.
+    labels_: Labels
+    weights_: Float
+    alignments_: Float
+    embedding_: Array
+    objective_: float
+    history_: Float
+    converged_: bool
+    n_iter_: int
+    n_features_in_: int
+    kernel_names_: tuple[str, ...]
+    agreement_: Agreement
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Write the shared parts into the docstring of a method."""
         super().__init_subclass__(**options)
@@ -141,7 +154,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.impute = impute
         self.explain = explain
 
-    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> "MultipleKernelClusterer":
+    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> Self:
         """Find the weights and the clusters.
 
         Parameters
@@ -221,6 +234,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         for name, value in (learned | {"_learned_names": (*learned, "_learned_names")}).items():
             setattr(self, name, value)
         return self
+
+    if TYPE_CHECKING:  # scikit-learn's, which has no types
+
+        def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Labels: ...
 
     def solve(self, stack: KernelStack) -> Solution:
         """Solve the method's relaxed problem, without labels and without a change of the model.

@@ -121,7 +121,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
 
 def load_model(
     path: str | os.PathLike[str], *, trusted: Sequence[str] = (), unsafe_pickle: bool = False
-) -> Any:
+) -> MultipleKernelClusterer:
     """Read a fitted model that `save_model` has written.
 
     Loading runs no code of the file: it names types, and those that are no part of a fitted model
