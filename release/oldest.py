@@ -17,11 +17,12 @@ def oldest(project: dict) -> dict[str, str]:
     lists = [project["dependencies"], *(v for name, v in extras.items() if name not in TOOLS)]
     bounds = {}
     for requirement in (line for each in lists for line in each):
-        name, bound = re.match(r"([\w-]+)(?:\[[\w,]+\])?(?:>=([\d.]+))?$", requirement).groups()
-        if name == project["name"]:
+        if requirement.startswith(f"{project['name']}["):
             continue
-        if bound is None:
+        parts = re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)", requirement)
+        if parts is None:
             raise ValueError(f"{PYPROJECT}: {requirement} has no lower bound, or an upper one")
+        name, bound = parts.groups()
         if bounds.setdefault(name, bound) != bound:
             raise ValueError(f"{PYPROJECT}: {name} has the bounds {bounds[name]} and {bound}")
     return bounds

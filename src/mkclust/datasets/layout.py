@@ -312,9 +312,14 @@ def as_numbers(values: Any, decimal: str = ".") -> Any:
 
     text = values.str.replace(decimal, ".", regex=False) if decimal != "." else values
     try:
-        return pd.to_numeric(text).astype(np.float64)
+        numbers = pd.to_numeric(text).astype(np.float64)
     except (ValueError, TypeError):
         return values
+    try:
+        # pandas may be off by the last digit where it takes text for numbers; Python never is.
+        return text.astype(np.float64)
+    except (ValueError, TypeError):
+        return numbers
 
 
 def _is_text(values: Any) -> bool:

@@ -237,7 +237,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     if TYPE_CHECKING:  # scikit-learn's, which has no types
 
-        def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Labels: ...
+        def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Labels:
+            """Return the clusters of a fit."""
 
     def solve(self, stack: KernelStack) -> Solution:
         """Solve the method's relaxed problem, without labels and without a change of the model.
