@@ -366,7 +366,7 @@ def test_an_unknown_suffix_comes_with_what_to_do(tmp_path, name, words):
 def test_a_sparse_matrix_of_scipy_stays_sparse(tmp_path):
     import scipy.sparse
 
-    matrix = scipy.sparse.random_array((30, 200), density=0.05, rng=0, format="csc")
+    matrix = scipy.sparse.random_array((30, 200), density=0.05, random_state=0, format="csc")
     scipy.sparse.save_npz(tmp_path / "text.npz", matrix)
     table = view(tmp_path / "text.npz")
     assert table.format == "csr"
@@ -378,7 +378,7 @@ def test_anndata_is_a_view_with_its_names(tmp_path):
     anndata = pytest.importorskip("anndata")
     import scipy.sparse
 
-    matrix = scipy.sparse.random_array((4, 6), density=0.5, rng=0, format="csr")
+    matrix = scipy.sparse.random_array((4, 6), density=0.5, random_state=0, format="csr")
     names = pd.Index([f"c{i}" for i in range(4)])
     obs = pd.DataFrame({"labels": ["a", "b", "a", "b"]}, index=names)
     content = anndata.AnnData(X=matrix, obs=obs, obsm={"X_pca": np.ones((4, 2))})
