@@ -24,6 +24,8 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+	# The types that users get: a program of theirs, checked against the installed package.
+	$(BIN)/mypy --strict --config-file= tests/typing/consumer.py
 
 imports: $(VENV)/.dev
 	$(BIN)/lint-imports
@@ -65,4 +67,39 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
 	touch $@ $(VENV)/.user
 
 clean:
-	rm -rf $(VENV) $(GENERATED) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(GENERATED) .venv-oldest .venv-newest .venv-dist oldest.txt build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# What is done before a release; CONTRIBUTING.md says what each of the three checks.
+.PHONY: dist test-oldest test-newest
+
+OLDEST := .venv-oldest
+NEWEST := .venv-newest
+TESTS ?= tests
+
+dist:
+	rm -rf dist .venv-dist
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install --quiet --disable-pip-version-check build "mypy==2.4.*"
+	.venv-dist/bin/python -m build --outdir dist .
+	.venv-dist/bin/python release/smoke.py dist
+
+test-oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/python -m pip list --disable-pip-version-check
+	$(ONE_THREAD) $(COMPILED) $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+
+$(OLDEST)/.installed: pyproject.toml release/oldest.py
+	$(PYTHON) release/oldest.py > oldest.txt
+	rm -rf $(OLDEST)
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -c oldest.txt -e ".[dev]"
+	touch $@
+
+# Always made anew, and never a failure: it tells what will break, not what is broken.
+test-newest:
+	rm -rf $(NEWEST)
+	@{ $(PYTHON) -m venv $(NEWEST) && \
+	  $(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --pre --upgrade -e ".[dev]" && \
+	  $(NEWEST)/bin/python -m pip list --disable-pip-version-check && \
+	  $(ONE_THREAD) $(COMPILED) $(NEWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS); } && \
+	  echo "test-newest: PASSED with the newest versions, pre-releases included" || \
+	  echo "test-newest: FAILED with the newest versions, pre-releases included; this is allowed, and says what to prepare for"

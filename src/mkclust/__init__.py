@@ -34,6 +34,7 @@ from mkclust.methods import (
     UnheardSamplesWarning,
     WeightsWarning,
 )
+from mkclust.methods.saved_versions import ModelVersionWarning
 from mkclust.metrics import align_labels
 from mkclust.plots import (
     AgreementDisplay,
@@ -95,6 +96,7 @@ __all__ = [
     "MissingViewsWarning",
     "Missingness",
     "MissingnessWarning",
+    "ModelVersionWarning",
     "NeighborhoodsWarning",
     "NoAgreementWarning",
     "NumberOfClusters",

@@ -7,3 +7,5 @@ from numpy.typing import NDArray
 
 Array = Any
 Float = NDArray[np.float64]
+# Clusters of samples; dask arrays and those of devices stand in for them where samples do.
+Labels = NDArray[np.integer[Any]]

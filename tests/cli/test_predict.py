@@ -1,5 +1,6 @@
 import csv
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +141,31 @@ def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
     Path("model.skops").write_bytes(b"nothing of the kind")
     message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
     assert "is no model that mkclust has saved" in message
+
+
+class Trap:
+    """What leaves a file where it is unpickled."""
+
+    def __reduce__(self):
+        return (Path.touch, (Path("sprung"),))
+
+
+@pytest.mark.parametrize("name", ["model.skops", "model.pkl", "model.joblib"])
+def test_a_pickle_is_refused_and_runs_nothing(name):
+    Path(name).write_bytes(pickle.dumps(Trap()))
+    message = fail("predict", name, "new.npz", "--labels", "new.csv")
+    assert "looks like a pickle" in message
+    assert not Path("sprung").exists()
+    assert not Path("new.csv").exists()
+
+
+def test_a_model_of_a_newer_release_is_refused_on_one_line():
+    model = mkclust.AverageKKM(3, random_state=0).fit(dict(np.load("old.npz")))
+    content = {"format": 1, "versions": versions() | {"mkclust": "99.0.1"}, "model": model}
+    Path("model.skops").write_bytes(skops.io.dumps(content))
+    message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
+    assert "written by mkclust 99.0.1" in message
+    assert "upgrade mkclust" in message
 
 
 def test_a_model_that_lacks_a_part_is_refused():

@@ -3,14 +3,22 @@
 import bz2
 import gzip
 import lzma
+import sys
 
 import numpy as np
 import pytest
 
-from mkclust.datasets import DatasetError, load
+from mkclust.datasets import DatasetError, load, text_tables
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(autouse=True, params=["pyarrow", "pandas"])
+def parser(request, monkeypatch):
+    """Have every file read by both parsers."""
+    monkeypatch.setattr(text_tables, "has_arrow", lambda: request.param == "pyarrow")
+    return request.param
 
 
 def write(path, text, encoding="utf-8"):
@@ -121,6 +129,45 @@ def test_text_far_below_numbers_makes_a_column_of_text(tmp_path):
     assert table["a"].dtype == object
     assert table["b"].dtype == float
     assert table["a"].iloc[-1] == "unknown"
+
+
+def test_many_columns_of_text_far_below_numbers_are_read(tmp_path):
+    columns = [f"c{i}" for i in range(12)]
+    rows = "".join(f"s{i}{',1' * 12},2.5\n" for i in range(200))
+    last = "last" + "".join(f",{name} unknown" for name in columns) + ",3.5\n"
+    table = view(write(tmp_path / "x.csv", f"id,{','.join(columns)},z\n{rows}{last}"))
+    assert table.loc["last", "c11"] == "c11 unknown"
+    assert table["c0"].iloc[0] == "1"
+    assert table["z"].dtype == float
+    assert table["z"].iloc[-1] == 3.5
+
+
+def test_numbers_are_those_next_to_what_is_written(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 3)) * 10.0 ** np.arange(-20, 22, 14.0)
+    lines = "".join(",".join(map(repr, row)) + "\n" for row in X.tolist())
+    np.testing.assert_array_equal(view(write(tmp_path / "x.csv", f"a,b,c\n{lines}")), X)
+
+
+@pytest.mark.parametrize("cells", ["1", "1,2,3"])
+def test_a_line_with_other_cells_far_below_is_named(tmp_path, cells):
+    rows = "".join(f"{i},{i}\n" for i in range(300))
+    message = complaint(write(tmp_path / "x.csv", f"a,b\n{rows}{cells}\n{rows}"))
+    assert f"{len(cells.split(','))} cells and the first line 2; give every line as many" in message
+
+
+def test_without_pandas_the_extra_to_install_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    message = complaint(write(tmp_path / "x.csv", TABLE))
+    assert message.endswith('reading it needs pandas: pip install "mkclust[tables]"')
+
+
+def test_without_pyarrow_the_extra_of_its_files_is_named(tmp_path, frame, monkeypatch):
+    frame.reset_index().to_feather(tmp_path / "x.feather")
+    frame.to_parquet(tmp_path / "x.parquet")
+    for name in ("pyarrow", "pyarrow.parquet", "pyarrow.csv"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for path in ("x.feather", "x.parquet"):
+        assert 'needs pyarrow: pip install "mkclust[parquet]"' in complaint(tmp_path / path)
 
 
 def test_a_file_of_numbers_without_a_header_says_so(tmp_path):
@@ -319,7 +366,7 @@ def test_an_unknown_suffix_comes_with_what_to_do(tmp_path, name, words):
 def test_a_sparse_matrix_of_scipy_stays_sparse(tmp_path):
     import scipy.sparse
 
-    matrix = scipy.sparse.random_array((30, 200), density=0.05, rng=0, format="csc")
+    matrix = scipy.sparse.random_array((30, 200), density=0.05, random_state=0, format="csc")
     scipy.sparse.save_npz(tmp_path / "text.npz", matrix)
     table = view(tmp_path / "text.npz")
     assert table.format == "csr"
@@ -331,7 +378,7 @@ def test_anndata_is_a_view_with_its_names(tmp_path):
     anndata = pytest.importorskip("anndata")
     import scipy.sparse
 
-    matrix = scipy.sparse.random_array((4, 6), density=0.5, rng=0, format="csr")
+    matrix = scipy.sparse.random_array((4, 6), density=0.5, random_state=0, format="csr")
     names = pd.Index([f"c{i}" for i in range(4)])
     obs = pd.DataFrame({"labels": ["a", "b", "a", "b"]}, index=names)
     content = anndata.AnnData(X=matrix, obs=obs, obsm={"X_pca": np.ones((4, 2))})

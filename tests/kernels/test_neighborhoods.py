@@ -464,7 +464,7 @@ def test_certificates_on_neighborhoods_hold_against_dense_eigenvalues(seed):
 
 def test_sums_of_factored_matrices_have_any_sign():
     rng = np.random.default_rng(0)
-    factors = [scipy.sparse.random_array((20, 30), density=0.2, rng=rng) for _ in range(3)]
+    factors = [scipy.sparse.random_array((20, 30), density=0.2, random_state=rng) for _ in range(3)]
     matrices = [FactoredMatrix.symmetric(factor) for factor in factors]
     scales = [rng.uniform(size=20), None, rng.uniform(size=20)]
     dense = [factor.toarray() @ factor.toarray().T for factor in factors]
@@ -479,7 +479,7 @@ def test_sums_of_factored_matrices_have_any_sign():
 
 def test_many_columns_are_multiplied_on_threads_alike():
     rng = np.random.default_rng(0)
-    factor = scipy.sparse.random_array((3000, 3000), density=0.03, rng=rng, format="csr")
+    factor = scipy.sparse.random_array((3000, 3000), density=0.03, random_state=rng, format="csr")
     X, matrix = rng.normal(size=(3000, 20)), FactoredMatrix.symmetric(factor)
     np.testing.assert_array_equal(matrix @ X, factor @ (factor.T.tocsr() @ X))
 

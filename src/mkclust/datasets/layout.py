@@ -78,7 +78,7 @@ def import_pandas(path: Any) -> Any:
     try:
         import pandas
     except ImportError as error:
-        advice = 'reading it needs pandas and pyarrow: pip install "mkclust[tables]"'
+        advice = 'reading it needs pandas: pip install "mkclust[tables]"'
         raise DatasetError(f"{path}: is a table; {advice}") from error
     return pandas
 
@@ -312,9 +312,14 @@ def as_numbers(values: Any, decimal: str = ".") -> Any:
 
     text = values.str.replace(decimal, ".", regex=False) if decimal != "." else values
     try:
-        return pd.to_numeric(text).astype(np.float64)
+        numbers = pd.to_numeric(text).astype(np.float64)
     except (ValueError, TypeError):
         return values
+    try:
+        # pandas may be off by the last digit where it takes text for numbers; Python never is.
+        return text.astype(np.float64)
+    except (ValueError, TypeError):
+        return numbers
 
 
 def _is_text(values: Any) -> bool:

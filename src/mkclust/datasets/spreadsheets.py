@@ -80,7 +80,7 @@ def read_arrow(path: Path) -> RawTable:
         import pyarrow
         from pyarrow import feather
     except ImportError as error:
-        advice = 'reading it needs pyarrow: pip install "mkclust[tables]"'
+        advice = 'reading it needs pyarrow: pip install "mkclust[parquet]"'
         raise DatasetError(f"{path}: is a Feather file; {advice}") from error
     try:
         table = feather.read_table(str(path))

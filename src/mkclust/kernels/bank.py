@@ -1,8 +1,8 @@
 """Turn views of the samples into a bank of kernels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -215,13 +215,13 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        widths=(1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0),
-        polynomials=((0, 2), (0, 4), (1, 2), (1, 4)),
-        linear="linear",
-        rules=None,
-        on_the_fly=False,
-        neighbors=None,
-        neighborhoods="shared",
+        widths: Sequence[float] = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0),
+        polynomials: Sequence[tuple[float, int]] = ((0, 2), (0, 4), (1, 2), (1, 4)),
+        linear: str | None = "linear",
+        rules: Any = None,
+        on_the_fly: bool = False,
+        neighbors: Any = None,
+        neighborhoods: Literal["shared", "graph"] = "shared",
     ):
         self.widths = widths
         self.polynomials = polynomials
@@ -231,7 +231,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self.neighbors = neighbors
         self.neighborhoods = neighborhoods
 
-    def fit(self, X: Any, y: Any = None) -> "KernelBank":
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the kind, width and scale of each view and keep the views for new rows.
 
         Parameters

@@ -3,7 +3,7 @@
 import time
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -15,7 +15,7 @@ from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, select, to_host
 from mkclust.linalg.threads import threads_for
-from mkclust.methods.agreement import NoAgreementWarning, measure_agreement
+from mkclust.methods.agreement import Agreement, NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.leading_shares import leading_shares
 from mkclust.methods.missingness import (
@@ -26,6 +26,7 @@ from mkclust.methods.missingness import (
 )
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import AnyExtension
+from mkclust.methods.saved_versions import NOTE, check_format, version_note, warn_of_versions
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.stopwatch import Stopwatch
@@ -47,7 +48,7 @@ from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct, has_distinct
 from mkclust.text import show_lines
-from mkclust.types import Array, Float
+from mkclust.types import Array, Float, Labels
 
 # What the similarities of most methods are, and those of methods without coefficients.
 SUM = "the sum of the kernels by their coefficients"
@@ -105,6 +106,19 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
+    # What every fit learns, for type checkers; those of some fits only are in the docstrings.
+    labels_: Labels
+    weights_: Float
+    alignments_: Float
+    embedding_: Array
+    objective_: float
+    history_: Float
+    converged_: bool
+    n_iter_: int
+    n_features_in_: int
+    kernel_names_: tuple[str, ...]
+    agreement_: Agreement
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Write the shared parts into the docstring of a method."""
         super().__init_subclass__(**options)
@@ -141,7 +155,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.impute = impute
         self.explain = explain
 
-    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> "MultipleKernelClusterer":
+    def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> Self:
         """Find the weights and the clusters.
 
         Parameters
@@ -222,6 +236,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         for name, value in (learned | {"_learned_names": (*learned, "_learned_names")}).items():
             setattr(self, name, value)
         return self
+
+    if TYPE_CHECKING:  # scikit-learn's, which has no types
+
+        def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Labels:
+            """Return the clusters of a fit."""
 
     def solve(self, stack: KernelStack) -> Solution:
         """Solve the method's relaxed problem, without labels and without a change of the model.
@@ -559,9 +578,18 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored of a model: arrays of the host, that load wherever they may."""
+        """Return what is stored: arrays of the host, that load anywhere, and who wrote them."""
         state = super().__getstate__()
-        return {name: arrays_to_host(value) for name, value in state.items()}
+        stored = {name: arrays_to_host(value) for name, value in state.items()}
+        return stored | {NOTE: version_note()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was stored, unless another version wrote what this one may misread."""
+        state = dict(state)
+        note, what = state.pop(NOTE, None), f"this model ({type(self).__name__})"
+        check_format(note, what)
+        warn_of_versions(note, what, 2)
+        super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether there are labels."""

@@ -10,7 +10,7 @@ from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.samples.dask import agreement as rand_index
 from mkclust.stack import KernelStack
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
 # Relative error of the compromise's eigenvalue sum: its clusters are compared, not computed on.
 COMPARED_TOLERANCE = 1e-6
@@ -25,6 +25,13 @@ class CertifiedClusterer(MultipleKernelClusterer):
 
     tol: float
     max_iter: int
+
+    duality_gap_: float
+    certificate_: str
+    lower_bounds_: Float
+    cluster_gap_: float
+    eigengap_: float
+    n_passes_: int
 
     def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:
         """Return the partition of the views' compromise, None where there is one kernel only."""

@@ -26,7 +26,7 @@ from mkclust.methods.source import Source
 from mkclust.methods.unheard import unheard_among_new, warn_of_unheard
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import assign
-from mkclust.types import Array, Float
+from mkclust.types import Array, Float, Labels
 
 
 class InductiveClusterer(
@@ -76,7 +76,7 @@ class InductiveClusterer(
 
     def predict(
         self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
-    ) -> Array:
+    ) -> Labels:
         """Give new samples the cluster whose center is nearest.
 
         Parameters

@@ -340,6 +340,7 @@ class LMKKM(MultipleKernelClusterer):
     )
     SLOWNESS: ClassVar[int] = 10
     ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
+    sample_weights_: Float
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by the weights of both samples"
     FOOTPRINT: ClassVar[str] = "lmkkm"
 

@@ -6,25 +6,34 @@ of this library consist of are made again; a file that names any other is refuse
 
 import importlib
 import inspect
+import io
+import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.methods import METHODS, MultipleKernelClusterer
+from mkclust.methods.saved_versions import (
+    ModelVersionError,
+    ModelVersionWarning,
+    check_format,
+    version_note,
+    warn_of_versions,
+)
+from mkclust.samples.checks import is_dask
 from mkclust.samples.encoding import CATEGORIES
 from mkclust.text import join_words
-from mkclust.version import versions
 from mkclust.web.files import write_whole
 
-FORMAT = 1
 SUFFIX = ".skops"
 # Modules whose own classes hold what a model has learned, and do nothing when they are made.
 MODULES_OF_PARTS = (
@@ -53,15 +62,23 @@ MODULES_OF_PARTS = (
 )
 # Sparse arrays, which skops leaves to its users; their indices are checked after loading.
 SPARSE = (scipy.sparse.csr_array, scipy.sparse.csc_array)
-# Packages whose other versions may compute otherwise.
-COMPARED = ("mkclust", "numpy", "scipy", "scikit-learn")
+# The note of versions inside a file, which is read before anything else of it.
+NOTE_FILE, NOTE_BYTES = "mkclust.json", 1 << 16
+# How skops' files begin, and how pickles do, be they packed by joblib: zlib, gzip, bzip2, xz, lz4.
+ZIP_START = b"PK"
+PICKLE_STARTS = (
+    b"\x80",
+    *(b"x\x01", b"x\x5e", b"x\x9c", b"x\xda"),
+    *(b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"]\x00\x00", b"\x04\x22M\x18"),
+)
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to a file, from which `load_model` reads it without running code.
 
     The file holds the model with all that it needs for new samples: the training views where
-    kernels were made of views.
+    kernels were made of views. It notes the versions of mkclust and of what it computes with.
+    Labels and an embedding that are dask arrays are computed and stored as arrays of NumPy.
 
     Parameters
     ----------
@@ -95,16 +112,24 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
     check_is_fitted(model)
     skops = import_skops()
-    data = skops.dumps({"format": FORMAT, "versions": versions(), "model": model})
+    note = version_note()
+    note["versions"]["skops"] = importlib.import_module("skops").__version__
+    data = skops.dumps(note | {"model": _in_memory(model)})
     _check_loadable(skops.get_untrusted_types(data=data))
-    return write_whole(path.parent, {path.name: data})[0]
+    return write_whole(path.parent, {path.name: _with_note(data, note)})[0]
 
 
-def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+def load_model(
+    path: str | os.PathLike[str], *, trusted: Sequence[str] = (), unsafe_pickle: bool = False
+) -> MultipleKernelClusterer:
     """Read a fitted model that `save_model` has written.
 
     Loading runs no code of the file: it names types, and those that are no part of a fitted model
     of this library (or of what skops takes for safe in NumPy, SciPy and scikit-learn) are refused.
+
+    A model that a newer release of mkclust has written, or that has another format, is refused. One
+    of this or an older release is loaded, with a `ModelVersionWarning` where mkclust, NumPy, SciPy
+    or scikit-learn have other versions than they had. The same holds for pickles of models.
 
     Parameters
     ----------
@@ -113,39 +138,112 @@ def load_model(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> 
     trusted : sequence of str, default=()
         Further types that may be made, such as ``"my_package.MyMethod"``: only those of which
         you know what their making does, whatever the file gives them.
+    unsafe_pickle : bool, default=False
+        Also open files of pickle and joblib, **which can run any code**: only for files of people
+        and places that you trust. Otherwise such files are refused unopened.
 
     Returns
     -------
     MultipleKernelClusterer
-        The same predictions as the model that was saved. A warning says where it was saved with
-        other versions of what it computes with.
+        The same predictions as the model that was saved.
     """
-    path, skops = Path(path), import_skops()
+    path = Path(path)
     data = path.read_bytes()
+    if data.startswith(ZIP_START):
+        return _load_skops(path, data, trusted)
+    if unsafe_pickle:
+        return _load_pickle(path)
+    if data.startswith(PICKLE_STARTS):
+        raise ValueError(
+            f"{path}: {_foreign()} It looks like a pickle, which can run any code when it is "
+            "opened, and was not opened. If you trust whoever wrote it, load it in Python, with "
+            "mkclust.load_model(path, unsafe_pickle=True)"
+        )
+    raise ValueError(f"{path}: {_foreign()}")
+
+
+def _load_skops(path: Path, data: bytes, trusted: Sequence[str]) -> Any:
+    """Return the model of a file of skops."""
+    skops = import_skops()
     safe = {*_own_types(), *trusted}
     try:
+        note = _read_note(data)
+        # Before the types, for a newer release may have others.
+        check_format(note, str(path))
         strange = sorted(set(skops.get_untrusted_types(data=data)) - safe)
-    except (BadZipFile, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(_explain_foreign(path)) from error
-    if strange:
-        raise ValueError(
-            f"{path}: names {join_words(strange)}, which is no part of a model of mkclust and "
-            "could run other code; nothing was loaded. If it is a type of your own, load the "
-            "model in Python, with mkclust.load_model(path, trusted=[...])"
-        )
-    content = skops.loads(data, trusted=sorted(safe))
-    model = content.get("model") if isinstance(content, dict) else None
-    if not isinstance(model, MultipleKernelClusterer) or not hasattr(model, "labels_"):
-        raise ValueError(_explain_foreign(path))
-    if content.get("format") != FORMAT:
-        raise ValueError(
-            f"{path}: has the format {content.get('format')!r}, this version reads {FORMAT}; "
-            "load it with the version of mkclust that saved it, or fit the model again"
-        )
-    for matrix in _sparse_parts(model):
-        matrix.check_format(full_check=True)
-    _warn_of_versions(path, content.get("versions"))
+        if strange:
+            raise _StrangeTypesError(
+                f"{path}: names {join_words(strange)}, which is no part of a model of mkclust and "
+                "could run other code; nothing was loaded. If it is a type of your own, load the "
+                "model in Python, with mkclust.load_model(path, trusted=[...])"
+            )
+        with warnings.catch_warnings():
+            # The model has the same note as the file, whose warning below names the file.
+            warnings.simplefilter("ignore", ModelVersionWarning)
+            content = skops.loads(data, trusted=sorted(safe))
+        model = content.get("model") if isinstance(content, dict) else None
+        _check_model(path, model)
+        check_format(content, str(path))
+        for matrix in _sparse_parts(model):
+            matrix.check_format(full_check=True)
+    except (ModelVersionError, _StrangeTypesError, _ForeignError):
+        raise
+    except Exception as error:
+        # What somebody has crafted or damaged may raise nearly anything.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ValueError(f"{path}: {_foreign()} ({reason})") from error
+    warn_of_versions(content if note is None else note, str(path), 3)
     return model
+
+
+def _load_pickle(path: Path) -> Any:
+    """Return the model of a file of pickle or joblib, which its user trusts."""
+    import joblib
+
+    try:
+        model = joblib.load(path)
+    except ModelVersionError as error:
+        raise ModelVersionError(f"{path}: {error}") from error
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ValueError(f"{path}: {_foreign()} ({reason})") from error
+    _check_model(path, model)
+    return model
+
+
+class _StrangeTypesError(ValueError):
+    """A file names types that nobody has said to be trusted."""
+
+
+class _ForeignError(ValueError):
+    """A file holds something else than a model."""
+
+
+def _check_model(path: Path, model: Any) -> None:
+    """Refuse what is no fitted model."""
+    if not isinstance(model, MultipleKernelClusterer) or not hasattr(model, "labels_"):
+        raise _ForeignError(f"{path}: {_foreign()}")
+
+
+def _with_note(data: bytes, note: Mapping[str, Any]) -> bytes:
+    """Return a file of skops with the note of versions beside the model."""
+    file = io.BytesIO(data)
+    with ZipFile(file, "a") as archive:
+        archive.writestr(NOTE_FILE, json.dumps(note))
+    return file.getvalue()
+
+
+def _read_note(data: bytes) -> Any:
+    """Return the note of versions in a file; None where there is none."""
+    with ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        # Models are stored as they are: what is larger unpacked would only fill the memory.
+        if sum(member.file_size for member in members) > len(data):
+            raise BadZipFile("it is packed, which models never are")
+        if NOTE_FILE not in archive.namelist():
+            return None
+        with archive.open(NOTE_FILE) as file:
+            return json.loads(file.read(NOTE_BYTES))
 
 
 def view_names(model: Any) -> tuple[str, ...]:
@@ -174,6 +272,18 @@ def import_skops() -> ModuleType:
         raise ImportError(
             'models are saved and loaded by skops; install it with: pip install "mkclust[save]"'
         ) from None
+
+
+def _in_memory(model: Any) -> Any:
+    """Return a model whose arrays of dask, which no file can hold, are arrays of NumPy."""
+    lazy = {name: value for name, value in vars(model).items() if is_dask(value)}
+    if not lazy:
+        return model
+    import dask
+
+    other = copy(model)
+    vars(other).update(zip(lazy, dask.compute(*lazy.values()), strict=True))
+    return other
 
 
 def _check_loadable(types: Sequence[str]) -> None:
@@ -212,9 +322,9 @@ def _own_types() -> set[str]:
     }
 
 
-def _explain_foreign(path: Path) -> str:
+def _foreign() -> str:
     """Say that a file is no model."""
-    return f"{path}: is no model that mkclust has saved; make one with mkclust cluster --save"
+    return "is no model that mkclust has saved; make one with mkclust cluster --save."
 
 
 def _sparse_parts(value: Any) -> Iterator[Any]:
@@ -229,19 +339,3 @@ def _sparse_parts(value: Any) -> Iterator[Any]:
             yield from _sparse_parts(item)
     elif isinstance(value, BaseEstimator) or type(value).__module__.startswith("mkclust."):
         yield from _sparse_parts(getattr(value, "__dict__", {}))
-
-
-def _warn_of_versions(path: Path, saved: Any) -> None:
-    """Warn where a model was saved with other versions of what it computes with."""
-    here, saved = versions(), saved if isinstance(saved, dict) else {}
-    others = [
-        f"{name} {saved.get(name, 'unknown')} (here {here[name]})"
-        for name in COMPARED
-        if saved.get(name) != here[name]
-    ]
-    if others:
-        warnings.warn(
-            f"{path} was saved with {join_words(others)}: predictions may differ; fit the model "
-            "again where that matters",
-            stacklevel=3,
-        )

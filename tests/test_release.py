@@ -1,0 +1,113 @@
+"""What a release promises: one version everywhere, lean extras, and bounds that are tested."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import mkclust
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+# What importing the library must not load, and no extra but those for it may bring.
+HEAVY = (
+    *("pandas", "matplotlib", "plotly", "dask", "distributed", "torch", "cupy", "h5py", "pyarrow"),
+    *("typer", "rich", "skops", "faiss", "anndata", "mudata", "openpyxl", "statsmodels", "polars"),
+)
+
+
+def names(requirements):
+    """Return the packages of a list of requirements, with those of the extras that it names."""
+    found = set()
+    for requirement in requirements:
+        name, extras = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()
+        if name == PROJECT["name"]:
+            found |= names(line for extra in extras.split(",") for line in EXTRAS[extra])
+        else:
+            found.add(name)
+    return found
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = (ROOT / "CITATION.cff").read_text()
+    version = re.search(r"^version: (.+)$", citation, re.M)[1]
+    date = re.search(r"^date-released: (.+)$", citation, re.M)[1]
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(r"^## (.+)$", changes, re.M)[1] == f"{version} ({date})"
+    assert mkclust.__version__ == version
+
+
+def test_runtime_dependencies_have_lower_bounds_and_no_upper_ones():
+    sys.path.insert(0, str(ROOT / "release"))
+    try:
+        from oldest import oldest
+    finally:
+        sys.path.remove(str(ROOT / "release"))
+    bounds = oldest(PROJECT)
+    assert set(bounds) == names(PROJECT["dependencies"]) | names(EXTRAS["all"])
+    text = (ROOT / "docs" / "install.md").read_text()
+    for package, title in (("numpy", "NumPy"), ("scipy", "SciPy"), ("scikit-learn",) * 2):
+        assert f"{title} {bounds[package]}" in text.replace("\n", " ")
+    with pytest.raises(ValueError, match="numpy<3 has no lower bound"):
+        oldest(PROJECT | {"dependencies": ["numpy<3"]})
+
+
+def test_extras_bring_what_they_are_for_and_nothing_else():
+    assert names(EXTRAS["cli"]) == {"typer", "rich"}
+    assert names(EXTRAS["tables"]) == {"pandas"}
+    assert names(EXTRAS["parquet"]) == {"pandas", "pyarrow"}
+    for extra in EXTRAS.keys() - {"all", "dev", "docs"}:
+        assert names(EXTRAS[extra]) <= names(EXTRAS["all"]), extra
+
+
+def test_the_page_on_installing_lists_every_extra():
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "install.md").read_text(), re.M)
+    assert sorted(rows) == sorted(EXTRAS.keys() - {"dev", "docs"})
+
+
+def test_every_extra_that_a_message_asks_for_is_there():
+    asked = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        asked |= set(re.findall(r"pip install .mkclust\[([\w,]+)\]", path.read_text()))
+    assert asked <= set(EXTRAS)
+    assert {"cli", "tables", "parquet", "plot", "report", "save", "hdf5", "dask"} <= asked
+
+
+def python(program):
+    """Return what a program prints in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_the_library_loads_no_heavy_library_that_scikit_learn_does_not():
+    # scikit-learn imports pandas and rich where they are installed, and pandas imports pyarrow.
+    program = (
+        "import sys\n"
+        "import scipy.sparse.linalg, sklearn.cluster\n"
+        "before = set(sys.modules)\n"
+        "import mkclust\n"
+        f"print([name for name in {HEAVY} if name in sys.modules.keys() - before])\n"
+    )
+    assert python(program) == "[]\n"
+
+
+def test_the_library_fits_without_any_extra():
+    program = (
+        "import sys\n"
+        "class Nothing:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name.partition('.')[0] in {HEAVY}:\n"
+        "            raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Nothing())\n"
+        "import mkclust\n"
+        "from mkclust.datasets import load\n"
+        "views = {name: view[:60] for name, view in load('digits').views.items()}\n"
+        "model = mkclust.AgreementKKM(3, random_state=0).fit(views)\n"
+        "print((model.predict(views) == model.labels_).all())\n"
+    )
+    assert python(program) == "True\n"
