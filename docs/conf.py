@@ -32,6 +32,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "course", "**/README.md"]
 templates_path = ["_templates"]
 nitpicky = True
+highlight_language = "none"  # commands of a shell, where a block does not say
 # `Name` in a docstring links where there is a page for it; that there is none is no mistake.
 nitpick_ignore_regex = [("py:obj", ".*")]
 

@@ -10,11 +10,20 @@ with the same estimators.
 # What would your sizes take? :func:`~mkclust.estimate_memory` counts what a fit holds at its worst
 # moment, by road.
 
+import matplotlib.pyplot as plt
+
 import mkclust
 
 estimate = mkclust.estimate_memory(100_000, 3, n_clusters=10, n_components=200)
 print(estimate)
 print("with 16 GiB:", estimate.road(available=16 * 2**30))
+
+roads = ["dense", "on-the-fly", "streamed", "features"]
+figure, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
+ax.barh(roads, [estimate.n_bytes[road] / 2**30 for road in roads])
+ax.invert_yaxis()
+ax.set(xscale="log", xlabel="GiB beside the data, three kernels of 100,000 samples")
+plt.show()
 
 # %%
 # **Features in place of kernels.** ``Nystroem`` compares every sample with a few landmarks. Nothing
