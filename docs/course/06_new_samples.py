@@ -27,7 +27,8 @@ print(f"accuracy on old samples {clustering_accuracy(digits.y[:1200], model.labe
 print(f"accuracy on new samples {clustering_accuracy(digits.y[1200:], labels):.2f}")
 
 # %%
-# The clusters mean the same for new samples: every digit is found where it was.
+# The clusters mean the same for new samples: digits are found where they were, with the same
+# mix-ups.
 
 import matplotlib.pyplot as plt
 
@@ -41,8 +42,8 @@ axes[1].set_title("new samples", loc="left")
 plt.show()
 
 # %%
-# ``transform`` returns the rows of the embedding, one column a cluster, for other programs to go on
-# with.
+# ``transform`` returns the rows of the embedding, as many columns as clusters, for other programs
+# to go on with.
 
 print(model.transform(new).shape)
 

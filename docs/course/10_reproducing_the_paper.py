@@ -36,7 +36,7 @@ import subprocess
 import sys
 
 done = subprocess.run(
-    [sys.executable, "-m", "mkclust.cli", "bench", "plan.toml", "--out", "results"],
+    [sys.executable, "-m", "mkclust.cli", "bench", "plan.toml", "--out", "results", "--jobs", "1"],
     cwd=folder.name,
     check=True,
     capture_output=True,
