@@ -202,8 +202,11 @@ def aside(kernels):
     return measure_agreement(as_stack(kernels, validate=False)).set_aside
 
 
-def table(path):
-    """Print mean scores by method and variant over the data sets of several views."""
+def mean_scores(path):
+    """Return mean scores by method and variant over the data sets of several views: two frames.
+
+    The first is of all data sets, without the slow methods; the second of the small ones.
+    """
     import pandas as pd
 
     with gzip.open(path, "rt") as lines:
@@ -211,9 +214,18 @@ def table(path):
     rows = rows[(rows.status == "ok") & (rows.dataset != "coil20")]
     rows["kind"] = rows.variant.str.replace(r"^(noise|levels|copies) .*", r"\1", regex=True)
     small = rows[rows.dataset.isin(rows[rows.method.isin(SLOW)].dataset)]
-    for title, part in (("all data sets", rows[~rows.method.isin(SLOW)]), ("small ones", small)):
-        means = part.groupby(["method", "kind", "dataset"]).ari.mean().groupby(level=[0, 1]).mean()
-        print(f"\n{title}\n{means.unstack().round(3).to_string()}")
+    parts = {"all data sets": rows[~rows.method.isin(SLOW)], "small ones": small}
+    means = {}
+    for title, part in parts.items():
+        by_data = part.groupby(["method", "kind", "dataset"]).ari.mean()
+        means[title] = by_data.groupby(level=[0, 1]).mean().unstack()
+    return means
+
+
+def table(path):
+    """Print mean scores by method and variant."""
+    for title, means in mean_scores(path).items():
+        print(f"\n{title}\n{means.round(3).to_string()}")
 
 
 def main():

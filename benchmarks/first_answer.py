@@ -205,13 +205,18 @@ def open_rows(path, mode):
     return gzip.open(path, mode) if path.suffix == ".gz" else path.open(mode)
 
 
+def mean_scores(rows):
+    """Return mean scores by contestant, and by data set."""
+    rows = rows[rows.status == "ok"]
+    rows = rows.assign(contestant=rows.method + " | " + rows.kernels)
+    return rows.groupby(["contestant", "dataset"]).ari.mean().unstack()
+
+
 def table(path):
-    """Print mean scores by contestant, and by data set."""
+    """Print what failed, and mean scores by contestant and by data set."""
     rows = read_rows(path)
     print(rows[rows.status != "ok"][["dataset", "method", "kernels", "status"]].to_string())
-    rows = rows[rows.status == "ok"]
-    rows["contestant"] = rows.method + " | " + rows.kernels
-    scores = rows.groupby(["contestant", "dataset"]).ari.mean().unstack()
+    scores = mean_scores(rows)
     print(scores.assign(mean=scores.mean(axis=1)).round(3).to_string())
 
 

@@ -481,3 +481,12 @@ def test_a_few_negative_directions_of_many_samples_are_seen():
     X, Y = rng.normal(size=(900, 6)), rng.normal(size=(900, 2))
     with pytest.raises(ValueError, match="kernel 1 is indefinite"):
         as_stack([X @ X.T, X @ X.T - 0.1 * Y @ Y.T])
+
+
+@pytest.mark.parametrize("streamed", [None, True])
+def test_kernels_in_the_order_of_matlab_are_refused_with_what_to_pass(streamed):
+    kernels = integer_kernels()
+    with pytest.raises(ValueError, match=r"samples x samples x kernels .* np.moveaxis\(K, 2, 0\)"):
+        as_stack(np.moveaxis(kernels, 0, 2), streamed=streamed)
+    turned = as_stack(np.moveaxis(np.moveaxis(kernels, 0, 2), 2, 0))
+    np.testing.assert_allclose(turned.gram(), as_stack(kernels).gram())

@@ -349,6 +349,11 @@ def _collect(
             f"one matrix of shape {kernels.shape} where several kernels belong: pass K[None] or "
             "[K] if it is the only kernel"
         )
+    elif kernels.ndim == 3 and kernels.shape[0] == kernels.shape[1] != kernels.shape[2]:
+        raise ValueError(
+            f"an array of shape {tuple(kernels.shape)}, samples x samples x kernels as MATLAB has "
+            "them: the first axis has to count the kernels; pass np.moveaxis(K, 2, 0)"
+        )
     elif lazily and is_dataset(kernels):
         whole = kernels
         matrices = [DatasetKernel(kernels, index) for index in range(kernels.shape[0])]

@@ -1,0 +1,294 @@
+"""Pages of results, made of the rows that benchmarks have left in the repository.
+
+    python docs/make_results.py             # writes docs/results/*.md
+    python docs/make_results.py FOLDER      # or elsewhere
+
+The build of the documentation calls ``write_results(folder)``. Words are in
+``docs/results_templates``, and every figure comes from ``benchmarks/results`` or
+``benchmarks/speed/results``; ``tests/docs`` holds the pages that are committed to both. Tables are
+those of ``mkclust.bench.tables``, of ``benchmarks/speed/table.py`` and of the benchmarks.
+"""
+
+import contextlib
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+from string import Template
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+RESULTS = BENCHMARKS / "results"
+TEMPLATES = ROOT / "docs" / "results_templates"
+sys.path[:0] = [str(ROOT / "src"), str(BENCHMARKS)]  # a checkout need not be installed
+
+import agreement  # noqa: E402
+import first_answer  # noqa: E402
+import missing_views_table as missing  # noqa: E402
+from mkclust import METHODS  # noqa: E402
+from mkclust.bench import tables  # noqa: E402
+from speed import table as speed_table  # noqa: E402
+from speed.table import markdown  # noqa: E402
+
+MADE = "% Made by docs/make_results.py: change the rows or docs/results_templates, not this page."
+
+
+def read_json(name):
+    """Return a file of results."""
+    return json.loads((RESULTS / name).read_text())
+
+
+def digits(value, places=3):
+    """Return a number with so many decimals; nothing where there is none."""
+    return "" if value is None or value != value else f"{value:.{places}f}"
+
+
+def class_names(keys):
+    """Return the classes of methods, in code marks."""
+    return [f"`{METHODS[key].__name__}`" for key in keys]
+
+
+def captured(function, *arguments):
+    """Return what a function prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        function(*arguments)
+    return text.getvalue().strip()
+
+
+def in_markdown(*made):
+    """Return tables of a benchmark, one below the other."""
+    return "\n\n".join(tables.to_markdown(table).strip() for table in made)
+
+
+def paper():
+    """Return what reproduces of the paper, and the scores of all methods."""
+    results, resampled = (tables.Results.read(RESULTS / name) for name in ("paper", "resample"))
+    return {
+        "n_rows": f"{results.n_rows:,}",
+        "n_resampled": f"{resampled.n_rows:,}",
+        "machine": "; ".join(results.machines),
+        "reproduction": in_markdown(tables.reproduction_table(results)),
+        "default": in_markdown(*tables.score_tables(results, "default")),
+        "oracle": in_markdown(*tables.score_tables(results, "oracle")),
+        "ranks": in_markdown(tables.rank_table(results.run(), "acc", "default")),
+        "resampled": in_markdown(*tables.score_tables(resampled, "default")),
+        "released": (RESULTS / "released/scores-default.md").read_text().strip(),
+    }
+
+
+def first_answers():
+    """Return what a first answer is worth by way to make kernels, and beside other packages."""
+    rows = first_answer.read_rows(RESULTS / "first_answer/rows.jsonl.gz")
+    has_views = sorted(set(rows[rows.kernels == "dense"].dataset))
+    scores = first_answer.mean_scores(rows)[has_views]
+    complete = scores.dropna().mean(axis=1)
+    ways = dict.fromkeys((*first_answer.FEW, *first_answer.KERNELS, *first_answer.DISTURBED))
+    methods = [key for key in METHODS if f"{key} | auto" in complete]
+    by_way = [
+        [f"`{way}`", *(digits(complete.get(f"{key} | {way}")) for key in methods)]
+        for way in ways
+        if any(f"{key} | {way}" in complete for key in methods)
+    ]
+    by_data = [
+        [name, *(digits(scores[name][f"{key} | auto"]) for key in methods)] for name in has_views
+    ]
+    ours, peers = scores.loc["agreement-kkm | auto"], []
+    for name in sorted(set(rows[rows.kernels == ""].method)):
+        known = scores.loc[f"{name} | "].dropna()
+        means = digits(known.mean()), digits(ours[known.index].mean())
+        peers.append([name, str(len(known)), *means, str(sum(ours[known.index] > known))])
+    columns = class_names(methods)
+    header = ["", "data sets", "mean", "`AgreementKKM` there", "`AgreementKKM` ahead on"]
+    return {
+        "n_data": len(has_views),
+        "n_seeds": first_answer.N_SEEDS,
+        "by_way": markdown(["kernels", *columns], by_way),
+        "by_data": markdown(["data set", *columns], by_data),
+        "peers": markdown(header, peers),
+    }
+
+
+def bad_views():
+    """Return what views that say nothing do to every method."""
+    variants = ("as it is", "noise", "levels", "shuffled", "copies", "two camps")
+    header = ["method", *("category" if kind == "levels" else kind for kind in variants)]
+    made = {}
+    for title, means in agreement.mean_scores(RESULTS / "agreement/rows.jsonl.gz").items():
+        keys = [key for key in METHODS if key in means.index]
+        scores = [[digits(means.loc[key][kind]) for kind in variants] for key in keys]
+        body = [[name, *row] for name, row in zip(class_names(keys), scores, strict=True)]
+        made["small" if title.startswith("small") else "all_data"] = markdown(header, body)
+    return made
+
+
+def missing_views():
+    """Return what samples that are missing from views do."""
+    rows = []
+    for path in sorted((RESULTS / "missing_views").glob("*.jsonl.gz")):
+        with gzip.open(path, "rt") as lines:
+            rows += map(json.loads, lines)
+    found, cost = missing.Scores(rows), read_json("missing_cost.json")
+    keys = ("solve_zero", "solve_rescale", "fit_zero", "fit_rescale")
+    body = [[row["problem"], *(digits(row[key], 2) for key in keys)] for row in cost["rows"]]
+    overviews = (captured(missing.print_overview, found, score) for score in missing.SCORES)
+    return {
+        "n_seeds": found.n_seeds,
+        "overviews": "\n\n".join(overviews),
+        "ablation": captured(missing.print_ablation, found, rows),
+        "cost_command": cost["command"],
+        "cost_machine": cost["machine"],
+        "cost": markdown(["problem", *(key.replace("_", ", ") for key in keys)], body),
+    }
+
+
+def speed():
+    """Return times and memory of SimpleMKKM, of all methods, and beside what is announced."""
+    methods, memory = read_json("methods.json"), read_json("memory.json")
+    first, second = methods["problems"].values()
+    keys = ("ratio", "memory_matrices")
+    header = ["method", "times as long, first", "second", "memory, first", "second"]
+    body = [
+        [name, *(digits(rows[name][key], 1) for key in keys for rows in (first, second))]
+        for name in first
+    ]
+    fits = memory["rows"]
+    return {
+        "simple": speed_table.render(speed_table.read_results(BENCHMARKS / "speed/results")),
+        "methods": markdown(header, body),
+        "problems": "; ".join(methods["problems"]),
+        "methods_command": methods["command"],
+        "methods_machine": f"{described(methods['machine'])}; {methods['note']}",
+        "times": in_markdown(tables.time_table(tables.Results.read(RESULTS / "times").run())),
+        "memory_command": memory["command"],
+        "n_fits": len(fits),
+        "largest": f"{max(row['peak'] / row['estimate'] for row in fits):.0%}".replace("%", " %"),
+        "ratio": f"{max(row['ratio'] for row in fits):.1f}",
+        "overhead": memory["overhead"] // 10**6,
+    }
+
+
+def described(machine):
+    """Return a machine in words: its kind, cores and threads of its linear algebra."""
+    threads = {pool["num_threads"] for pool in machine["threads"] if pool["user_api"] == "blas"}
+    most = max(threads)
+    return f"{machine['architecture']}, {machine['cores']} cores, {most} thread{'s' * (most > 1)}"
+
+
+def gpu():
+    """Return what one GPU takes."""
+    record = read_json("gpu.json")
+    parts = record["parts"]
+    million, flying, far = (parts[name] for name in ("million", "flying", "far"))
+    solves = []
+    for row in parts["solve"]["problems"]:
+        sizes = [*(f"{row[key]:,}" for key in ("n", "m", "k")), row["dtype"]]
+        gap, certificate = f"{row['relative_gap']:.0e}", row["certificate"].split()[0]
+        beside = digits(row["times_read_floor"], 1), digits(row["memory_beside_kernels"], 2)
+        found = digits(row["seconds"]), gap, certificate, str(row["passes"])
+        solves.append([*sizes, *found, *beside])
+    header = ["n", "m", "k", "type", "seconds", "gap", "certificate", "passes"]
+    k_means = []
+    for row in parts["k_means"]:
+        times = min(row["host_seconds"].values()), row["device_seconds"]
+        k_means.append([f"{row['n']:,}", str(row["k"]), *(digits(s, 2) for s in times)])
+    return {
+        **{key: record[key] for key in ("command", "device", "machine")},
+        "torch": record["versions"]["torch"],
+        "notes": record["notes"][0].upper() + record["notes"][1:] + ".",
+        "solves": markdown([*header, "times the reading", "memory"], solves),
+        "million": digits(million["seconds"], 2),
+        "flying_n": f"{flying['n']:,}",
+        "flying_seconds": digits(flying["fit_seconds"], 1),
+        "flying_gb": digits(flying["peak_gigabytes"], 1),
+        "far_n": f"{far['n']:,}",
+        "far_seconds": digits(far["solve_seconds"], 0),
+        "far_passes": far["passes"],
+        "far_gb": digits(far["peak_gigabytes"], 1),
+        "far_certificate": far["certificate"],
+        "k_means": markdown(["rows", "clusters", "scikit-learn", "on the device"], k_means),
+    }
+
+
+def scale():
+    """Return what many samples take."""
+    record = read_json("scale.json")
+    parts = record["parts"]
+    million, growth, cluster = (parts[name] for name in ("million", "growth", "cluster"))
+    seconds, files, hdigit = parts["hdigit"]["seconds"], parts["files"], parts["hdigit"]
+    peak = max(cluster["worker_peaks_gb"])
+    n, file = f"{million['n_samples']:,}", f"in a file of {files['file_gb']} GB"
+    rows = [
+        (f"{n} samples, 200 landmarks a view", million["seconds"], million["peak_gb"], million),
+        ("... by two dask workers, each", cluster["seconds"], peak, cluster),
+        ("Hdigit, exact kernels", seconds["exact"], None, {"acc": hdigit["acc_exact"]}),
+        ("... by features", seconds["features"], None, {"acc": hdigit["acc_of_features"]}),
+        ("... kernels on the fly", seconds["on_the_fly"], None, {}),
+        (f"kernels {file}", files["seconds"], files["anonymous_peak_gb"], {}),
+    ]
+    body = [[what, digits(s, 1), digits(gb, 2), digits(of.get("acc"))] for what, s, gb, of in rows]
+    pairs = zip(growth["n_samples"], growth["seconds"], strict=True)
+    sparse, near = read_json("sparse_views.json"), read_json("neighborhoods.json")
+    wide = read_json("wide_file.json")
+    many = f"{near['setting']['samples']:,} samples"
+    fits = [(name, f"{many}, one view sparse", fit) for name, fit in sparse["fits"].items()]
+    for name, ways in near["fits"].items():
+        found = ((way, fit) for way, fit in ways.items() if isinstance(fit, dict))
+        fits += [(name, f"{many}, {way}", fit) for way, fit in found]
+    size = f"{wide['samples']:,} x {wide['columns']:,}"
+    fits.append(("command line", f"a text file of {size}", wide))
+    keys = {"seconds": 1, "peak GB of the process": 2, "adjusted Rand index": 3}
+    table = [[*words, *(digits(fit[key], keys[key]) for key in keys)] for *words, fit in fits]
+    return {
+        **{key: record[key] for key in ("command", "machine")},
+        "simple": markdown(["what", "seconds", "peak GB", "accuracy"], body),
+        "growth": ", ".join(f"{n:,} samples {s:.0f} s" for n, s in pairs),
+        "exponent": digits(growth["exponent"], 2),
+        "fits": markdown(["method", "what", *keys], table),
+    }
+
+
+def number_of_clusters():
+    """Return how often a suggested number of clusters is right."""
+    record = read_json("n_clusters.json")
+    counts = [
+        [row["problem"], str(row.get("n", "")), f"{row['right']} of {row['runs']}"]
+        for part in ("shapes", "awkward")
+        for row in record["counts"][part]
+    ]
+    titles = {"noise": "independent noise", "planted": "3 to 8 planted clusters"}
+    titles["real"] = "ten handwritten digits: " + " and ".join(r["data"] for r in record["real"])
+    named = [
+        [title, f"{sum(r['n_clusters'] == r['true'] for r in record[part])} of {len(record[part])}"]
+        for part, title in titles.items()
+    ]
+    parts = (*titles, "shapes", "awkward", "cost")
+    seconds = record["cost"]["cpu_seconds"]
+    return {
+        "commands": "\n".join(record["commands"][part] for part in parts),
+        "notes": "\n".join(f"- {note}" for note in record["notes"]),
+        "named": markdown(["data", "right"], named),
+        "counts": markdown(["data", "samples", "right"], counts),
+        "cost": markdown(["what", "seconds"], [[k, digits(s, 2)] for k, s in seconds.items()]),
+    }
+
+
+PAGES = {"paper": paper, "first_answer": first_answers, "agreement": bad_views}
+PAGES |= {"missing_views": missing_views, "speed": speed, "gpu": gpu, "scale": scale}
+PAGES |= {"number_of_clusters": number_of_clusters}
+
+
+def write_results(folder=ROOT / "docs" / "results"):
+    """Write all pages into a folder, and return their paths."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    made = {"index": {"pages": "\n".join(PAGES)}} | {name: make() for name, make in PAGES.items()}
+    for name, values in made.items():
+        template = Template((TEMPLATES / f"{name}.md.in").read_text(encoding="utf-8"))
+        text = f"{MADE}\n\n{template.substitute(values)}"
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return [folder / f"{name}.md" for name in made]
+
+
+if __name__ == "__main__":
+    write_results(*sys.argv[1:2])
