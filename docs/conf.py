@@ -28,8 +28,8 @@ extensions = [
     "repository_pages",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-# The lessons themselves become pages by the gallery.
-exclude_patterns = ["_build", "course", "**/README.md"]
+# Lessons become pages by the gallery, which also writes down how long each took.
+exclude_patterns = ["_build", "course", "**/sg_execution_times.rst"]
 templates_path = ["_templates"]
 nitpicky = True
 highlight_language = "none"  # commands of a shell, where a block does not say
