@@ -82,8 +82,9 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-# A page without sections beside it, such as the landing page, has no use for an empty column.
-html_sidebars = {"index": [], "changelog": [], "contributing": [], "glossary": [], "readme": []}
+# Pages that stand alone have no use for a column that names their neighbors.
+ALONE = ("index", "readme", "install", "coming_from_*", "glossary", "changelog", "contributing")
+html_sidebars = dict.fromkeys(ALONE, [])
 html_math_renderer = "mathml"
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
