@@ -29,7 +29,7 @@ extensions = [
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # Lessons become pages by the gallery, which also writes down how long each took.
-exclude_patterns = ["_build", "course", "**/sg_execution_times.rst"]
+exclude_patterns = ["_build", "course", "sg_execution_times.rst", "*/sg_execution_times.rst"]
 templates_path = ["_templates"]
 nitpicky = True
 highlight_language = "none"  # commands of a shell, where a block does not say
@@ -84,7 +84,7 @@ html_theme_options = {
 }
 # Pages that stand alone have no use for a column that names their neighbors.
 ALONE = ("index", "readme", "install", "coming_from_*", "glossary", "changelog", "contributing")
-html_sidebars = dict.fromkeys(ALONE, [])
+html_sidebars = {page: [] for page in ALONE}
 html_math_renderer = "mathml"
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
