@@ -28,10 +28,11 @@ extensions = [
     "repository_pages",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-# The lessons themselves become pages by the gallery.
-exclude_patterns = ["_build", "course", "**/README.md"]
+# Lessons become pages by the gallery, which also writes down how long each took.
+exclude_patterns = ["_build", "course", "sg_execution_times.rst", "*/sg_execution_times.rst"]
 templates_path = ["_templates"]
 nitpicky = True
+highlight_language = "none"  # commands of a shell, where a block does not say
 # `Name` in a docstring links where there is a page for it; that there is none is no mistake.
 nitpick_ignore_regex = [("py:obj", ".*")]
 
@@ -81,8 +82,9 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-# A page without sections beside it, such as the landing page, has no use for an empty column.
-html_sidebars = {"index": [], "changelog": [], "contributing": [], "glossary": [], "readme": []}
+# Pages that stand alone have no use for a column that names their neighbors.
+ALONE = ("index", "readme", "install", "coming_from_*", "glossary", "changelog", "contributing")
+html_sidebars = {page: [] for page in ALONE}
 html_math_renderer = "mathml"
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

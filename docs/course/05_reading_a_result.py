@@ -40,10 +40,8 @@ plt.show()
 # the clusters capture.
 
 print(model.WEIGHT_MEANING)
-for name, weight, alignment in zip(
-    model.kernel_names_, model.weights_, model.alignments_, strict=True
-):
-    print(f"{name:12} weight {weight:.2f}  alignment {alignment:.2f}")
+for values in zip(model.kernel_names_, model.weights_, model.alignments_, strict=True):
+    print("{:12} weight {:.2f}  alignment {:.2f}".format(*values))
 
 # %%
 # **3. The certificate.** SimpleMKKM's problem is convex. ``duality_gap_`` bounds how far the result
@@ -79,7 +77,8 @@ print(stability)
 
 # %%
 # **6. Single samples.** A silhouette near zero, or a small margin, marks a sample between two
-# clusters.
+# clusters. ``mkclust.fit_report(careful, views, "fit.html")`` writes all of this into one page that
+# works offline.
 
 from mkclust import sample_scores
 
@@ -88,7 +87,3 @@ figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 ax.scatter(scores.margin, stability.samples, s=8)
 ax.set(xlabel="margin to the next cluster", ylabel="share of refits in which it stays")
 plt.show()
-
-# %%
-# ``mkclust.fit_report(careful, views, "fit.html")`` writes all of this into one page that works
-# offline.

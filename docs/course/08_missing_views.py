@@ -29,9 +29,15 @@ assays = {"blood": assay(4, 0.6, 1), "genes": assay(30, 0.4, 2), "scan": assay(8
 # ``join="inner"`` keeps the patients that have everything; ``join="outer"`` keeps all. Few patients
 # have everything here, too few to tell whether the views agree, and a warning says so.
 
+import warnings
+
 from mkclust import AgreementKKM
 
-few = AgreementKKM(n_clusters=3, join="inner", random_state=0).fit(assays)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    few = AgreementKKM(n_clusters=3, join="inner", random_state=0).fit(assays)
+for warning in caught:
+    print(f"{warning.category.__name__}: {warning.message}")
 all_ = AgreementKKM(n_clusters=3, join="outer", impute="learn", random_state=0).fit(assays)
 print(f"inner join: {len(few.labels_)} patients, outer join: {len(all_.labels_)}")
 
@@ -52,8 +58,6 @@ plt.show()
 # average similarity (``"zero"``), the same with patients scaled up to equal voices (``"rescale"``,
 # the default), or what the clustering itself predicts (``"learn"``). Where much is missing,
 # ``"learn"`` did best in our measurements.
-
-import warnings
 
 from mkclust.metrics import adjusted_rand_index
 

@@ -1,9 +1,12 @@
-"""What the page of a class shows: the members that the library itself documents, as they are."""
+"""What pages of the API show: members that the library itself documents, and their docstrings."""
 
 import re
 from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.ext.autosummary import autosummary_table
 
 # scikit-learn gives these to every estimator, and documents them.
 FROM_SCIKIT_LEARN = re.compile(r"set_\w+_request|get_metadata_routing|get_params|set_params")
@@ -29,8 +32,20 @@ def keep_underscores(
             lines[number] = names + separator + LEARNED.sub(r"\1\\_", kind)
 
 
+def leave_out_references(app: Sphinx, document: nodes.document) -> None:
+    """Leave references to papers out of lists of names: they are told on the pages of these."""
+    for table in document.findall(autosummary_table):
+        for reference in list(table.findall(addnodes.pending_xref)):
+            if reference["refdomain"] == "citation":
+                parent, place = reference.parent, reference.parent.index(reference)
+                parent.remove(reference)
+                if place and isinstance(before := parent[place - 1], nodes.Text):
+                    parent.replace(before, nodes.Text(before.rstrip()))
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Look at every member, and at every docstring before numpydoc does."""
+    """Look at every member, at every docstring before numpydoc does, and at lists of names."""
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", keep_underscores, priority=400)
+    app.connect("doctree-read", leave_out_references)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

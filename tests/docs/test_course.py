@@ -60,6 +60,7 @@ def number_of_clusters(names):
 
 
 def missing_views(names):
+    assert [w.category.__name__ for w in names["caught"]] == ["NoAgreementWarning"]
     assert len(names["few"].labels_) < 30 < 200 < len(names["all_"].labels_)
     assert names["all_"].missingness_.followed_views == ()
 

@@ -87,7 +87,7 @@ def _ascent(gamma: Float, gradient: Float, tol: float) -> Float:
 
 
 class KAMMR(InductiveClusterer):
-    r"""SimpleMKKM with its minimum turned into a maximum (an ablation in [1]_).
+    r"""SimpleMKKM with its minimum turned into a maximum (an ablation [1]_).
 
     .. math:: \max_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top)
 
@@ -262,7 +262,7 @@ def alternate_with_best_weights(
 
 
 class KAMMA(InductiveClusterer):
-    r"""SimpleMKKM's problem by alternation instead of descent (an ablation in [1]_).
+    r"""SimpleMKKM's problem by alternation instead of descent (an ablation [1]_).
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top)
 
