@@ -24,26 +24,21 @@ def number_of_clusters(findings: Findings) -> Section:
 
 
 def reading(suggestion: NumberOfClusters, n_clusters: int) -> str:
-    """Say in a sentence or two how the number of clusters does beside the others."""
+    """Say in a sentence how the number of clusters does beside the others."""
     tried = f"{suggestion.k_values[0]} to {suggestion.k_values[-1]}"
     if suggestion.kind == "no evidence":
-        return (
-            f"No number of clusters from {tried} shows clearer clusters than samples without any "
-            f"would: that there are {n_clusters} was your choice."
-        )
+        return f"No number of clusters from {tried} stands out from samples without clusters."
     if suggestion.kind == "continuum":
         return (
-            "The samples look like a continuum, without sparser places between clusters: that it "
-            f"is cut into {n_clusters} parts was your choice, and another would not be wrong."
+            "Between them samples are hardly sparser than within: they may be parts of a continuum."
         )
     best, others = suggestion.n_clusters, suggestion.candidates[1:]
-    also = ""
-    if suggestion.is_unclear and others:
-        also = f" That is unclear: {join_words(others)} may do as well."
-    if best == n_clusters:
-        return f"Of {tried} clusters, {n_clusters} fit best, as were asked for.{also}"
-    asked = "comes into question, too" if n_clusters in others else "fits less well"
-    return f"Of {tried} clusters, {best} fit best; {n_clusters}, as was asked for, {asked}.{also}"
+    is_best, this_fit = best == n_clusters, f"this fit has {n_clusters}"
+    if suggestion.is_unclear:
+        also = f", and {join_words(others)} may do as well" if others else ""
+        rest = "" if is_best or n_clusters in others else f"; {this_fit}"
+        return f"How many clusters there are is unclear: of {tried}, {best} fit best{also}{rest}."
+    return f"Of {tried} clusters, {best} fit best{'' if is_best else f'; {this_fit}'}."
 
 
 def _table(suggestion: NumberOfClusters, n_clusters: int) -> str:

@@ -12,12 +12,11 @@ from mkclust.web import plot
 from mkclust.web.plot import SHADES, axis, color, margins, plot_text, symbol
 from mkclust.web.words import count_noun, format_number, format_percent, format_short
 
-MOST_IN_LEGEND = 20
+MOST_NAMED = 20  # clusters that have their number on a map
 MAP_PIXELS = (420, 400)  # about the room for the dots of a map
 MOST_BARS = 600  # of the plot of silhouettes
 LEAST_NAMED = 0.03  # clusters of a smaller share of an axis have no number on it
 WHOLE = 0.995  # from this share of the variance on, a plane holds all of it but a rest
-LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
 def embedding(findings: Findings, placed: SampleMap) -> str:
@@ -35,8 +34,7 @@ def embedding(findings: Findings, placed: SampleMap) -> str:
     plain = {"showticklabels": False, "showgrid": is_plane}
     layout = {
         "margin": margins(),
-        "showlegend": 1 < findings.n_clusters <= MOST_IN_LEGEND,
-        "legend": LEGEND,
+        "showlegend": False,  # clusters are named amid their dots
         "hovermode": "closest",
         "xaxis": axis(first, **plain),
         "yaxis": axis(second, scaleanchor="x", **plain),
@@ -86,7 +84,7 @@ def _cluster_names(
 ) -> list[dict[str, Any]]:
     """Return the number and size of each cluster amid its dots, unless there are too many."""
     clusters, points = np.unique(labels).tolist(), placed.points
-    if len(clusters) > MOST_IN_LEGEND:
+    if len(clusters) > MOST_NAMED:
         return []
     texts = [f"{cluster} ({findings.sizes[cluster]:,})" for cluster in clusters]
     centers = np.array([amid(points[labels == cluster]) for cluster in clusters])

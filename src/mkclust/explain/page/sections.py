@@ -17,6 +17,7 @@ from mkclust.explain.fitted import (
 from mkclust.explain.page import charts, sample_charts
 from mkclust.explain.page.findings import Findings
 from mkclust.explain.page.methods_paragraph import methods_paragraph, parameter_text
+from mkclust.methods import AgreementKKM
 from mkclust.version import __version__
 from mkclust.web import (
     Column,
@@ -86,11 +87,11 @@ def _kernel_table(findings: Findings) -> str:
     if is_approximated(model):
         columns.append(Column("Missed", "share of the kernel that the features do not show"))
         values.append((model.approximation_error_, ".3f"))
-    columns += [
-        Column("With consensus", "agreement of the kernel's own clusters with the model's"),
-        Column("With compromise", f"their agreement with {findings.compromise_name}"),
-    ]
-    values += [(examination.with_consensus, ".2f"), (examination.with_compromise, ".2f")]
+    columns.append(Column("Consensus", "agreement of the kernel's own clusters with the model's"))
+    values.append((examination.with_consensus, ".2f"))
+    if not isinstance(model, AgreementKKM):  # whose clusters are those of the compromise
+        columns.append(Column("Compromise", f"their agreement with {findings.compromise_name}"))
+        values.append((examination.with_compromise, ".2f"))
     if diagnosis is not None:
         if examination.left_out:
             columns.append(Column("Without it", "agreement of a fit without the kernel"))
