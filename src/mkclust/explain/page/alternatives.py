@@ -50,7 +50,7 @@ def compare_numbers(
 ) -> Alternatives:
     """Compare the number of clusters of a fit with its neighbors, on some samples; None does not.
 
-    They are looked for as `suggest_n_clusters` does, in the kernels that agree, mixed alike:
+    They are looked for as `suggest_n_clusters` does, in the compromise of the views that agree:
     weights that were learned for one number would speak for it.
     """
     if budget is None:
@@ -95,7 +95,7 @@ def _reason(model: Any, budget: Budget) -> str:
 
 
 def _coefficients(model: Any) -> Float | None:
-    """Return coefficients of the kernels that agree, None where all are mixed alike."""
+    """Return the coefficients of the views' compromise, None where none agree."""
     agreement = getattr(model, "agreement_", None)
     if agreement is None or not agreement.any_share:
         return None

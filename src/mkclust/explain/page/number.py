@@ -77,10 +77,12 @@ def _how(findings: Findings, suggestion: NumberOfClusters) -> list[str]:
     """Say how the numbers were compared."""
     of = f"{suggestion.n_used:,} of the " if suggestion.n_used < findings.n_samples else "the "
     agreement = findings.agreement
-    which = "the kernels that agree" if agreement is not None and agreement.any_share else "kernels"
+    which = "the average of the kernels"
+    if agreement is not None and agreement.any_share:
+        which = "the compromise of the views that agree"
     return [
-        f"Looked for in {which}, mixed alike, of {of}{findings.n_samples:,} samples, whatever "
-        f"weights the method learned for its own number: {N_DRAWS} draws without clusters, level "
+        f"Looked for in {which}, of {of}{findings.n_samples:,} samples, for weights that a method "
+        f"learns for one number speak for it: {N_DRAWS} draws without clusters, level "
         f"{LEVEL:g}, {N_RESAMPLES} resamples.",
         "mkclust.suggest_n_clusters(X) takes more of all, and tells more.",
     ]
