@@ -40,6 +40,23 @@ def test_suggest_gives_json_and_mixes_as_a_method_does():
     assert (record["n_clusters"], record["kind"]) == (3, "clusters")
     assert record["k_values"] == [2, 3, 4]
     assert len(record["stabilities"]) == 3
+    assert record["candidates"][0] == 3
+    assert record["is_unclear"] is False
+    assert sum(record["support"]) == pytest.approx(1)
+
+
+def test_suggest_leads_with_unclear_where_resamples_do_not_agree():
+    # Three groups of two clusters each, about as clear as the groups.
+    rng, y = np.random.default_rng(0), np.arange(60) % 6
+    groups = 4 * rng.normal(size=(3, 6))[np.arange(6) % 3]
+    places = (groups + 1.9 * rng.normal(size=(6, 6)))[y]
+    views = {name: places + rng.normal(size=(60, 6)) for name in ("left", "right")}
+    np.savez("nested.npz", **views)
+    suggestion = mkclust.suggest_n_clusters(views, [2, 3, 4, 5, 6, 7])
+    result = succeed("suggest", "nested.npz", "--to", 7)
+    assert suggestion.is_unclear
+    assert result.stdout.startswith(f"Unclear how many clusters: {suggestion.n_clusters} (")
+    assert "then" in result.stdout.splitlines()[0]
 
 
 def test_k_auto_clusters_by_the_suggestion_and_records_why():

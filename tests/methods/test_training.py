@@ -78,6 +78,20 @@ def test_its_leading_eigenvectors_are_the_embedding(name, views):
     np.testing.assert_allclose(projector(H), projector(model.embedding_), atol=1e-4)
 
 
+@pytest.mark.parametrize("anchor", [0.5, 4.0])
+def test_an_anchor_is_part_of_what_is_partitioned(anchor, views, kernels):
+    model = fitted(AnchoredMKKM, views, anchor=anchor)
+    found = model.mixed_kernel(views)
+    H = leading(found, K)
+    np.testing.assert_allclose(projector(H), projector(model.embedding_), atol=1e-4)
+    # Its leading eigenvalues are the objective, the weights' share in it and the anchor's.
+    assert np.linalg.eigvalsh(found)[-K:].sum() == pytest.approx(model.objective_, rel=1e-5)
+    assert "with the anchor" in model.describe_mixed_kernel()
+    np.testing.assert_allclose(model.mixed_kernel(views, SOME), found[np.ix_(SOME, SOME)])
+    features = fitted(AnchoredMKKM, views, anchor=anchor, approximation=Nystroem(10))
+    assert "without the anchor" in features.describe_mixed_kernel()
+
+
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("form", ["views", "kernels"])
 def test_some_samples_are_a_part_of_all_in_any_order(name, form, views, kernels):

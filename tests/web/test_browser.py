@@ -1,5 +1,6 @@
 """The pages of a fit and of a benchmark in a real browser: they draw, answer, and ask nobody."""
 
+import csv
 import json
 import shutil
 import time
@@ -23,27 +24,31 @@ from mkclust.explain.page import fit_report
 
 PATIENCE = 60  # seconds; on a busy machine a browser takes its time
 PLOTS = (
-    "agreement",
-    "weights",
-    "convergence",
-    "embedding",
-    "similarities",
     "silhouettes",
     "features",
     "stability",
-)
-PLOTS += ("classes",)
-SECTIONS = (
-    "agreement",
-    "kernels",
-    "convergence",
+    "numbers",
     "embedding",
+    "plane",
+    "weights",
+    "agreement",
     "similarities",
+    "convergence",
+)
+# In the order in which they are read.
+SECTIONS = (
     "clusters",
     "features",
     "stability",
+    "classes",
+    "number",
+    "embedding",
+    "kernels",
+    "agreement",
+    "similarities",
+    "convergence",
+    "run",
 )
-SECTIONS += ("classes", "run")
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +75,8 @@ def browser(digits):
     options.binary_location = program
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1100,900"):
         options.add_argument(argument)
+    folder = {"download.default_directory": str(digits[0].parent / "saved")}
+    options.add_experimental_option("prefs", folder)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(driver))
     try:
@@ -128,8 +135,63 @@ def test_every_section_and_plot_is_there_and_drawn(browser):
         lines = plot.find_elements(By.CSS_SELECTOR, "path.js-line")
         assert marks or lines, name
         assert plot.get_attribute("aria-label")
-    dots = browser.find_elements(By.CSS_SELECTOR, "#embedding-plot .points path")
-    assert len(dots) == 300
+    for name in ("embedding", "plane"):
+        dots = browser.find_elements(By.CSS_SELECTOR, f"#{name}-plot .points path")
+        assert len(dots) == 300
+
+
+def test_the_verdict_is_read_first_then_clusters_and_convergence_late(browser):
+    tops = browser.execute_script(
+        """const top = (where) => document.querySelector(where).getBoundingClientRect().top;
+           return ['h1', '.verdict', '.facts', ...arguments[0].map((name) => `section#${name}`)]
+             .map(top);""",
+        list(SECTIONS),
+    )
+    assert tops == sorted(tops)
+    said = browser.find_element(By.CSS_SELECTOR, ".verdict").text
+    assert said.startswith("4 of 5 views agree beyond chance")
+    assert "Set aside, sharing nothing with any other view: <b>static</b>." in said
+    assert "The 10 clusters are" in said
+
+
+def test_the_two_maps_stand_beside_each_other_and_below_each_other_where_it_is_narrow(browser):
+    places = (
+        "return [...document.querySelectorAll('.beside figure')]"
+        ".map((figure) => figure.getBoundingClientRect()).map((box) => [box.left, box.top])"
+    )
+    (left, top), (right, same) = browser.execute_script(places)
+    assert right > left + 300
+    assert same == top
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        (left, top), (right, below) = browser.execute_script(places)
+        assert right == left
+        assert below > top + 300
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_click_saves_the_labels_of_all_samples(browser, digits):
+    page, model = digits
+    link = browser.find_element(By.CSS_SELECTOR, "#clusters a.download")
+    show(browser, link)
+    link.click()
+    saved = page.parent / "saved" / "clusters.csv"
+    wait(browser, saved.exists)
+    with open(saved, newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["id", "cluster"]
+    assert rows == [[f"image <{i}>", str(c)] for i, c in enumerate(model.labels_)]
+
+
+def test_clusters_are_counted_against_classes_in_one_table(browser):
+    assert browser.find_elements(By.CSS_SELECTOR, "#classes figure") == []
+    captions = browser.find_elements(By.CSS_SELECTOR, "caption")
+    matched = [caption for caption in captions if "given class (columns)" in caption.text]
+    assert len(matched) == 1
+    table = matched[0].find_element(By.XPATH, "..")
+    assert sum(int(cell) for at in range(1, 11) for cell in column(table, at)) == 300
 
 
 def test_the_browser_itself_forbids_requests(browser):

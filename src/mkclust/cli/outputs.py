@@ -323,7 +323,12 @@ def suggestion_record(suggestion: NumberOfClusters | None) -> dict[str, Any] | N
     if suggestion is None:
         return None
     record = {field.name: getattr(suggestion, field.name) for field in fields(suggestion)}
-    return record | {"strength": suggestion.strength._asdict(), "excess": suggestion.excess}
+    return record | {
+        "strength": suggestion.strength._asdict(),
+        "excess": suggestion.excess,
+        "candidates": suggestion.candidates,
+        "is_unclear": suggestion.is_unclear,
+    }
 
 
 def strict_json(record: Any) -> str:

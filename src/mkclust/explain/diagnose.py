@@ -28,7 +28,7 @@ def diagnose(
     **When a kernel looks like noise.** If it shares nothing with any other kernel beyond chance, as
     `mkclust.agreement` measures it: the debiased alignment of the two is no larger than it would be
     if the samples of one of them changed places. ``chance`` says how likely that is, corrected for
-    the number of pairs; less than 1e-4 is beyond chance. Copies of a kernel (a redundancy above
+    the number of pairs; less than 1e-5 is beyond chance. Copies of a kernel (a redundancy above
     0.99), and kernels that a bank made of one view, prove nothing about each other. Labels and
     weights play no part in that, nor does the consensus, which noise may have ruined.
 

@@ -150,6 +150,13 @@ class Diagnosis:
                 f"{_number(self.weights.max())}, is that of {largest!r}."
             )
         others = [name for name in self.names if name not in self.noise]
+        if not any(self.weights[self.names.index(name)] for name in self.noise):
+            one = len(self.noise) == 1
+            sentences.append(
+                f"{'It is' if one else 'They are'} noise, or structure that no other kernel has: "
+                f"{self.method} has set {'it' if one else 'them'} aside."
+            )
+            return sentences
         sentences.append(
             "A kernel that shares nothing is noise, or structure that no other kernel has: look "
             f"before you fit again with {_listed(others)}. AgreementKKM sets aside what shares "

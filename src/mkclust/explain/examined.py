@@ -103,6 +103,10 @@ class Examined(ABC):
         return discretize(rows, k, n_init=n_init, random_state=self._seed)
 
     @abstractmethod
+    def mixed_kernel(self, samples: np.ndarray) -> Float:
+        """Return the similarities by which the model clusters, among some samples, (s, s)."""
+
+    @abstractmethod
     def captured(self) -> Float:
         """Return what the model's partition captures of each kernel, ``Tr(H^T K_p H)``."""
 
@@ -132,6 +136,10 @@ class ExaminedKernels(Examined):
         self.n_samples = self._stack.n_samples
         k = model.n_clusters
         self.relaxations = [relax(kernel, k, tol=EIGEN_TOLERANCE) for kernel in _each(self._stack)]
+
+    def mixed_kernel(self, samples: np.ndarray) -> Float:
+        """Return the similarities by which the model clusters, among some samples, (s, s)."""
+        return self._model.mixed_kernel_of(self._stack, samples)
 
     def captured(self) -> Float:
         """Return what the model's partition captures of each kernel, ``Tr(H^T K_p H)``."""
@@ -203,11 +211,10 @@ def _each(stack: KernelStack) -> Iterator[KernelOperator]:
 
 def _stack_of_fit(model: MultipleKernelClusterer, samples: Samples) -> KernelStack:
     """Return the kernels that the model was fitted on, standardized as in fit."""
-    if samples.missing is not None:
+    if samples.missing is not None or kernel_source(model) == "given":
         return model._source.training_stack(model, samples)
-    kernels, source = model._source.kernels(model, samples), kernel_source(model)
-    held = source == "bank" and not model.bank_.only_neighborhoods
-    if held and (model.NEEDS_ENTRIES or not model.bank_.on_the_fly):
+    kernels = model._source.kernels(model, samples)
+    if not model.bank_.only_neighborhoods and (model.NEEDS_ENTRIES or not model.bank_.on_the_fly):
         kernels = kernels.entries(type(model).__name__)
     return as_stack(
         kernels,
@@ -216,5 +223,5 @@ def _stack_of_fit(model: MultipleKernelClusterer, samples: Samples) -> KernelSta
         psd=model.psd,
         validate=may_be_repaired(model),
         names=model.kernel_names_,
-        views=model.bank_.kernel_views_ if source == "bank" else None,
+        views=model.bank_.kernel_views_,
     )

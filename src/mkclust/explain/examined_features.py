@@ -46,6 +46,10 @@ class ExaminedFeatures(Examined):
         self._products = self._centered + n * np.outer(means, means)
         self.relaxations = self._relax_each(self._products)
 
+    def mixed_kernel(self, samples: np.ndarray) -> Float:
+        """Return the similarities by which the model clusters, among some samples, (s, s)."""
+        return self._model.mixed_kernel(self._samples, samples)
+
     def captured(self) -> Float:
         """Return what the model's partition captures of each kernel, ``Tr(H^T K_p H)``."""
         return np.array([np.sum(self._toward_partition[a] ** 2) for a in self._columns])

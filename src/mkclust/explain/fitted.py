@@ -59,6 +59,11 @@ def certified_gap(model: Any) -> float | None:
     return getattr(model, "duality_gap_", None)
 
 
+def format_gap(gap: float) -> str:
+    """Return a relative gap in one digit, zero where nothing but rounding is left of it."""
+    return f"{gap:.0e}" if gap > 0 else "0"
+
+
 def is_one_eigenproblem(model: Any) -> bool:
     """Return whether the mix is known beforehand, so that eigenvectors are the global optimum."""
     return isinstance(model, AverageKKM | AgreementKKM)

@@ -236,8 +236,14 @@ class Agreement:
         n_others, n_known = ((which / sizes).sum(axis=1) for which in (strangers, known))
         return (agreeing / sizes).sum(axis=1) * (n_others / n_known)
 
-    def verdict(self) -> str:
+    def verdict(self, *, sets_aside: bool = True) -> str:
         """Return in a sentence or two which views agree, and which were set aside.
+
+        Parameters
+        ----------
+        sets_aside : bool, default=True
+            Whether views that share nothing with those that agree are set aside, as `AgreementKKM`
+            does; a method that mixes all of them is not said to have done so.
 
         Returns
         -------
@@ -269,7 +275,8 @@ class Agreement:
             )
             sentence = (
                 f"The views fall into {len(self.groups)} groups that share nothing with each "
-                f"other: {heard}; {others}. The first is heard, the others are set aside."
+                f"other: {heard}; {others}. "
+                + ("The first is heard, the others are set aside." if sets_aside else "All count.")
             )
         elif len(self.chosen) == m:
             sentence = f"{everybody} views agree beyond chance."
@@ -279,7 +286,8 @@ class Agreement:
             name for name, shares in zip(self.names, self.shares, strict=True) if not shares
         ]
         if strangers:
-            sentence += f" Set aside, sharing nothing with any other view: {join_words(strangers)}."
+            lead = "Set aside, sharing" if sets_aside else "Mixed in, though sharing"
+            sentence += f" {lead} nothing with any other view: {join_words(strangers)}."
         return sentence + self._unknown_pairs()
 
     def _most_common(self) -> str:

@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.engine.search import search
-from mkclust.linalg import sum_of_squares, to_device, zeros
+from mkclust.linalg import select, sum_of_squares, to_device, to_host, zeros
 from mkclust.linalg.operators import Anchor
 from mkclust.methods.agreement_kkm import Compromise, find_compromise, names_set_aside
 from mkclust.methods.certified import CertifiedClusterer
@@ -20,7 +21,7 @@ from mkclust.parameters import Allowed, Choice, Either, Number
 from mkclust.plots import LARGE_WEIGHT
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import discretize
-from mkclust.types import Array
+from mkclust.types import Array, Float
 
 # An anchor chosen automatically is the first of these at which the partition keeps this share of
 # the compromise's leading directions, and agrees to this with its clusters.
@@ -326,4 +327,17 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         """Return the certificate, the anchor, and which kernels were set aside."""
         learned = super()._learned(stack, solution, labels, *further)
         aside = names_set_aside(stack, solution)
-        return learned | {"anchor_": solution.anchor, "set_aside_": aside}
+        learned |= {"anchor_": solution.anchor, "set_aside_": aside}
+        anchor = None if solution.baseline is None else _anchor(solution.baseline, solution.anchor)
+        if anchor is not None and not stack.compressed:
+            learned["_anchor_rows"] = anchor.vectors * anchor.strength**0.5
+        return learned
+
+    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Float:
+        """Return the mix among samples that exist, with what draws it to the compromise."""
+        mixed = to_host(super()._mixed_among(stack, samples))
+        rows = getattr(self, "_anchor_rows", None)
+        if rows is None:
+            return mixed
+        rows = to_host(rows if samples is None else select(rows, samples))
+        return mixed + rows @ rows.T

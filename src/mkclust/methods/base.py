@@ -287,7 +287,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         the mix, found again by one eigendecomposition; LKAM and LocalizedSimpleMKKM count the mix
         by the neighborhoods that two samples have in common; LF-MVC mixes no kernels, and what it
         has are the cosines between rows of its embedding. With an approximation the kernels are
-        those of the features. What draws SimpleMKKM's partition to an anchor is no part of it.
+        those of the features. What draws the partition of AnchoredMKKM to its anchor is part of
+        it, except with an approximation.
 
         Nothing as large as the samples squared is made where few are asked for, except by ONKC,
         LKAM and LocalizedSimpleMKKM, whose similarities of two samples depend on all others.
@@ -316,8 +317,30 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         ((3, 3), True)
         """
         check_is_fitted(self)
-        similarities = to_host(self._mixed_kernel(X, check_samples(samples, len(self.labels_))))
-        return (similarities + similarities.T) / 2
+        indices = check_samples(samples, len(self.labels_))
+        if self._mixes_kernels:
+            return _symmetric(self._source.mixed_entries(self, X, indices))
+        self._source.check(self, X)
+        return _symmetric(embedding_cosines(self, indices))
+
+    def mixed_kernel_of(self, stack: KernelStack, samples: Any = None) -> Float:
+        """Return the same as `mixed_kernel` by the kernels of the fit, where they are at hand.
+
+        Parameters
+        ----------
+        stack : KernelStack
+            The kernels that the model was fitted on, centered and scaled as in the fit.
+        samples : array-like of int of shape (s,), default=None
+            Numbers of the samples to look at, in any order; None looks at all.
+
+        Returns
+        -------
+        ndarray of shape (s, s)
+        """
+        indices = check_samples(samples, len(self.labels_))
+        if self._mixes_kernels:
+            return _symmetric(self._mixed_among(stack, indices))
+        return _symmetric(embedding_cosines(self, indices))
 
     def describe_mixed_kernel(self) -> str:
         """Return what :meth:`mixed_kernel` holds, in words that fit below a picture of it.
@@ -336,13 +359,18 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         sentence = f"{what} (kernels {standard}"
         if self.approximation is not None:
             sentence += "; approximated by features"
-        return sentence + ("; without the anchor)" if getattr(self, "anchor_", 0) else ")")
+        if getattr(self, "anchor_", 0):
+            sentence += f"; {'with' if hasattr(self, '_anchor_rows') else 'without'} the anchor"
+        return sentence + ")"
 
-    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, symmetric but for rounding."""
-        if not self._has_coefficients:
-            return embedding_cosines(self, X, samples)
-        return self._source.mixed_entries(self, X, samples)
+        return stack.mixed_entries(self.coefficients_, samples)
+
+    @property
+    def _mixes_kernels(self) -> bool:
+        """Whether the similarities by which samples are clustered are those of mixed kernels."""
+        return self._has_coefficients
 
     @property
     def _has_coefficients(self) -> bool:
@@ -601,6 +629,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _symmetric(similarities: Array) -> Float:
+    """Return similarities on the host, exactly symmetric."""
+    entries = to_host(similarities)
+    return (entries + entries.T) / 2
 
 
 def _order_by_id(ids: np.ndarray | None) -> np.ndarray | None:

@@ -203,8 +203,7 @@ class LKAM(MultipleKernelClusterer):
         size = neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
         return {"n_neighbors_": size}
 
-    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the share of neighborhoods they share."""
-        stack = self._source.training_stack(self, X)
         mask = neighborhood_mask(stack, self.n_neighbors_)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)

@@ -385,10 +385,15 @@ class LMKKM(MultipleKernelClusterer):
         """Solve by block descent."""
         return solve_lmkkm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
-    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Array:
+    @property
+    def _mixes_kernels(self) -> bool:
+        """Whether kernels are mixed: by the weights of both samples, without coefficients."""
+        return True
+
+    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, mixed by the weights of both."""
         theta = self.sample_weights_ if samples is None else self.sample_weights_[samples]
-        entries = self._source.training_stack(self, X).entries(samples)
+        entries = stack.entries(samples)
         T, mixed = to_device(theta.T, entries), zeros(entries.shape[1:], entries)
         for p in range(entries.shape[0]):
             mixed += entries[p, :, :] * T[p, :] * T[p, :][:, None]

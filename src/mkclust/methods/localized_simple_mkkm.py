@@ -262,9 +262,8 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         """Return how many samples a neighborhood has."""
         return neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
 
-    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Float:
+    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the neighborhoods they share."""
-        stack = self._source.training_stack(self, X)
         mask = neighborhood_mask(stack, self.n_neighbors_, self.mask)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)
 

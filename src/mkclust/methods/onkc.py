@@ -331,9 +331,8 @@ class ONKC(MultipleKernelClusterer):
             max_iter=self.max_iter,
         )
 
-    def _mixed_kernel(self, X: Any, samples: np.ndarray | None) -> Array:
+    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Array:
         """Return G among samples that exist, which partition and weights determine."""
-        stack = self._source.training_stack(self, X)
         H = to_device(self.embedding_, stack.like)
         G = _neighbor(stack, self.weights_, H, float(self.proximity), self.kernel_rank_).kernel
         return G if samples is None else select(select(G, samples), samples, axis=1)

@@ -95,7 +95,7 @@ class _FromSimilarities:
 
     def mixed_entries(self, model: Any, X: Any, indices: np.ndarray | None) -> Array:
         """Return the mixed kernel among some samples that the model was fitted on."""
-        return self.training_stack(model, X).mixed_entries(model.coefficients_, indices)
+        return model._mixed_among(self.training_stack(model, X), indices)
 
     def embed(self, model: Any, X: Any, self_similarity: Any) -> Array:
         """Embed new samples."""

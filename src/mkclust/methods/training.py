@@ -202,15 +202,13 @@ def in_order_of_fit(model: Any, X: Any) -> Samples:
     return model._source.read(model, X)
 
 
-def embedding_cosines(model: Any, X: Any, samples: np.ndarray | None) -> Float:
+def embedding_cosines(model: Any, samples: np.ndarray | None) -> Float:
     """Return the cosines between the rows that k-means clusters, where no kernels are mixed.
 
     Parameters
     ----------
     model : MultipleKernelClusterer
         Fitted.
-    X : array, list, dict or source of rows
-        What it was fitted on.
     samples : ndarray of int of shape (s,) or None
         Their numbers; None for all.
 
@@ -218,7 +216,6 @@ def embedding_cosines(model: Any, X: Any, samples: np.ndarray | None) -> Float:
     -------
     ndarray of shape (s, s)
     """
-    model._source.check(model, X)
     rows = model.embedding_ if samples is None else select(model.embedding_, samples)
     rows = normalize_rows(to_host(rows))
     return rows @ rows.T

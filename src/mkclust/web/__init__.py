@@ -4,9 +4,11 @@ from mkclust.web.document import Section, document
 from mkclust.web.plot import plot, plotting_script
 from mkclust.web.table import Column, number, table, text
 from mkclust.web.words import (
+    beside,
     bullets,
     cautions,
     definitions,
+    download,
     escape,
     paragraph,
     quotation,
@@ -16,10 +18,12 @@ from mkclust.web.words import (
 __all__ = [
     "Column",
     "Section",
+    "beside",
     "bullets",
     "cautions",
     "definitions",
     "document",
+    "download",
     "escape",
     "number",
     "paragraph",

@@ -1,5 +1,6 @@
 """Words of a page: numbers in sentences, and small pieces of text, which are escaped here."""
 
+import base64
 import html
 import math
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,23 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Return a share in whole percent, the sign on the line of its number."""
+    """Return a share in whole percent; what is neither nothing nor all is not called so."""
+    if 0 < share < 0.005:
+        return f"less than 1{NO_BREAK}%"
+    if 0.995 <= share < 1:
+        return f"more than 99{NO_BREAK}%"
     return f"{share:.0%}".replace("%", f"{NO_BREAK}%")
+
+
+def format_times(number: int) -> str:
+    """Return how often something was done."""
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+def format_range(low: float, high: float, form: str = ".2f") -> str:
+    """Return from where to where numbers run, one number where that is the same."""
+    first, last = format(low, form), format(high, form)
+    return first if first == last else f"{first} to {last}"
 
 
 def format_number(value: float, unknown: str = "not known") -> str:
@@ -59,6 +75,20 @@ def cautions(items: Sequence[str]) -> str:
         return ""
     title = '<p class="caution-title">Before you read on</p>'
     return f'<div class="caution" role="note">{title}{bullets(items)}</div>'
+
+
+def beside(*parts: str) -> str:
+    """Return pieces of markup beside each other, below each other where there is no room."""
+    return f'<div class="beside">{"".join(parts)}</div>'
+
+
+def download(text: str, name: str, title: str) -> str:
+    """Return a link that saves a text as a file, which the page itself holds."""
+    content = base64.b64encode(text.encode("utf-8", "backslashreplace")).decode("ascii")
+    return (
+        f'<p><a class="download" download="{escape(name)}" '
+        f'href="data:text/csv;charset=utf-8;base64,{content}">{escape(title)}</a></p>'
+    )
 
 
 def definitions(pairs: Mapping[str, Any], kind: str = "") -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import blob_views
 from mkclust import KernelBank
-from mkclust.explain.choosing import suggest_n_clusters
+from mkclust.explain.choosing import NumberOfClusters, Strength, suggest_n_clusters
 from mkclust.explain.choosing.borders import count_at_borders
 from mkclust.explain.choosing.clusterings import cluster, cluster_for_all_k, silhouette
 from mkclust.explain.choosing.mix import (
@@ -373,6 +373,85 @@ def test_the_seed_decides():
     assert one.summary() == same.summary()
     np.testing.assert_array_equal(one.null_silhouettes, same.null_silhouettes)
     assert not np.array_equal(one.null_silhouettes, other.null_silhouettes)
+
+
+def suggestion_of(excess, support, kind="clusters"):
+    """Return a suggestion of 2, 3, ... clusters with a given excess and support."""
+    excess, support = np.array(excess), np.array(support)
+    s, best = len(excess), int(np.argmax(excess))
+    found = kind == "clusters"
+    return NumberOfClusters(
+        n_clusters=best + 2 if found else 1,
+        strength=Strength.of(support[best]) if found else Strength("none", 0.0),
+        kind=kind,
+        k_values=np.arange(2, s + 2),
+        silhouettes=excess,
+        support=support,
+        expected_silhouettes=np.zeros(s),
+        **dict.fromkeys(("eigengaps", "stabilities"), np.zeros(s)),
+        **dict.fromkeys(("null_silhouettes", "null_eigengaps"), np.zeros((2, s))),
+        **dict.fromkeys(("p_cloud", "p_shuffled", "p_continuum", "level"), 0.02),
+        **dict.fromkeys(("border_density", "continuum_density"), 0.5),
+        **dict.fromkeys(("n_samples", "n_used", "n_tested"), 100),
+    )
+
+
+@pytest.mark.parametrize(
+    ("excess", "support", "candidates", "is_unclear"),
+    [
+        ([0.1, 0.4, 0.2, 0.1], [0, 1.0, 0, 0], (3,), False),
+        # Strong, and what one of ten resamples says stays in question.
+        ([0.1, 0.4, 0.39, 0.1], [0, 0.9, 0.1, 0], (3, 4), False),
+        ([0.1, 0.4, 0.2, 0.3], [0.05, 0.8, 0.0, 0.15], (3, 5), False),
+        # Weak: the best of all samples leads, the others follow by what resamples say.
+        ([0.1, 0.4, 0.3, 0.35], [0.2, 0.35, 0.05, 0.4], (3, 5, 2), True),
+        # Moderate, but nearly tied: in the excess, or by the resamples.
+        ([0.1, 0.4, 0.395, 0.1], [0, 0.95 - 0.1, 0.05, 0.1], (3, 5, 4), True),
+        ([0.1, 0.4, 0.3, 0.1], [0, 0.65, 0.35, 0], (3, 4), True),
+    ],
+)
+def test_a_number_is_unclear_where_it_is_weak_or_another_is_nearly_tied(
+    excess, support, candidates, is_unclear
+):
+    found = suggestion_of(excess, support)
+    assert found.candidates == candidates
+    assert found.candidates[0] == found.n_clusters
+    assert found.is_unclear == is_unclear
+    for text in (str(found), found.verdict()):
+        assert text.startswith("Unclear how many clusters: 3 (") == is_unclear
+    assert ("the samples do not tell" in str(found)) == is_unclear
+    assert [line[-2:] for line in str(found).splitlines() if line.endswith(" ?")] == [" ?"] * (
+        len(candidates) - 1
+    )
+
+
+@pytest.mark.parametrize("kind", ["no evidence", "continuum"])
+def test_without_evidence_there_are_no_candidates_and_nothing_is_unclear(kind):
+    found = suggestion_of([0.1, 0.4, 0.4], [0, 0.5, 0.5], kind)
+    assert (found.n_clusters, found.candidates, found.is_unclear) == (1, (), False)
+    assert str(found).startswith("No evidence of")
+
+
+def test_support_is_the_share_of_the_resamples_that_name_a_number():
+    found = suggest_n_clusters(blobs(seed=3, n=150, k=3)[0], FEW, **QUICK)
+    assert found.support.sum() == pytest.approx(1)
+    assert found.support[found.k_values == found.n_clusters] == found.strength.share
+    assert found.candidates == (3,)
+
+
+def test_progress_counts_draws_and_resamples_together():
+    for views, texts in (
+        (blobs(n=60, k=3)[0], ["draws of one cloud", "shuffled views", "resamples"]),
+        (noise(n=60), ["draws of one cloud", "shuffled views", "resamples"]),
+        (noise(n=60)[0], ["draws of one cloud", "resamples"]),
+    ):
+        steps = []
+        suggest_n_clusters(views, [2, 3], n_resamples=3, progress=lambda *s, to=steps: to.append(s))
+        done, totals, names = zip(*steps, strict=True)
+        assert list(dict.fromkeys(names)) == texts
+        assert set(totals) == {49 * (len(texts) - 1) + 3}
+        assert list(done) == sorted(set(done))
+        assert done[-1] == totals[0] - 1
 
 
 def test_a_suggestion_can_be_drawn():

@@ -1,11 +1,15 @@
 """The page of a fit: what it says is true, it is whole, and it asks nobody for anything."""
 
+import base64
+import csv
 import html
+import io
 import json
 import re
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from html.parser import HTMLParser
 
 import numpy as np
@@ -28,14 +32,18 @@ from mkclust import (
     SimpleMKKM,
     describe,
     diagnose,
+    suggest_n_clusters,
 )
+from mkclust.explain import examined
 from mkclust.explain.page import findings, fit_page, fit_report, page
 from mkclust.explain.page.budget import Budget, sample_by_cluster
 from mkclust.explain.page.clusters import matched_counts
 from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index, clustering_accuracy, scores
+from mkclust.web.words import format_percent
 
-QUICK = {"n_resamples": 2, "leave_one_out": False}
+QUICK = {"n_resamples": 2, "leave_one_out": False, "alternatives": False}
+NOTHING_REFITTED = QUICK | {"n_resamples": 0}
 EMPTY = {"meta", "link", "br"}
 # What a browser would fetch, were it not for the policy that forbids it.
 FETCHING = {"src", "href", "srcset", "poster", "data", "action"}
@@ -100,6 +108,23 @@ def bytes_beyond_script(text):
     return len(text.encode()) - len(get_plotlyjs().encode())
 
 
+def plot_of(text, name):
+    """Return what a plot of a page is drawn from."""
+    figure = text.partition(f'<figure id="{name}-plot">')[2].partition("</figure>")[0]
+    return json.loads(re.search(r'application/json">(.*?)</script>', figure, re.S)[1])
+
+
+def caption_of(text, name):
+    """Return the words below a plot of a page."""
+    figure = text.partition(f'<figure id="{name}-plot">')[2].partition("</figure>")[0]
+    return html.unescape(re.search(r"<figcaption>(.*?) <button", figure, re.S)[1])
+
+
+def sections_of(text):
+    """Return the names of the sections of a page, in their order."""
+    return re.findall(r'<section id="([a-z]+)"', text)
+
+
 def rows_of(text, caption):
     """Return the cells of the table with a caption, row by row."""
     body = text.partition(f"<caption>{caption}</caption>")[2].partition("</table>")[0]
@@ -136,7 +161,7 @@ def test_a_page_is_sound_markup_with_its_headings_in_order(whole):
     assert len(outline.all("title")) == 1
     names = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
     assert len(names) == len(set(names))
-    links = [attributes["href"] for attributes in outline.all("a")]
+    links = [found["href"] for found in outline.all("a") if "download" not in found]
     assert links
     assert {link[1:] for link in links} <= set(names)
 
@@ -173,7 +198,7 @@ def test_names_of_kernels_samples_and_classes_cannot_become_markup(problem):
     assert len(outline.all("script")) == len(Outline(harmless).all("script"))
     assert "alert('1')</script>" not in text
     assert "</script><script>alert('1')</script> &amp;\"'left" in outline.text
-    embedding = json.loads(outline.scripts[3])
+    embedding = plot_of(text, "embedding")
     # Plotly reads markup of its own; escaped once, it shows what was given.
     shown = html.unescape(embedding["data"][0]["customdata"][0][0])
     assert shown.startswith("</script><script>alert('1')")
@@ -212,7 +237,7 @@ def test_matched_counts_hold_the_accuracy_on_their_diagonal(n_clusters, n_classe
 
 
 def test_silhouettes_are_those_of_the_rows_that_k_means_sees(problem, fitted):
-    found = findings.find(fitted, problem[0], n_resamples=0, leave_one_out=False)
+    found = findings.find(fitted, problem[0], **NOTHING_REFITTED)
     rows = fitted.embedding_ / np.linalg.norm(fitted.embedding_, axis=1, keepdims=True)
     assert found.silhouettes.mean() == pytest.approx(silhouette_score(rows, fitted.labels_))
 
@@ -220,7 +245,7 @@ def test_silhouettes_are_those_of_the_rows_that_k_means_sees(problem, fitted):
 def test_what_single_kernels_find_is_found_by_two_roads(problem):
     views, _ = problem
     model = METHODS["mkkm"](3, random_state=0).fit(views)
-    found = findings.find(model, views, n_resamples=0, leave_one_out=False).kernels
+    found = findings.find(model, views, **NOTHING_REFITTED).kernels
     assert found.with_consensus == pytest.approx(diagnose(model, views).agreement)
     compromise = AgreementKKM(3, random_state=0).fit(views).labels_
     for p, view in enumerate(views.values()):
@@ -237,20 +262,157 @@ def opening_of(model, X, **options):
     return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", " ", text.partition("<h1")[2])))
 
 
-def test_a_page_leads_with_which_views_agree_and_comes_to_the_certificate_last(problem):
+def test_a_page_leads_with_which_views_agree_and_comes_to_warnings_last(problem):
     views = problem[0] | {"coin": np.eye(3)[np.random.default_rng(1).integers(3, size=60)]}
     model = quiet_fit(SimpleMKKM(3, random_state=0), views)
     said = opening_of(model, views)
-    order = ["3 of 4 views agree", "with any other view: coin", "The clusters are", "silhouette is"]
-    places = [said.index(words) for words in (*order, "certified relative gap of")]
+    order = ["3 of 4 views agree", "Mixed in, though sharing nothing with any other view: coin"]
+    order += ["The 3 clusters are", "(mean silhouette", "One thing to know", "Before you read on"]
+    places = [said.index(words) for words in order]
     assert places == sorted(places)
     share = 100 * model.weights_[3] / model.weights_.sum()
     assert f"SimpleMKKM itself sets no view aside: 'coin' has {share:.0f} % of the weight" in said
     # Nothing to warn of where it was set aside.
     model = AgreementKKM(3, random_state=0).fit(views)
     said = opening_of(model, views)
-    assert "with any other view: coin" in said
+    assert "Set aside, sharing nothing with any other view: coin" in said
+    assert "Nothing gives cause for a warning." in said
     assert "Before you read on" not in said
+
+
+def test_clusters_come_first_and_the_solver_last(problem, whole):
+    order = ["clusters", "features", "stability", "classes", "number", "embedding"]
+    order += ["kernels", "agreement", "similarities", "convergence", "run"]
+    assert sections_of(whole) == order
+    opening = whole.partition("<nav")[0]
+    assert opening.index('class="verdict"') < opening.index('class="facts"')
+
+
+def test_the_labels_of_all_samples_can_be_saved_from_the_page(problem, fitted):
+    ids = [f'sample "{i}", the {i}th\r' for i in range(60)]
+    text = fit_page(fitted, problem[0], ids=ids, **QUICK)
+    [link] = [found for found in Outline(text).all("a") if "download" in found]
+    kind, _, content = link["href"].partition(",")
+    assert (kind, link["download"]) == ("data:text/csv;charset=utf-8;base64", "clusters.csv")
+    rows = list(csv.reader(io.StringIO(base64.b64decode(content).decode(), newline="")))
+    assert rows[0] == ["id", "cluster"]
+    assert [name for name, _ in rows[1:]] == ids
+    assert [int(cluster) for _, cluster in rows[1:]] == fitted.labels_.tolist()
+
+
+def test_clusters_are_counted_against_classes_once(problem, fitted, whole):
+    table = rows_of(whole, "Samples by cluster (rows) and given class (columns), matched")
+    counts = np.array(table, dtype=int)[:, 1:]
+    assert np.trace(counts) / 60 == pytest.approx(clustering_accuracy(problem[1], fitted.labels_))
+    assert whole.count("matched</caption>") == 1
+    assert "classes-plot" not in whole
+
+
+def test_the_samples_are_drawn_as_neighbors_and_in_a_plane_beside_them(problem, fitted, whole):
+    pair = whole.partition('<div class="beside">')[2].partition("</div></section>")[0]
+    assert pair.index('id="embedding-plot"') < pair.index('id="plane-plot"')
+    for name in ("embedding", "plane"):
+        sizes = [len(trace["x"]) for trace in plot_of(whole, name)["data"]]
+        assert sizes == np.bincount(fitted.labels_).tolist()
+    few = {name: view[:9] for name, view in problem[0].items()}
+    text = fit_page(quiet_fit(AverageKKM(2, random_state=0), few), few, **NOTHING_REFITTED)
+    assert "plane-plot" in text
+    assert "embedding-plot" not in text
+
+
+def test_a_plane_that_holds_everything_hides_nothing(problem):
+    two = fit_page(AverageKKM(2, random_state=0).fit(problem[0]), problem[0], **QUICK)
+    assert "hardly any is left over" in caption_of(two, "plane")
+    assert "may be apart" not in caption_of(two, "plane")
+    five = fit_page(AverageKKM(5, random_state=0).fit(problem[0]), problem[0], **QUICK)
+    assert re.search(r"show \d\d\s% of the variance.*may be apart", caption_of(five, "plane"))
+
+
+def test_one_of_a_thing_is_written_as_one(problem):
+    views = problem[0]
+    model = quiet_fit(SimpleMKKM(3, max_iter=2, tol=1e-12, random_state=0), views)
+    model.history_, model.lower_bounds_ = model.history_[:2], model.lower_bounds_[:2]
+    text = Outline(fit_page(model, views, **(QUICK | {"n_resamples": 1}))).text
+    assert "Within 1 step the objective" in text
+    assert "fitted once on 48 of the 60 samples" in text
+    assert "assessed by 1 refit on" in text
+    assert not re.search(r"\b1 (step|time|refit|sample|cluster|kernel|view)s\b", text)
+    alone = {"left": views["left"]}
+    text = fit_page(AverageKKM(1).fit(alone), alone, **QUICK)
+    assert caption_of(text, "weights") == "The only kernel, left, has all of the weight."
+    assert "There is one cluster, as was asked for." in text
+    pair = {name: views[name] for name in ("left", "right")}
+    text = fit_page(AverageKKM(3, random_state=0).fit(pair), pair, **QUICK)
+    assert caption_of(text, "agreement").startswith("The alignment of the two views is")
+    assert caption_of(text, "weights").startswith("All weights are 0.500.")
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0, "0 %"), (0.001, "less than 1 %"), (0.5, "50 %"), (0.999, "more than 99 %"), (1, "100 %")],
+)
+def test_what_is_not_all_is_not_called_all(share, words):
+    assert format_percent(share).replace("\xa0", " ") == words
+
+
+def test_the_kernels_of_a_fit_are_made_and_looked_at_once(problem, fitted, monkeypatch):
+    counts = Counter()
+
+    def count(owner, name):
+        original = getattr(owner, name)
+
+        def counted(*args, **options):
+            counts[name] += 1
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(KernelBank, "transform")
+    count(examined, "relax")
+    count(findings, "in_order_of_fit")
+    fit_page(fitted, problem[0], y=problem[1], **NOTHING_REFITTED)
+    # A relaxation for each kernel alone; the fit itself has found the compromise's.
+    assert counts == {"transform": 1, "relax": 3, "in_order_of_fit": 1}
+
+
+def test_the_number_of_clusters_stands_beside_its_neighbors(problem):
+    views = problem[0]
+    model = AverageKKM(4, random_state=0).fit(views)
+    text = fit_page(model, views, **(QUICK | {"alternatives": True}))
+    rows = rows_of(text, "Numbers of clusters")
+    assert [int(row[0]) for row in rows] == [2, 3, 4, 5, 6, 7]
+    expected = suggest_n_clusters(
+        views,
+        range(2, 8),
+        coefficients=model.agreement_.coefficients(),
+        n_draws=19,
+        level=0.05,
+        n_resamples=10,
+    )
+    assert expected.n_clusters == 3
+    assert [float(row[2]) for row in rows] == pytest.approx(expected.excess, abs=6e-3)
+    assert ["this fit" in row[1] for row in rows] == [False, False, True, False, False, False]
+    assert "fits best" in rows[1][1]
+    said = "Of 2 to 7 clusters, 3 fit best; this fit has 4."
+    assert said in text.partition("<nav")[0]
+    few = {name: view[:15] for name, view in views.items()}
+    model = quiet_fit(AverageKKM(2, random_state=0), few)
+    text = fit_page(model, few, **(QUICK | {"alternatives": True}))
+    assert "15 samples are too few to compare 2 clusters with other numbers." in text
+
+
+def test_progress_counts_all_steps_of_a_page_together(problem, fitted):
+    steps = []
+    fit_page(
+        fitted, problem[0], n_resamples=2, leave_one_out=True, progress=lambda *s: steps.append(s)
+    )
+    done, totals, texts = zip(*steps, strict=True)
+    assert list(done) == sorted(set(done))
+    assert len(set(totals)) == 1
+    assert done[-1] < totals[0]
+    order = ["making the kernels", "describing the clusters", "drawing the samples"]
+    order += ["kernels left out in turn", "resamples", "draws of one cloud", "shuffled views"]
+    assert list(dict.fromkeys(texts)) == order
 
 
 def test_what_one_eigenproblem_solves_needs_no_certificate(problem):
@@ -265,7 +427,7 @@ def test_what_one_eigenproblem_solves_needs_no_certificate(problem):
 
 def test_a_page_says_what_every_two_views_share(problem, fitted, whole):
     shared = fitted.agreement_
-    spec = json.loads(Outline(whole).scripts[0])
+    spec = plot_of(whole, "agreement")
     np.testing.assert_allclose(spec["data"][0]["z"], shared.alignments, atol=0.006)
     table = rows_of(whole, "The views")
     assert [row[0] for row in table] == list(problem[0])
@@ -342,7 +504,8 @@ def test_a_hundred_clusters_have_a_page():
     views, y = blob_views(np.random.default_rng(0), n=240, k=100, strengths=(6.0, 6.0))
     text = fit_page(AverageKKM(100, n_init=1, random_state=0).fit(views), views, y=y, **QUICK)
     assert len(rows_of(text, "The clusters")) == 100
-    assert "by 100 classes is left out" in text
+    assert plot_of(text, "classes")["data"][0]["type"] == "heatmap"
+    assert "Samples by cluster (rows) and given class" not in text
 
 
 def test_one_kernel_has_a_page_without_diagnosis(problem):
@@ -391,7 +554,7 @@ def test_the_compromise_is_that_of_the_very_kernels_of_the_fit(form):
         kernels, standard = X if form == "kernels" else model.bank_.transform(views), {}
     compromise = AgreementKKM(3, kernels="precomputed", random_state=0, **standard).fit(kernels)
     expected = adjusted_rand_index(compromise.labels_, model.labels_)
-    kernels_found = findings.find(model, X, n_resamples=0, leave_one_out=False).kernels
+    kernels_found = findings.find(model, X, **NOTHING_REFITTED).kernels
     assert model.agreement_.any_share
     assert kernels_found.compromise_with_consensus == pytest.approx(expected, abs=1e-12)
     assert expected < 1
@@ -417,7 +580,9 @@ def test_what_is_thinned_is_said(form, problem, fitted):
     model = AverageKKM(3, random_state=0, **options).fit(X)
     said = Outline(fit_page(model, X, budget=small, **QUICK)).text
     assert re.search(r"comes from \d\d of the 60 samples", said)
-    dots, similarities = map(int, re.findall(r"Drawn are (\d+) of the 60 samples", said))
+    maps = map(int, re.findall(r"Drawn are (\d+) of the 60 samples", said))
+    dots, in_plane, similarities = maps
+    assert in_plane == dots
     assert 20 < dots <= 30
     assert 12 < similarities <= 20
     assert f"computed among {dots} of the 60 samples" in said
@@ -435,7 +600,7 @@ def test_ten_thousand_samples_take_little_room():
     views, y = blob_views(np.random.default_rng(0), n=10_000, k=10, strengths=(3.0, 3.0))
     ids = [f"a rather long name of sample {i}" for i in range(10_000)]
     model = AverageKKM(10, n_init=1, approximation=Nystroem(n_components=20), random_state=0)
-    text = fit_page(model.fit(views), views, y=y, ids=ids, n_resamples=1, leave_one_out=False)
+    text = fit_page(model.fit(views), views, y=y, ids=ids, **(QUICK | {"n_resamples": 1}))
     assert bytes_beyond_script(text) < 2_000_000
     assert "of the 10,000 samples" in text
 
@@ -445,7 +610,7 @@ def test_samples_are_named_by_the_index_of_a_data_frame(problem):
     index = [f"patient {i}" for i in range(60)]
     frames = {name: pandas.DataFrame(view, index=index) for name, view in problem[0].items()}
     model = AverageKKM(3, random_state=0).fit(frames)
-    assert findings.find(model, frames, n_resamples=0, leave_one_out=False).ids == index
+    assert findings.find(model, frames, **NOTHING_REFITTED).ids == index
 
 
 def test_a_model_writes_its_page_or_returns_it(problem, tmp_path):

@@ -5,10 +5,16 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from mkclust.text import join_words
 from mkclust.types import Float
 
 # How often resamples must name the same number for a word.
 STRONG, MODERATE = 0.9, 0.6
+# Two numbers are nearly tied where their excess differs by no more than this, or where resamples
+# name one at least this many times as often as the other.
+TIED_EXCESS, TIED_SUPPORT = 0.01, 0.5
+# A number that fewer resamples name than this is no candidate, unless it is nearly tied.
+LEAST_SUPPORT = 0.1
 
 Kind = Literal["clusters", "continuum", "no evidence"]
 
@@ -44,7 +50,7 @@ class NumberOfClusters:
     n_clusters : int
         The suggestion; 1 where there is no evidence of separate clusters.
     strength : Strength
-        A word, and the share of the resamples that name the same number.
+        A word, and the share of the resamples that name the same number. See ``is_unclear``.
     kind : {"clusters", "continuum", "no evidence"}
         What was found. "continuum": more than one cloud, and shared by the views, but not
         clearly sparser between the parts than within them; to cluster it is to cut a continuum.
@@ -55,6 +61,8 @@ class NumberOfClusters:
     silhouettes : ndarray of shape (s,)
         Mean silhouette of the k clusters in the k - 1 leading eigenvectors, by distances to the
         centers.
+    support : ndarray of shape (s,)
+        The share of the resamples that name each number: in which its excess is the largest.
     stabilities : ndarray of shape (s,)
         Mean adjusted Rand index of the clusters of a resample with those of all samples; NaN for
         more clusters than a resample has samples.
@@ -90,6 +98,7 @@ class NumberOfClusters:
     k_values: np.ndarray
     eigengaps: Float
     silhouettes: Float
+    support: Float
     stabilities: Float
     expected_silhouettes: Float
     null_silhouettes: Float
@@ -108,6 +117,39 @@ class NumberOfClusters:
     def excess(self) -> Float:
         """How much higher silhouettes are than without clusters, which decides, (s,)."""
         return self.silhouettes - self.expected_silhouettes
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The numbers of clusters that come into question, the best first.
+
+        That is ``n_clusters``, then all that a tenth of the resamples name or that are nearly tied
+        with it, in the order of how many resamples name them. Empty without evidence of clusters.
+        """
+        if self.kind != "clusters":
+            return ()
+        in_question = self._nearly_tied() | (self.support >= LEAST_SUPPORT)
+        in_question |= self.k_values == self.n_clusters
+        order = np.lexsort((-self.excess, -self.support, self.k_values != self.n_clusters))
+        return tuple(int(self.k_values[place]) for place in order if in_question[place])
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether there are clusters, but the samples do not tell how many.
+
+        So it is where the strength is "weak", and where another number is nearly tied with the
+        best: its excess is less by 0.01 at most, or half as many resamples name it. Where nine of
+        ten resamples name the same number, none is tied with it.
+        """
+        if self.kind != "clusters" or self.strength.word == "strong":
+            return False
+        return self.strength.word == "weak" or bool(self._nearly_tied().any())
+
+    def _nearly_tied(self) -> np.ndarray:
+        """Return which numbers are about as good as the suggestion, (s,) of bool."""
+        best = self.k_values == self.n_clusters
+        close = self.excess >= self.excess[best] - TIED_EXCESS
+        named = self.support >= TIED_SUPPORT * max(float(self.support[best][0]), LEAST_SUPPORT)
+        return (close | named) & ~best if self.strength.word != "strong" else np.zeros_like(best)
 
     def summary(self) -> str:
         """Return the table of all numbers of clusters, and the reading in sentences.
@@ -138,27 +180,34 @@ class NumberOfClusters:
         if self.kind == "no evidence":
             return "No evidence of clusters"
         word, share = self.strength
+        if self.is_unclear:
+            shares = dict(zip(self.k_values.tolist(), self.support.tolist(), strict=True))
+            first, *others = [f"{k} ({shares[k]:.0%} of the resamples)" for k in self.candidates]
+            then = f"; then {join_words(others)}" if others else ""
+            return f"Unclear how many clusters: {first} at best{then}"
         return f"{self.n_clusters} clusters ({word}: {share:.0%} of the resamples say the same)"
 
     def _table(self) -> list[str]:
         """Return the table, a line for each number of clusters."""
-        lines = ["  k  eigengap  silhouette  without clusters  excess  stability"]
+        lines = ["  k  eigengap  silhouette  without clusters  excess  named by  stability"]
         columns = zip(
             self.eigengaps,
             self.silhouettes,
             self.expected_silhouettes,
             self.excess,
+            self.support,
             self.stabilities,
             strict=True,
         )
-        for k, (gap, silhouette, expected, excess, stability) in zip(
+        candidates = self.candidates
+        for k, (gap, silhouette, expected, excess, support, stability) in zip(
             self.k_values, columns, strict=True
         ):
-            mark = "  <-" if k == self.n_clusters else ""
+            mark = "  <-" if k == self.n_clusters else "  ?" if k in candidates else ""
             stable = "-" if np.isnan(stability) else f"{stability:.2f}"
             lines.append(
                 f"{k:3}  {gap:8.2f}  {silhouette:10.2f}  {expected:16.2f}  {excess:6.2f}  "
-                f"{stable:>9}{mark}"
+                f"{support:8.0%}  {stable:>9}{mark}"
             )
         return lines
 
@@ -170,10 +219,12 @@ class NumberOfClusters:
             "Silhouette: how much nearer samples are to their own cluster than to the next; its "
             "excess over one cloud of the same covariance is largest for "
             f"{self._best(self.excess)}, and decides.",
+            "Named by: the share of resamples in which that excess is the largest of all.",
             "Stability: how far the clusters stay the same when a fifth of the samples is left out "
             f"(1: all of them do); highest for {self._best(self.stabilities)}. It favors few "
             "clusters.",
             self._say_evidence(),
+            *self._say_unclear(),
         ]
         # Two is where numbers of clusters begin: nothing lies beyond.
         if self.n_clusters > 2 and self.n_clusters in (self.k_values[0], self.k_values[-1]):
@@ -192,6 +243,15 @@ class NumberOfClusters:
     def _best(self, values: Float) -> str:
         """Return the number of clusters at which a criterion is largest."""
         return "none" if np.isnan(values).all() else f"k = {self.k_values[np.nanargmax(values)]}"
+
+    def _say_unclear(self) -> list[str]:
+        """Say what to do where the number is open, nothing where it is not."""
+        if not self.is_unclear:
+            return []
+        return [
+            "How many there are, the samples do not tell: fit the numbers in question, the one "
+            "marked <- first and then those marked ?, and take the clusters that mean something."
+        ]
 
     def _say_evidence(self) -> str:
         """Say whether there are clusters at all, and why."""

@@ -20,7 +20,7 @@ from mkclust.explain.stability import (
     part_size,
     seeded,
 )
-from mkclust.explain.steps import StepCallback, counted
+from mkclust.explain.steps import StepCallback, Steps, counted
 from mkclust.linalg import arrays_to_host
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.samples.options import TableOptions
@@ -95,6 +95,11 @@ def suggest_n_clusters(
     directions. Else the answer is a continuum.
 
     If any of these fails, the suggestion is 1.
+
+    **Whether their number is clear.** The suggestion is the number with the largest excess. Where
+    less than six of ten resamples name it, or another number is nearly tied with it, the reading
+    begins with "Unclear", and ``candidates`` has the numbers that come into question, the best
+    first.
 
     Parameters
     ----------
@@ -171,16 +176,19 @@ def suggest_n_clusters(
         if n_tested < n_used:
             part = _on_host(source.take(used[draw(rng, n_used, n_tested)]))
             tested_clusterings = cluster_for_all_k(settings.mix(part), numbers)
-        evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng, progress)
+        n_tests = 2 * n_draws if _count_views(part) > 1 else n_draws
+        steps = Steps(progress, n_tests + n_resamples)
+        evidence = _test(part, settings, tested_clusterings, numbers, n_draws, level, rng, steps)
         expected = evidence.expected_silhouettes
         stabilities, best_of_resamples = _resample(
-            K, clusterings, numbers, expected, n_resamples, rng, progress
+            K, clusterings, numbers, expected, n_resamples, rng, steps.part(n_resamples)
         )
     best = int(np.argmax(clusterings.silhouettes - expected))
     borders = count_at_borders(clusterings.coordinates(numbers[best]), clusterings.labels[best])
     kind = _kind(evidence.p_cloud, evidence.p_shuffled, borders.likelihood, level + ROUNDING)
     separate = kind == "clusters"
-    share = float(np.mean(best_of_resamples == best))
+    support = np.mean(best_of_resamples[:, None] == np.arange(len(numbers)), axis=0)
+    share = float(support[best])
     return NumberOfClusters(
         n_clusters=numbers[best] if separate else 1,
         strength=Strength.of(share) if separate else Strength("none", 0.0),
@@ -188,6 +196,7 @@ def suggest_n_clusters(
         k_values=np.array(numbers),
         eigengaps=clusterings.eigengaps,
         silhouettes=clusterings.silhouettes,
+        support=support,
         stabilities=stabilities,
         p_continuum=borders.likelihood,
         border_density=borders.density,
@@ -218,11 +227,11 @@ def _test(
     n_draws: int,
     level: float,
     rng: np.random.Generator,
-    progress: StepCallback,
+    steps: Steps,
 ) -> _Evidence:
     """Compare the clusterings of some samples with those of draws without clusters."""
     cloud = NullSamples(part, settings)
-    cloud_draws = _Draws(lambda: cloud.draw(rng), "draws of one cloud", progress)
+    cloud_draws = _Draws(lambda: cloud.draw(rng), "draws of one cloud", steps.part(n_draws))
     draws, p_cloud = _compare(clusterings, cloud_draws, k_values, n_draws)
     silhouettes = _silhouettes(draws)
     p_shuffled, n_views = float("nan"), _count_views(part)
@@ -230,7 +239,7 @@ def _test(
         mixes = settings.mixes(part, n_views)
         # Without a chance to matter, the first draws are enough to show what shuffling does.
         count = n_draws if p_cloud <= level + ROUNDING else min(FIRST_DRAWS, n_draws)
-        shuffled_draws = _Draws(lambda: mixes.shuffled(rng), "shuffled views", progress)
+        shuffled_draws = _Draws(lambda: mixes.shuffled(rng), "shuffled views", steps.part(n_draws))
         draws, p_shuffled = _compare(clusterings, shuffled_draws, k_values, count)
     return _Evidence(
         expected_silhouettes=silhouettes.mean(axis=0),
@@ -282,8 +291,8 @@ def _compare(
     """Return draws without clusters, and how likely they are to look as clear as the data."""
     draws: list[Clusterings] = []
     for count in (min(FIRST_DRAWS, n_draws), n_draws):
-        new = counted(range(count - len(draws)), source.progress, source.text)
-        draws += [cluster_for_all_k(source.kernel(), k_values) for _ in new]
+        for _ in counted(range(count), source.progress, source.text, begin=len(draws)):
+            draws.append(cluster_for_all_k(source.kernel(), k_values))
         likelihood = chance(clusterings.silhouettes, _silhouettes(draws))
         if likelihood > HOPELESS:
             break

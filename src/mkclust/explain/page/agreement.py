@@ -5,7 +5,7 @@ import numpy as np
 from mkclust.explain.diagnosis import likelihood_text
 from mkclust.explain.page import charts
 from mkclust.explain.page.findings import Findings
-from mkclust.methods.agreement import Agreement
+from mkclust.methods.agreement import BEYOND_CHANCE, Agreement
 from mkclust.text import join_words
 from mkclust.web import Column, Section, bullets, number, paragraph, subheading, table, text
 from mkclust.web.table import Cell
@@ -19,7 +19,7 @@ def views(findings: Findings, agreement: Agreement) -> Section:
             "anything with another view. Every two are compared by a debiased alignment of their "
             "kernels: 1 for copies, about 0 for views that share nothing. Chance is how likely so "
             "much is shared if the samples of one view change places, corrected for the number of "
-            "pairs; below 0.0001 two views agree."
+            f"pairs; below {BEYOND_CHANCE:.5f} two views agree."
             + (
                 " Where samples are missing from views, two are compared on the samples both have."
                 if agreement.is_incomplete

@@ -35,6 +35,8 @@ class Budget:
         Entries of views by which clusters are described; of more, some samples are left out.
     resamples_few, resamples_many : int
         Refits that tell stability, of large problems and of small ones.
+    samples_compared : int
+        Samples on which other numbers of clusters are compared, at most.
     """
 
     dots: int = 2000
@@ -47,6 +49,7 @@ class Budget:
     entries_described: float = 1e8
     resamples_few: int = 10
     resamples_many: int = 20
+    samples_compared: int = 400
 
     def n_examined(self, model: Any) -> int:
         """Return on how many samples the kernels of a model are examined."""
@@ -72,7 +75,7 @@ class Budget:
         exact = not is_approximated(model)
         most = self._refitted_samples(model) if exact else self.samples_examined
         most = max(most, FEWEST_OF_A_CLUSTER * model.n_clusters)
-        is_small = m * min(n, most) ** 2 * model.SLOWNESS <= self.entries_refitted / 10
+        is_small = m * min(n, most) ** 2 * model.SLOWNESS <= self.entries_refitted / 20
         return {
             "n_resamples": self.resamples_many if is_small else self.resamples_few,
             "most_samples": most,

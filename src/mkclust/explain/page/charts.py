@@ -6,23 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.description import Description
-from mkclust.explain.fitted import certified_gap
-from mkclust.explain.page.budget import sample_by_cluster
+from mkclust.explain.fitted import certified_gap, format_gap
 from mkclust.explain.page.findings import Findings
 from mkclust.methods.agreement import Agreement
-from mkclust.plots import BLUE, ORANGE, PALETTE
+from mkclust.plots import BLUE, ORANGE
 from mkclust.plots.convergence import relative_gaps
 from mkclust.plots.description import FULL_COLOR
-from mkclust.plots.neighbor_map import CAUTION, SampleMap, amid, spread_names
 from mkclust.web import plot
-from mkclust.web.plot import PALE, SHADES, axis, color, margins, plot_text, short, symbol
-from mkclust.web.words import format_number, format_percent, format_short
+from mkclust.web.plot import PALE, SHADES, axis, color, margins, plot_text, short
+from mkclust.web.words import count_noun, format_number, format_range
 
-MOST_IN_LEGEND = 20
-MAP_PIXELS = (700, 400)  # about the room for the dots of the embedding
-MOST_BARS = 600  # of the plot of silhouettes
-LEAST_NAMED = 0.03  # clusters of a smaller share of an axis have no number on it
 # Beyond so many classes or clusters their counts are not written out, nor all of them named.
 MOST_COUNTS_WRITTEN, MOST_TICKS = 15, 25
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
@@ -55,21 +50,28 @@ def weights(findings: Findings) -> str:
         "xaxis2": axis("alignment", domain=[0.54, 1], range=[0, 1.02], nticks=5),
         "yaxis": axis("", range=[m - 0.4, -0.6], showgrid=False, **ticks),
     }
-    largest = int(np.nanargmax(model.weights_))
-    alignments = model.alignments_[np.isfinite(model.alignments_)]
-    spread = (
-        f" Alignments run from {alignments.min():.2f} to {alignments.max():.2f}."
-        if len(alignments)
-        else ""
-    )
-    summary = (
-        f"The largest weight, {model.weights_[largest]:.3f}, is that of {names[largest]}."
-        f"{spread if m > 1 else ''}"
-    )
     return plot(
         "weights-plot", data, layout, label="Weights and alignments of the kernels, as bars",
-        summary=summary, height=int(np.clip(26 * m + 70, 170, 1400)),
+        summary=_weights_in_words(model), height=int(np.clip(26 * m + 70, 170, 1400)),
     )  # fmt: skip
+
+
+def _weights_in_words(model: Any) -> str:
+    """Say which weight is the largest, where there are several, and how far alignments run."""
+    names, values = model.kernel_names_, model.weights_
+    if len(names) == 1:
+        return f"The only kernel, {names[0]}, has all of the weight."
+    largest = int(np.nanargmax(values))
+    first = f"The largest weight, {values[largest]:.3f}, is that of {names[largest]}."
+    if np.ptp(values) < 0.0005:
+        first = f"All weights are {values[largest]:.3f}."
+    alignments = model.alignments_[np.isfinite(model.alignments_)]
+    if not len(alignments):
+        return first
+    low, high = alignments.min(), alignments.max()
+    if format_range(low, high) == f"{low:.2f}":
+        return f"{first} All alignments are {low:.2f}."
+    return f"{first} Alignments run from {low:.2f} to {high:.2f}."
 
 
 def agreement(shared: Agreement) -> str:
@@ -103,9 +105,11 @@ def agreement(shared: Agreement) -> str:
     }
     others = values[~np.eye(m, dtype=bool)]
     brackets = "" if heard.all() else " In brackets: no voice among the views that agree."
-    summary = (
-        f"Alignments of two views run from {others.min():.2f} to {others.max():.2f}.{brackets}"
-    )
+    low, high = others.min(), others.max()
+    run = f"Alignments of two views run from {low:.2f} to {high:.2f}."
+    if format_range(low, high) == f"{low:.2f}":
+        run = f"The alignment of {'the' if m == 2 else 'any'} two views is {low:.2f}."
+    summary = f"{run}{brackets}"
     return plot(
         "agreement-plot", [trace], layout, label="How much every two views share, as a matrix",
         summary=summary, height=int(np.clip(48 * m + 110, 220, 600)), widest=620,
@@ -163,8 +167,10 @@ def convergence(findings: Findings) -> str:
         "yaxis": axis("objective"),
     }
     direction = "falls" if history[-1] < history[0] else "rises" if history[-1] > history[0] else ""
-    change = f"{direction} from {history[0]:.5g} to {history[-1]:.5g}" if direction else "stays"
-    summary = f"Within {len(history) - 1} steps the objective {change}."
+    change = f"stays at {history[0]:.5g}"
+    if direction:
+        change = f"{direction} from {history[0]:.5g} to {history[-1]:.5g}"
+    summary = f"Within {count_noun(len(history) - 1, 'step')} the objective {change}."
     if bounds is not None:
         lower = np.where(np.isfinite(bounds), bounds, np.nan).astype(float)
         gaps = relative_gaps(history, lower, certified_gap(model))
@@ -178,7 +184,9 @@ def convergence(findings: Findings) -> str:
         layout["yaxis2"] = axis("relative gap", domain=[0, 0.38], type="log", exponentformat="e")
         layout["yaxis2"]["nticks"] = 5
         layout["xaxis"]["anchor"] = "y2"
-        summary += f" The certified relative gap between it and the bound ends at {gaps[-1]:.1e}."
+        summary += (
+            f" The certified relative gap between it and the bound ends at {format_gap(gaps[-1])}."
+        )
     return plot(
         "convergence-plot", data, layout, label="The objective at each step of the solver",
         summary=summary, height=300 if bounds is None else 440,
@@ -197,217 +205,41 @@ def _steps(
     }  # fmt: skip
 
 
-def embedding(findings: Findings) -> str:
-    """Draw the samples on a map, colored by cluster."""
-    labels = findings.labels[findings.drawn]
-    stabilities = findings.resampling.samples(findings.drawn)
-    measures = {"silhouette": findings.silhouettes, "stability": stabilities}
-    shown = {name: values for name, values in measures.items() if not np.isnan(values).all()}
-    data = [
-        _dots(findings, cluster, np.flatnonzero(labels == cluster), shown)
-        for cluster in range(findings.n_clusters)
-    ]
-    first, second = _axes_of(findings.placed)
-    plain = {"showticklabels": False, "showgrid": findings.placed.method == "plane"}
+def numbers(suggestion: NumberOfClusters, n_clusters: int) -> str:
+    """Draw what speaks for each number of clusters, that of the fit marked."""
+    values = suggestion.k_values.tolist()
+    chosen = [each == n_clusters for each in values]
+    curves = {"excess of the silhouette": suggestion.excess, "stability": suggestion.stabilities}
+    data = []
+    for (name, curve), shade, place in zip(
+        curves.items(), (BLUE, "#777777"), ("y", "y2"), strict=True
+    ):
+        data.append(
+            {
+                "type": "scatter", "mode": "lines+markers", "x": values, "y": curve, "name": name,
+                "yaxis": place, "line": {"color": shade},
+                "marker": {
+                    "color": [ORANGE if each else shade for each in chosen],
+                    "size": [11 if each else 7 for each in chosen],
+                },
+                "hovertemplate": f"%{{x}} clusters<br>{name} %{{y:.2f}}<extra></extra>",
+            }
+        )  # fmt: skip
     layout = {
         "margin": margins(),
-        "showlegend": 1 < findings.n_clusters <= MOST_IN_LEGEND,
-        "legend": LEGEND,
-        "hovermode": "closest",
-        "xaxis": axis(first, **plain),
-        "yaxis": axis(second, scaleanchor="x", **plain),
-        "annotations": _cluster_names(findings, labels),
+        "showlegend": False,
+        "xaxis": axis("number of clusters", tickvals=values, showgrid=False, anchor="y2"),
+        "yaxis": axis("excess", domain=[0.55, 1], nticks=4),
+        "yaxis2": axis("stability", domain=[0, 0.45], range=[0, 1.05], nticks=4),
     }
-    note = _drawn_note(len(labels), findings)
-    colors = (
-        f" {len(PALETTE)} colors, with another shape for every {len(PALETTE)} clusters, stand for "
-        f"{findings.n_clusters} clusters: hovering tells which."
-        if findings.n_clusters > len(PALETTE)
-        else ""
-    )
+    largest = int(np.nanargmax(suggestion.excess))
     summary = (
-        f"{_caution(findings.placed)}{note}{colors} Hover over a dot for its sample; drag to zoom, "
-        "double-click to go back."
+        f"Orange is this fit. The excess of the silhouette over samples without clusters, which "
+        f"decides, is largest for {values[largest]} clusters."
     )
     return plot(
-        "embedding-plot", data, layout, label="The samples on a map, colored by cluster",
-        summary=summary, height=520, widest=760,
-    )  # fmt: skip
-
-
-def _axes_of(placed: SampleMap) -> tuple[str, str]:
-    """Return the names of the axes; those of a map of neighbors mean nothing, and have none."""
-    if placed.method == "neighbors":
-        return "", ""
-    first, second = map(format_percent, placed.shares)
-    return f"first axis ({first} of the variance)", f"second axis ({second})"
-
-
-def _caution(placed: SampleMap) -> str:
-    """Return what positions do not say."""
-    if placed.method == "neighbors":
-        return CAUTION
-    return (
-        f"The two axes show {format_percent(placed.shares.sum())} of the variance of the "
-        "embedding, so that clusters which overlap here may be apart in the other directions."
-    )
-
-
-def _cluster_names(findings: Findings, labels: np.ndarray) -> list[dict[str, Any]]:
-    """Return the number and size of each cluster amid its dots, unless there are too many."""
-    clusters, points = np.unique(labels).tolist(), findings.placed.points
-    if len(clusters) > MOST_IN_LEGEND:
-        return []
-    texts = [f"{cluster} ({findings.sizes[cluster]:,})" for cluster in clusters]
-    centers = np.array([amid(points[labels == cluster]) for cluster in clusters])
-    low, high = points.min(axis=0), points.max(axis=0)
-    # One scale for both axes: the pixels of a unit, and of letters.
-    unit = (np.array(MAP_PIXELS) / np.maximum(high - low, 1e-9)).min()
-    boxes = np.array([[8 * len(text) + 4, 20] for text in texts]) / unit
-    corners = np.array([low - boxes.max(axis=0), high + boxes.max(axis=0)])
-    places = spread_names(centers, boxes, corners)
-    look = {"showarrow": False, "bgcolor": "rgba(255,255,255,0.7)", "borderpad": 1}
-    look["font"] = {"size": 13, "color": "#222222"}
-    return [
-        {"x": x, "y": y, "text": f"<b>{text.replace(' ', '</b> ')}", **look}
-        for text, (x, y) in zip(texts, places.tolist(), strict=True)
-    ]
-
-
-def _dots(
-    findings: Findings, cluster: int, places: np.ndarray, shown: dict[str, np.ndarray]
-) -> dict[str, Any]:
-    """Return the dots of one cluster, which are at some places among those that are drawn."""
-    samples = findings.drawn[places]
-    columns = [[plot_text(findings.ids[i]) for i in samples]]
-    columns += [[format_number(value) for value in values[places]] for values in shown.values()]
-    lines = [f"{name} %{{customdata[{c + 1}]}}" for c, name in enumerate(shown)]
-    if findings.y is not None:
-        lines.append(f"class %{{customdata[{len(columns)}]}}")
-        columns.append([plot_text(value) for value in findings.y[samples].tolist()])
-    hover = "<br>".join([f"<b>%{{customdata[0]}}</b><br>cluster {cluster}", *lines])
-    return {
-        "type": "scatter", "mode": "markers", "name": f"cluster {cluster}",
-        "x": findings.placed.points[places, 0], "y": findings.placed.points[places, 1],
-        "customdata": [list(row) for row in zip(*columns, strict=True)],
-        "hovertemplate": hover + "<extra></extra>",
-        "marker": {
-            "color": color(cluster), "opacity": 0.75,
-            "size": 7 if len(findings.drawn) <= 800 else 5,
-            "symbol": symbol(cluster),
-        },
-    }  # fmt: skip
-
-
-def similarities(findings: Findings) -> str:
-    """Draw the mixed kernel, sorted by cluster."""
-    pairs, s = findings.similarities, len(findings.similarities.samples)
-    labels = findings.labels[pairs.samples]
-    others = pairs.entries[~np.eye(s, dtype=bool)]
-    # The diagonal, and a few copies of samples, would take all shades for themselves.
-    low, high = np.quantile(others, [0.01, 0.99]) if len(others) else (0.0, 1.0)
-    names = [
-        f"{plot_text(findings.ids[i])} (cluster {cluster})"
-        for i, cluster in zip(pairs.samples, labels.tolist(), strict=True)
-    ]
-    ticks = _cluster_ticks(labels) | {"tickangle": 0}
-    edges = (np.flatnonzero(np.diff(labels)) + 0.5).tolist() if findings.n_clusters <= 40 else []
-    borders = [(at, at, -0.5, s - 0.5) for at in edges]
-    borders += [(-0.5, s - 0.5, at, at) for at in edges]
-    line = {"color": "#b4610a", "width": 1}
-    layout = {
-        "margin": margins(),
-        "xaxis": axis("cluster", showgrid=False, constrain="domain", **ticks),
-        "yaxis": axis(
-            "cluster", showgrid=False, autorange="reversed", scaleanchor="x", constrain="domain",
-            **ticks,
-        ),
-        "shapes": [
-            {"type": "line", "x0": x0, "x1": x1, "y0": y0, "y1": y1, "line": line}
-            for x0, x1, y0, y1 in borders
-        ],
-    }  # fmt: skip
-    digits = 3 if high - low > 0.05 else 5
-    data = [
-        {
-            "type": "heatmap", "z": np.round(pairs.entries, digits), "zmin": low, "zmax": high,
-            "colorscale": SHADES, "pairs": names,
-            "colorbar": {"title": {"text": "similarity"}, "thickness": 12, "len": 0.8},
-            "hovertemplate": "%{text}<br>similarity %{z:.3f}<extra></extra>",
-        }
-    ]  # fmt: skip
-    note = _drawn_note(s, findings)
-    apart = ""
-    if np.isfinite(pairs.within) and np.isfinite(pairs.between):
-        apart = (
-            f"Two samples of one cluster have a mean similarity of {format_short(pairs.within)}, "
-            f"two of different clusters {format_short(pairs.between)}. "
-        )
-    summary = (
-        f"{apart}Shades run from {format_short(low)} to {format_short(high)}, which hold "
-        f"{format_percent(0.98)} of the entries off the diagonal.{note}"
-    )
-    return plot(
-        "similarities-plot", data, layout, label="Similarities of the samples, sorted by cluster",
-        summary=summary, height=520, widest=620,
-    )  # fmt: skip
-
-
-def _drawn_note(count: int, findings: Findings) -> str:
-    """Say how many samples are drawn where not all are."""
-    n = findings.n_samples
-    some = f" Drawn are {count:,} of the {n:,} samples, some of every cluster."
-    return "" if count == n else some
-
-
-def _cluster_ticks(labels: np.ndarray) -> dict[str, Any]:
-    """Return the ticks of an axis of sorted samples: the clusters that have room for a number."""
-    starts = np.flatnonzero(np.diff(labels, prepend=-1))
-    ends = np.append(starts[1:], len(labels))
-    wide = (ends - starts) >= LEAST_NAMED * len(labels)
-    names = [str(cluster) for cluster in labels[starts][wide].tolist()]
-    return {"tickvals": ((starts + ends - 1) / 2)[wide], "ticktext": names}
-
-
-def silhouettes(findings: Findings) -> str:
-    """Draw the silhouettes, cluster by cluster, falling."""
-    labels = findings.labels[findings.drawn]
-    some = sample_by_cluster(labels, MOST_BARS)
-    some = some[np.lexsort((-findings.silhouettes[some], labels[some]))]
-    clusters, values = labels[some], findings.silhouettes[some]
-    data = [
-        {
-            "type": "bar", "x": list(range(len(some))), "y": values,
-            "customdata": [
-                [plot_text(findings.ids[findings.drawn[i]]), cluster]
-                for i, cluster in zip(some, clusters.tolist(), strict=True)
-            ],
-            "marker": {"color": [color(cluster) for cluster in clusters], "line": {"width": 0}},
-            "hovertemplate": "<b>%{customdata[0]}</b><br>cluster %{customdata[1]}<br>"
-            "silhouette %{y:.2f}<extra></extra>",
-        }
-    ]  # fmt: skip
-    layout = {
-        "margin": margins(),
-        "bargap": 0,
-        "xaxis": axis("samples by cluster", showgrid=False, **_cluster_ticks(clusters)),
-        "yaxis": axis("silhouette", zeroline=True, zerolinecolor="#777777"),
-    }
-    below = float((findings.silhouettes < 0).mean())
-    note = (
-        f" Drawn are {len(some)} of {findings.n_samples:,}."
-        if len(some) < findings.n_samples
-        else ""
-    )
-    summary = (
-        f"{format_percent(below)} of the samples have a negative silhouette: they are nearer to "
-        f"another cluster than to their own.{note}"
-        if below
-        else f"No sample has a negative silhouette.{note}"
-    )
-    return plot(
-        "silhouettes-plot", data, layout, label="Silhouettes of the samples, cluster by cluster",
-        summary=summary, height=300,
+        "numbers-plot", data, layout, label="What speaks for each number of clusters",
+        summary=summary, height=300, widest=620,
     )  # fmt: skip
 
 
@@ -431,12 +263,12 @@ def stability(values: np.ndarray, sizes: np.ndarray) -> str:
     }
     finite = values[np.isfinite(values)]
     summary = "No cluster's stability is known."
-    if len(finite) and finite.max() - finite.min() < 0.005:
+    if len(finite) and f"{finite.max():.2f}" == f"{finite.min():.2f}":
         summary = f"All clusters have a stability of {finite[0]:.2f}."
     elif len(finite):
         summary = (
-            f"The least stable cluster is {int(np.nanargmin(values))}, at {finite.min():.2f}; the "
-            f"most stable reaches {finite.max():.2f}."
+            f"The least stable cluster is cluster {int(np.nanargmin(values))}, at "
+            f"{finite.min():.2f}; the most stable reaches {finite.max():.2f}."
         )
     return plot(
         "stability-plot", data, layout, label="Stability of each cluster, as bars",

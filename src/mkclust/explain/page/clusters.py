@@ -1,22 +1,27 @@
 """The sections of a fit's page that are about its clusters."""
 
+import csv
+import io
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from mkclust.explain.page import charts
+from mkclust.explain.page import charts, sample_charts
 from mkclust.explain.page.findings import FRACTION, Findings
 from mkclust.metrics import scores
-from mkclust.web import Column, Section, number, paragraph, subheading, table, text
-from mkclust.web.words import count_noun, format_number
+from mkclust.web import Column, Section, download, number, paragraph, subheading, table, text
+from mkclust.web.words import count_noun, format_number, format_range, format_times
 
 # Samples in the table of the least stable ones; clusters or classes in a table and in a map.
 LEAST_STABLE, MOST_TABULATED, MOST_DRAWN = 25, 30, 200
+# Samples up to which a page holds their clusters, to be saved: a few megabytes.
+MOST_SAVED = 200_000
 
 
 def clusters(findings: Findings) -> Section:
-    """Say how large, how tight and how stable the clusters are."""
+    """Say how large, how tight and how stable the clusters are, and what sets each apart."""
     sizes, values = findings.sizes, findings.silhouettes
     labels = findings.labels[findings.drawn]
     stability = findings.resampling.stability
@@ -29,6 +34,9 @@ def clusters(findings: Findings) -> Section:
         ]
     if stability is not None:
         columns.append(Column("Stability", "how surely its samples fall into it again"))
+    names = () if findings.description is None else findings.description.names
+    if names:
+        columns.append(Column("Set apart by", "the features in which it differs most"))
     rows = []
     for cluster, size in enumerate(sizes.tolist()):
         share = size / findings.n_samples
@@ -40,14 +48,43 @@ def clusters(findings: Findings) -> Section:
             row += [number(mean, ".2f"), number(below, ".2f")]
         if stability is not None:
             row.append(number(float(stability.clusters[cluster]), ".2f"))
+        if names:
+            row.append(text(names[cluster]))
         rows.append(row)
-    parts = [table(columns, rows, "The clusters"), *_silhouettes(findings, has_silhouettes)]
-    return Section("clusters", "Clusters: sizes and silhouettes", parts)
+    parts = [
+        table(columns, rows, "The clusters"),
+        *_labels(findings),
+        *_silhouettes(findings, has_silhouettes),
+    ]
+    return Section("clusters", "Clusters", parts)
+
+
+def _labels(findings: Findings) -> list[str]:
+    """Return a link that saves the cluster of every sample."""
+    n = findings.n_samples
+    if n > MOST_SAVED:
+        sentence = f"The clusters of {n:,} samples are too many for a page: labels_ has them."
+        return [paragraph(sentence, kind="quiet")]
+    title = f"Save the clusters of {count_noun(n, 'sample')} (CSV)"
+    return [download(labels_table(findings.ids, findings.labels), "clusters.csv", title)]
+
+
+def labels_table(ids: Sequence[str], labels: np.ndarray) -> str:
+    """Return the cluster of every sample as CSV, ids as they are, so that tables can be joined."""
+    file = io.StringIO(newline="")
+    # Some versions of Python leave a carriage return without quotes, which cuts the row in two.
+    if any("\r" in name for name in ids):
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    else:
+        writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["id", "cluster"])
+    writer.writerows(zip(ids, labels.tolist(), strict=True))
+    return file.getvalue()
 
 
 def _silhouettes(findings: Findings, has_silhouettes: bool) -> list[str]:
     """Say how well the samples fit into their clusters."""
-    heading = subheading("Silhouettes")
+    heading = subheading("How clear they are")
     if not has_silhouettes:
         return [heading, paragraph("A single cluster, or one sample a cluster, has none.")]
     some = ""
@@ -63,12 +100,12 @@ def _silhouettes(findings: Findings, has_silhouettes: bool) -> list[str]:
         "clusters: silhouettes flatter, and are no proof of clusters. Overall mean: "
         f"{format_number(float(np.nanmean(findings.silhouettes)))}.{some}"
     )
-    return [heading, paragraph(sentences), charts.silhouettes(findings)]
+    return [heading, paragraph(sentences), sample_charts.silhouettes(findings)]
 
 
 def stability(findings: Findings) -> Section:
     """Say which clusters and samples are found again."""
-    title, resampling = "Stability under resampling", findings.resampling
+    title, resampling = "How stable the clusters are", findings.resampling
     if resampling.stability is None:
         return Section("stability", title, [paragraph(resampling.reason)])
     agreements = np.asarray(resampling.stability.agreements, dtype=float)
@@ -79,11 +116,13 @@ def stability(findings: Findings) -> Section:
         notes += " To save time, the parts are smaller than four fifths of all."
     if n_drawn < findings.n_samples:
         notes += f" {count_noun(findings.n_samples - n_drawn, 'sample')} came into none of them."
+    n_refits = len(resampling.stability.agreements)
+    spread = f", {format_range(agreements.min(), agreements.max())}" if len(agreements) > 1 else ""
     sentences = (
-        f"The same method was fitted {len(resampling.stability.agreements)} times on {size:,} of "
+        f"The same method was fitted {format_times(n_refits)} on {size:,} of "
         f"the {findings.n_samples:,} samples, drawn at random. The clusters agree with those of "
-        f"the whole fit to {format_number(resampling.stability.mean)} on average (adjusted Rand "
-        f"index, {format_number(agreements.min())} to {format_number(agreements.max())}). A "
+        f"the whole fit to {format_number(resampling.stability.mean)}"
+        f"{' on average' if n_refits > 1 else ''} (adjusted Rand index{spread}). A "
         "sample's stability is the share of the refits it was in that put it into its own cluster "
         f"again; a cluster's is the mean over its samples.{notes} Clusters that stay are no proof "
         "of clusters that exist, but clusters that do not stay are nothing to rely on."
@@ -114,8 +153,10 @@ def _least_stable(findings: Findings, values: np.ndarray) -> list[str]:
         rows.append(row)
     whole = int((values[drawn] == 1).sum())
     sentences = (
-        f"{whole:,} of {count_noun(len(drawn), 'sample')} fell into their own cluster every time. "
-        f"These {len(worst)} did so least often."
+        f"Of {count_noun(len(drawn), 'sample')}, {f'{whole:,}' if whole else 'none'} fell into "
+        f"{'its' if whole <= 1 else 'their'} own cluster every time. "
+        + (f"These {len(worst)} did" if len(worst) > 1 else "This one did")
+        + " so least often."
     )
     columns = ["Sample", "Cluster", "Stability", "Silhouette"]
     return [paragraph(sentences), table(columns, rows, "The least stable samples")]
@@ -140,17 +181,24 @@ def classes(findings: Findings) -> Section:
         paragraph("The given classes were not used to fit. Scores are in percent."),
         table(columns, rows, "Scores against the given classes"),
     ]
-    if max(counts.shape) <= MOST_DRAWN:
-        parts.append(charts.classes(counts, order, names))
+    matched = (
+        f"Each cluster is matched with one class where that is possible. The matched pairs hold "
+        f"{int(np.trace(counts)):,} of the {findings.n_samples:,} samples; bars are shares of a "
+        "class."
+    )
     if max(counts.shape) <= MOST_TABULATED:
-        heads = ["Cluster", *names]
+        shares = counts / np.maximum(counts.sum(axis=0), 1)
         body = [
-            [number(cluster, ".0f"), *(number(int(count), ",.0f") for count in row)]
-            for cluster, row in zip(order, counts, strict=True)
+            [
+                number(cluster, ".0f"),
+                *(number(int(c), ",.0f", float(share)) for c, share in zip(row, of, strict=True)),
+            ]
+            for cluster, row, of in zip(order, counts, shares, strict=True)
         ]
-        parts.append(
-            table(heads, body, "Samples by cluster (rows) and given class (columns), matched")
-        )
+        caption = "Samples by cluster (rows) and given class (columns), matched"
+        parts += [paragraph(matched), table(["Cluster", *names], body, caption)]
+    elif max(counts.shape) <= MOST_DRAWN:
+        parts.append(charts.classes(counts, order, names))
     else:
         parts.append(
             paragraph(

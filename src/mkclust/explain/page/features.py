@@ -9,6 +9,7 @@ from mkclust.web.table import Cell
 
 # Features of each cluster in the picture and in the table; clusters up to which there is a picture.
 DRAWN, TABULATED, MOST_DRAWN = 3, 5, 60
+ROUNDING = 1e-12
 
 
 def features(findings: Findings, description: Description) -> Section:
@@ -75,12 +76,15 @@ def annotation(annotated: Annotation) -> Section:
 def _cells(row: FeatureEffect) -> list[Cell]:
     """Return a feature of a cluster as a row of the table."""
     form = ".2f" if row.kind == "share" else ".4g"
+    # Beside means of another size, what is left of a mean of zero is rounding.
+    least = ROUNDING * max(abs(row.mean_in), abs(row.mean_out))
+    inside, outside = (0.0 if abs(mean) < least else mean for mean in (row.mean_in, row.mean_out))
     return [
         number(row.cluster, ".0f"),
         text(row.view),
         text(row.feature),
         number(row.effect, "+.2f"),
-        number(row.mean_in, form),
-        number(row.mean_out, form),
+        number(inside, form),
+        number(outside, form),
         number(row.n_missing, ",.0f"),
     ]

@@ -11,16 +11,22 @@ from mkclust.explain.aligned_tables import count_entries, read_tables
 from mkclust.explain.describe import describe_tables, views_of_features
 from mkclust.explain.description import Description
 from mkclust.explain.fitted import check_fitted
+from mkclust.explain.page.alternatives import Alternatives, compare_numbers, count_comparisons
 from mkclust.explain.page.budget import (
     DEFAULT_BUDGET,
     FEWEST_OF_A_CLUSTER,
     Budget,
     sample_by_cluster,
 )
-from mkclust.explain.page.kernels import KernelFindings, examine_kernels
+from mkclust.explain.page.kernels import (
+    Examination,
+    KernelFindings,
+    examine_kernels,
+    open_kernels,
+)
 from mkclust.explain.sample_scores import silhouettes
 from mkclust.explain.stability import Stability, part_size, resample
-from mkclust.explain.steps import StepCallback
+from mkclust.explain.steps import StepCallback, Steps
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.missingness import Missingness
@@ -94,8 +100,9 @@ class Findings:
         Their given classes, where there are any.
     drawn : ndarray of int of shape (s,)
         Numbers of the samples that are drawn as dots, rising.
-    placed : SampleMap
-        Where they are drawn.
+    placed, plane : SampleMap
+        Where they are drawn: on a map of neighbors, and in the plane of the widest spread. Where
+        there are too few for a map, both are the plane.
     silhouettes : ndarray of shape (s,)
         Of the drawn samples; NaN where there are no two clusters.
     similarities : Similarities
@@ -104,6 +111,8 @@ class Findings:
         What the kernels are.
     resampling : StabilityFindings
         How the clusters fare under resampling.
+    alternatives : Alternatives
+        What speaks for other numbers of clusters.
     description : Description or None
         What sets the clusters apart in the views; None where there are no views to tell.
     n_described : int
@@ -116,10 +125,12 @@ class Findings:
     y: np.ndarray | None
     drawn: np.ndarray
     placed: SampleMap
+    plane: SampleMap
     silhouettes: Float
     similarities: Similarities
     kernels: KernelFindings
     resampling: StabilityFindings
+    alternatives: Alternatives
     description: Description | None
     n_described: int
 
@@ -163,35 +174,50 @@ def find(
     ids: Any = None,
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
+    alternatives: bool = True,
     budget: Budget = DEFAULT_BUDGET,
     progress: StepCallback = None,
 ) -> Findings:
     """Find out what the page of a fitted model says; everything is as `fit_page` takes it."""
     check_fitted(model)
-    labels, samples, names = (
-        np.asarray(model.labels_),
-        in_order_of_fit(model, X),
-        _names(ids, model),
-    )
+    labels, samples = np.asarray(model.labels_), in_order_of_fit(model, X)
+    names = _names(ids, model)
     classes = None if y is None else _checked(_in_order(y, model), len(labels), "y")
-    # First of all, for it refuses what the model was not fitted on, and is quick.
-    similarities = _similarities(model, samples, labels, budget.similarities)
-    drawn = sample_by_cluster(labels, budget.dots, least=10)
-    description, n_described = _describe(model, samples, labels, budget)
-    return Findings(
-        model=model,
-        ids=names,
-        labels=labels,
-        y=classes,
-        drawn=drawn,
-        placed=map_samples(to_host(select(model.embedding_, drawn))),
-        silhouettes=silhouettes(to_host(select(model.embedding_, drawn)), labels[drawn]),
-        similarities=similarities,
-        kernels=examine_kernels(model, samples, labels, budget, leave_one_out, progress),
-        resampling=_examine_stability(model, samples, budget, n_resamples, progress),
-        description=description,
-        n_described=n_described,
-    )
+    plan, m = _resampling_plan(model, budget, n_resamples), len(model.kernel_names_)
+    if leave_one_out is None:
+        leave_one_out = budget.allows_leave_one_out(model, budget.n_examined(model))
+    n_left_out = m if leave_one_out and m > 1 else 0
+    n_compared = count_comparisons(model, budget) if alternatives else 0
+    steps = Steps(progress, 3 + n_left_out + plan["n_resamples"] + n_compared)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
+        # First of all, for it refuses what the model was not fitted on.
+        steps.tell("making the kernels")
+        examination = open_kernels(model, samples, labels, budget)
+        similarities = _similarities(model, samples, labels, budget.similarities, examination)
+        steps.tell("describing the clusters")
+        description, n_described = _describe(model, samples, labels, budget)
+        steps.tell("drawing the samples")
+        drawn = sample_by_cluster(labels, budget.dots, least=10)
+        rows = to_host(select(model.embedding_, drawn))
+        return Findings(
+            model=model,
+            ids=names,
+            labels=labels,
+            y=classes,
+            drawn=drawn,
+            placed=map_samples(rows),
+            plane=map_samples(rows, "plane"),
+            silhouettes=silhouettes(rows, labels[drawn]),
+            similarities=similarities,
+            kernels=examine_kernels(examination, model, bool(n_left_out), steps.part(n_left_out)),
+            resampling=_examine_stability(model, samples, plan, steps.part(plan["n_resamples"])),
+            alternatives=compare_numbers(
+                model, samples, budget if alternatives else None, steps.part(n_compared)
+            ),
+            description=description,
+            n_described=n_described,
+        )
 
 
 def _checked(values: Any, n: int, name: str) -> np.ndarray:
@@ -220,11 +246,17 @@ def _in_order(y: Any, model: Any) -> Any:
     return aligned({"y": y.to_frame()}, getattr(model, "sample_ids_", None))[0]["y"].iloc[:, 0]
 
 
-def _similarities(model: Any, samples: Samples, labels: np.ndarray, most: int) -> Similarities:
+def _similarities(
+    model: Any, samples: Samples, labels: np.ndarray, most: int, examination: Examination
+) -> Similarities:
     """Return the mixed kernel among some samples, sorted by cluster."""
     drawn = sample_by_cluster(labels, most)
     drawn = drawn[np.argsort(labels[drawn], kind="stable")]
-    entries, clusters = model.mixed_kernel(samples, drawn), labels[drawn]
+    clusters = labels[drawn]
+    if examination.model is model:
+        entries = examination.examined.mixed_kernel(drawn)
+    else:
+        entries = model.mixed_kernel(samples, drawn)
     same, others = clusters[:, None] == clusters, ~np.eye(len(clusters), dtype=bool)
 
     def mean(chosen: np.ndarray) -> float:
@@ -249,29 +281,31 @@ def _describe(
     return described, len(part)
 
 
-def _examine_stability(
-    model: Any,
-    samples: Samples,
-    budget: Budget,
-    n_resamples: int | None,
-    progress: StepCallback,
-) -> StabilityFindings:
-    """Refit a model on some of its samples several times; None lets the budget say how often."""
-    plan, n, k = budget.resampling_plan(model), len(model.labels_), model.n_clusters
+def _resampling_plan(model: Any, budget: Budget, n_resamples: int | None) -> dict[str, int]:
+    """Return how many resamples tell stability, and their size; None lets the budget say both."""
+    plan = budget.resampling_plan(model)
     if n_resamples is not None:
         plan["n_resamples"] = n_resamples
-    if plan["n_resamples"] == 0:
-        return StabilityFindings(None, "Stability was not asked for.")
+    if model.n_clusters == 1:
+        plan["n_resamples"] = 0
+    return plan
+
+
+def _examine_stability(
+    model: Any, samples: Samples, plan: dict[str, int], progress: StepCallback
+) -> StabilityFindings:
+    """Refit a model on some of its samples several times."""
+    n, k = len(model.labels_), model.n_clusters
     if k == 1:
         return StabilityFindings(None, "A single cluster is always found again.")
+    if plan["n_resamples"] == 0:
+        return StabilityFindings(None, "Stability was not asked for.")
     if part_size(n, FRACTION, plan["most_samples"]) <= k:
         return StabilityFindings(
             None,
             f"Stability is not known: {FRACTION:.0%} of {n} samples are too few for {k} clusters.",
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
-        stability = resample(
-            model, samples, fraction=FRACTION, random_state=0, progress=progress, **plan
-        )
+    stability = resample(
+        model, samples, fraction=FRACTION, random_state=0, progress=progress, **plan
+    )
     return StabilityFindings(stability)

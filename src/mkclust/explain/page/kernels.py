@@ -1,6 +1,5 @@
 """What the kernels of a fit are: their diagnosis, and what each of them finds alone."""
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from mkclust.explain.fitted import integer_seed, is_approximated, unfitted_copy
 from mkclust.explain.page.budget import Budget, sample_by_cluster
 from mkclust.explain.stability import Resampler
 from mkclust.explain.steps import StepCallback
-from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods import AgreementKKM, MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_index
 from mkclust.samples import Samples
@@ -52,46 +51,68 @@ class KernelFindings:
     compromise_with_consensus: float
 
 
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """The kernels of a fit, or of one on some of its samples, made once for all that is asked.
+
+    Attributes
+    ----------
+    model : MultipleKernelClusterer
+        The model whose kernels they are: that of the page, or its refit on some samples.
+    examined : Examined
+        Its kernels.
+    n_samples : int
+        On how many samples.
+    refit_agreement : float or None
+        Where not on all: the adjusted Rand index of the refit's clusters with those of the model.
+    """
+
+    model: MultipleKernelClusterer
+    examined: Examined
+    n_samples: int
+    refit_agreement: float | None = None
+
+
+def open_kernels(
+    model: MultipleKernelClusterer, samples: Samples, labels: np.ndarray, budget: Budget
+) -> Examination:
+    """Return the kernels of a model, on some samples where all would take long.
+
+    Samples and labels are those of the fit, in one order.
+    """
+    n = budget.n_examined(model)
+    if n >= len(labels) and not is_dask(model.embedding_):
+        return Examination(model, examine(model, samples), n)
+    part = sample_by_cluster(labels, n)
+    refitted, some = _refit(model, samples, part)
+    agreement = adjusted_rand_index(labels[part], refitted.labels_)
+    return Examination(refitted, examine(refitted, some), len(part), agreement)
+
+
 def examine_kernels(
-    model: MultipleKernelClusterer,
-    samples: Samples,
-    labels: np.ndarray,
-    budget: Budget,
-    leave_one_out: bool | None = None,
+    examination: Examination,
+    whole: MultipleKernelClusterer,
+    leave_one_out: bool,
     progress: StepCallback = None,
 ) -> KernelFindings:
-    """Find out what each kernel of a model brings, on some samples where all would take long.
-
-    Samples and labels are those of the fit, in one order; without word on leaving kernels out in
-    turn, the budget decides.
-    """
-    n, refit_agreement, whole = budget.n_examined(model), None, model
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
-        if n < len(labels) or is_dask(model.embedding_):
-            part = sample_by_cluster(labels, n)
-            model, samples = _refit(model, samples, part)
-            n, refit_agreement = len(part), adjusted_rand_index(labels[part], model.labels_)
-        several = len(model.kernel_names_) > 1
-        if leave_one_out is None:
-            leave_one_out = budget.allows_leave_one_out(model, n)
-        left_out = several and leave_one_out
-        examined, diagnosis = examine(model, samples), None
-        if several:
-            diagnosis = diagnose_examined(
-                model, examined, leave_one_out=left_out, progress=progress
-            )
-            diagnosis = replace(
-                diagnosis,
-                view_agreement=whole.agreement_,
-                missingness=getattr(whole, "missingness_", None),
-            )
-        compromise = _compromise_labels(model, examined)
+    """Find out what each kernel of a model brings; whole is the model of all samples."""
+    model, examined = examination.model, examination.examined
+    several, diagnosis = len(model.kernel_names_) > 1, None
+    if several:
+        diagnosis = diagnose_examined(
+            model, examined, leave_one_out=leave_one_out, progress=progress
+        )
+        diagnosis = replace(
+            diagnosis,
+            view_agreement=whole.agreement_,
+            missingness=getattr(whole, "missingness_", None),
+        )
+    compromise = _compromise_labels(model, examined)
     return KernelFindings(
-        n_samples=n,
-        refit_agreement=refit_agreement,
+        n_samples=examination.n_samples,
+        refit_agreement=examination.refit_agreement,
         diagnosis=diagnosis,
-        left_out=left_out,
+        left_out=several and leave_one_out,
         with_consensus=_agreements(model.labels_, examined),
         with_compromise=_agreements(compromise, examined),
         compromise_with_consensus=adjusted_rand_index(compromise, model.labels_),
@@ -124,6 +145,8 @@ def _compromise_labels(model: MultipleKernelClusterer, examined: Examined) -> np
     """Return the clusters of the views' compromise, which the fit may have found already."""
     if hasattr(model, "baseline_labels_"):
         return model.baseline_labels_
+    if isinstance(model, AgreementKKM):
+        return model.labels_  # which are those of the compromise
     if not hasattr(model, "agreement_"):
         return examined.labels[0]  # of a single kernel
     return examined.labels_of_mix(model.agreement_.coefficients())

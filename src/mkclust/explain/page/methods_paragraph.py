@@ -6,6 +6,7 @@ import numpy as np
 
 from mkclust.explain.fitted import (
     certified_gap,
+    format_gap,
     is_approximated,
     is_one_eigenproblem,
     kernel_source,
@@ -152,7 +153,7 @@ def _solved(model: Any) -> str:
     if gap is not None:
         kind = "approximated, relaxed" if is_approximated(model) else "relaxed"
         return (
-            f"The {kind} problem was solved to a certified relative gap of {gap:.1e} "
+            f"The {kind} problem was solved to a certified relative gap of {format_gap(gap)} "
             f"({model.certificate_}) in {steps}."
         )
     if is_one_eigenproblem(model):

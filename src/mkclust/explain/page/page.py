@@ -9,9 +9,10 @@ from typing import Any
 from mkclust.explain.annotation import Annotation
 from mkclust.explain.page import agreement, clusters, features, missing, sections, summary
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget
-from mkclust.explain.page.findings import find
+from mkclust.explain.page.findings import Findings, find
+from mkclust.explain.page.number import number_of_clusters
 from mkclust.explain.steps import StepCallback
-from mkclust.web import bullets, cautions, document, paragraph, plotting_script
+from mkclust.web import Section, cautions, document, paragraph, plotting_script
 from mkclust.web.files import write_whole
 
 
@@ -26,16 +27,19 @@ def fit_page(
     annotation: Annotation | None = None,
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
+    alternatives: bool = True,
     budget: Budget = DEFAULT_BUDGET,
     progress: StepCallback = None,
 ) -> str:
     """Return a page about a fitted model: one HTML file that needs nothing but a browser.
 
-    It begins with which views agree, which share nothing, and how stable and how clear the clusters
-    are. It shows what every two views share, the weights with the alignments and the diagnosis of
-    each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
-    silhouettes and stability of the clusters, the features that set them apart, what was run, and a
-    methods paragraph; where samples are missing from views, whether the clusters follow that.
+    It begins with a verdict: which views agree, which share nothing, how stable and how clear the
+    clusters are, and whether anything warns. Then come the clusters, their sizes, what sets them
+    apart, how clear and how stable they are, and a table of all labels to be saved; their number
+    beside others; the samples on two maps; the weights with the alignments and the diagnosis of
+    each kernel, what every two views share, and the mixed kernel; the convergence with its
+    certificate; what was run, and a methods paragraph. Where samples are missing from views, it
+    says whether the clusters follow that.
     What would take long or much room is done on some of the samples, and the page says so.
 
     Parameters
@@ -59,11 +63,13 @@ def fit_page(
         problem, 0 leaves them out.
     leave_one_out : bool, default=None
         Whether to refit without each kernel in turn; None does so where it is cheap.
+    alternatives : bool, default=True
+        Whether to compare the number of clusters with others, on 400 samples at most.
     budget : Budget
         How much is looked at, which goes by sizes: the page says what was left out.
     progress : callable, default=None
         Called as ``progress(done, total, text)`` while it works: steps done, their number, and
-        what they are.
+        what they are, counted over all of the page.
 
     Returns
     -------
@@ -79,11 +85,12 @@ def fit_page(
     >>> views = {name: view[:200] for name, view in digits.views.items()}
     >>> model = SimpleMKKM(n_clusters=10, random_state=0).fit(views)
     >>> page = fit_page(model, views, y=digits.y[:200], n_resamples=2, leave_one_out=False)
-    >>> page[:15], "Kernels: weights, alignments, diagnosis" in page
+    >>> page[:15], "Views and weights: alignments, diagnosis" in page
     ('<!DOCTYPE html>', True)
     """
     plotting_script()  # where it is missing, that is better known now than after minutes
     options: dict[str, Any] = {"n_resamples": n_resamples, "leave_one_out": leave_one_out}
+    options["alternatives"] = alternatives
     findings = find(model, X, y=y, ids=ids, budget=budget, progress=progress, **options)
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     seconds = {
@@ -98,32 +105,39 @@ def fit_page(
         )
     }
     heading = summary.title_of(findings) if title is None else title
+    warnings = summary.cautions_of(findings, warned)
     introduction = [
         paragraph(summary.title_of(findings)) if title is not None else "",
-        bullets(summary.verdict_of(findings)),
-        cautions(summary.cautions_of(findings, warned)),
+        paragraph(*summary.verdict_of(findings, len(warnings)), kind="verdict"),
+        cautions(warnings),
         summary.glance(findings),
     ]
-    parts = [
-        *([] if findings.agreement is None else [agreement.views(findings, findings.agreement)]),
-        *([] if findings.missingness is None else [missing.missing(findings.missingness)]),
-        sections.kernels(findings),
-        sections.convergence(findings),
-        sections.embedding(findings),
-        sections.similarities(findings),
+    parts = [*_sections(findings, annotation), sections.run(findings, when, seconds)]
+    foot = "Written by mkclust. The page is one file: it works offline, and loads nothing."
+    return document(heading, introduction, parts, [paragraph(foot)])
+
+
+def _sections(findings: Findings, annotation: Annotation | None) -> list[Section]:
+    """Return the sections in the order of what readers ask: clusters, samples, views, solver."""
+    described, shared, missingness = (
+        findings.description,
+        findings.agreement,
+        findings.missingness,
+    )
+    return [
         clusters.clusters(findings),
-        *(
-            []
-            if findings.description is None
-            else [features.features(findings, findings.description)]
-        ),
+        *([] if described is None else [features.features(findings, described)]),
         clusters.stability(findings),
         *([] if findings.y is None else [clusters.classes(findings)]),
         *([] if annotation is None else [features.annotation(annotation)]),
-        sections.run(findings, when, seconds),
+        number_of_clusters(findings),
+        sections.embedding(findings),
+        *([] if missingness is None else [missing.missing(missingness)]),
+        sections.kernels(findings),
+        *([] if shared is None else [agreement.views(findings, shared)]),
+        sections.similarities(findings),
+        sections.convergence(findings),
     ]
-    foot = "Written by mkclust. The page is one file: it works offline, and loads nothing."
-    return document(heading, introduction, parts, [paragraph(foot)])
 
 
 def fit_report(
@@ -131,11 +145,13 @@ def fit_report(
 ) -> Path:
     """Write a page about a fitted model: one HTML file that needs nothing but a browser.
 
-    It begins with which views agree, which share nothing, and how stable and how clear the clusters
-    are. It shows what every two views share, the weights with the alignments and the diagnosis of
-    each kernel, the convergence with its certificate, the embedding, the mixed kernel, sizes,
-    silhouettes and stability of the clusters, the features that set them apart, what was run, and a
-    methods paragraph; where samples are missing from views, whether the clusters follow that.
+    It begins with a verdict: which views agree, which share nothing, how stable and how clear the
+    clusters are, and whether anything warns. Then come the clusters, their sizes, what sets them
+    apart, how clear and how stable they are, and a table of all labels to be saved; their number
+    beside others; the samples on two maps; the weights with the alignments and the diagnosis of
+    each kernel, what every two views share, and the mixed kernel; the convergence with its
+    certificate; what was run, and a methods paragraph. Where samples are missing from views, it
+    says whether the clusters follow that.
     The file is written completely or not at all.
 
     Parameters
@@ -150,7 +166,7 @@ def fit_report(
         Given classes; the page then compares the clusters with them.
     **options
         As `mkclust.explain.page.fit_page` takes them: ids, title, warned, annotation,
-        n_resamples, leave_one_out, budget, progress.
+        n_resamples, leave_one_out, alternatives, budget, progress.
 
     Returns
     -------

@@ -8,14 +8,21 @@ import scipy
 import sklearn
 
 from mkclust.explain.diagnosis import likelihood_text
-from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
-from mkclust.explain.page import charts
+from mkclust.explain.fitted import (
+    certified_gap,
+    format_gap,
+    is_approximated,
+    is_one_eigenproblem,
+)
+from mkclust.explain.page import charts, sample_charts
 from mkclust.explain.page.findings import Findings
 from mkclust.explain.page.methods_paragraph import methods_paragraph, parameter_text
+from mkclust.methods import AgreementKKM
 from mkclust.version import __version__
 from mkclust.web import (
     Column,
     Section,
+    beside,
     bullets,
     definitions,
     number,
@@ -46,7 +53,7 @@ def kernels(findings: Findings) -> Section:
     else:
         parts.append(paragraph("A single kernel has none to be compared with: no diagnosis."))
     parts.append(paragraph(*_what_was_examined(findings), kind="quiet"))
-    return Section("kernels", "Kernels: weights, alignments, diagnosis", parts)
+    return Section("kernels", "Views and weights: alignments, diagnosis", parts)
 
 
 def _what_was_examined(findings: Findings) -> list[str]:
@@ -80,11 +87,11 @@ def _kernel_table(findings: Findings) -> str:
     if is_approximated(model):
         columns.append(Column("Missed", "share of the kernel that the features do not show"))
         values.append((model.approximation_error_, ".3f"))
-    columns += [
-        Column("With consensus", "agreement of the kernel's own clusters with the model's"),
-        Column("With compromise", f"their agreement with {findings.compromise_name}"),
-    ]
-    values += [(examination.with_consensus, ".2f"), (examination.with_compromise, ".2f")]
+    columns.append(Column("Consensus", "agreement of the kernel's own clusters with the model's"))
+    values.append((examination.with_consensus, ".2f"))
+    if not isinstance(model, AgreementKKM):  # whose clusters are those of the compromise
+        columns.append(Column("Compromise", f"their agreement with {findings.compromise_name}"))
+        values.append((examination.with_compromise, ".2f"))
     if diagnosis is not None:
         if examination.left_out:
             columns.append(Column("Without it", "agreement of a fit without the kernel"))
@@ -129,7 +136,7 @@ def convergence(findings: Findings) -> Section:
         parts.append(charts.convergence(findings))
     else:
         parts.append(paragraph("It took a single step: there is no curve to draw.", kind="quiet"))
-    return Section("convergence", "Convergence", parts)
+    return Section("convergence", "Convergence and certificate", parts)
 
 
 def certificate(model: Any) -> str:
@@ -150,7 +157,7 @@ def certificate(model: Any) -> str:
     kind = " approximated" if is_approximated(model) else ""
     early = "" if model.converged_ else " The solver stopped before its tolerance was reached."
     return (
-        f"Certified: the objective is within a relative {gap:.1e} of the global optimum of "
+        f"Certified: the objective is within a relative {format_gap(gap)} of the global optimum of "
         f"the{kind} relaxed problem. That the eigensolver missed nothing is {model.certificate_}."
         f"{early} This does not say that clusters exist, that their number "
         "is right, that the kernels are good, or that the final k-means step is optimal."
@@ -158,18 +165,17 @@ def certificate(model: Any) -> str:
 
 
 def embedding(findings: Findings) -> Section:
-    """Show the samples."""
-    how = (
-        "on a map (t-SNE) that keeps neighbors together"
-        if findings.placed.method == "neighbors"
-        else "on the two axes along which they vary most"
-    )
+    """Show the samples: on a map of neighbors, where there are enough for one, and in a plane."""
+    how, plane = "on the two axes along which they vary most", findings.plane
+    maps = [sample_charts.embedding(findings, plane)]
+    if findings.placed.method == "neighbors":
+        how = f"on a map (t-SNE) that keeps neighbors together, and beside it {how}"
+        maps.insert(0, sample_charts.embedding(findings, findings.placed))
     introduction = paragraph(
         f"The rows of the relaxed partition, scaled to length one as k-means sees them, {how}."
     )
-    return Section(
-        "embedding", "Embedding of the samples", [introduction, charts.embedding(findings)]
-    )
+    drawn = beside(*maps) if len(maps) > 1 else maps[0]
+    return Section("embedding", "The samples", [introduction, drawn])
 
 
 def similarities(findings: Findings) -> Section:
@@ -179,7 +185,7 @@ def similarities(findings: Findings) -> Section:
         "by cluster; clusters that are there show as dark squares along the diagonal."
     )
     return Section(
-        "similarities", "The mixed kernel", [introduction, charts.similarities(findings)]
+        "similarities", "The mixed kernel", [introduction, sample_charts.similarities(findings)]
     )
 
 
@@ -193,8 +199,9 @@ def run(findings: Findings, when: str, seconds: dict[str, float | None]) -> Sect
     stability, resamples = findings.resampling.stability, ""
     if stability is not None:
         resamples = (
-            f"Stability was assessed by {len(stability.agreements)} refits on {stability.size:,} "
-            "samples drawn at random, compared with the whole fit by the adjusted Rand index."
+            f"Stability was assessed by {count_noun(len(stability.agreements), 'refit')} on "
+            f"{stability.size:,} samples drawn at random, compared with the whole fit by the "
+            "adjusted Rand index."
         )
     times = {
         f"seconds, {name}": f"{time:.2f}" for name, time in seconds.items() if time is not None

@@ -5,14 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.fitted import certified_gap, is_approximated, is_one_eigenproblem
+from mkclust.explain.fitted import (
+    certified_gap,
+    format_gap,
+    is_approximated,
+    is_one_eigenproblem,
+)
 from mkclust.explain.page.findings import Findings
+from mkclust.explain.page.number import reading
+from mkclust.methods import AgreementKKM
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.simple_mkkm import OTHER_CLUSTERS
 from mkclust.metrics import scores
 from mkclust.text import join_words
 from mkclust.web import definitions
-from mkclust.web.words import count_noun, format_number, format_percent
+from mkclust.web.words import count_noun, format_number, format_percent, format_range
 
 # Less than this is little: of silhouettes as their authors read them, and of stability.
 NO_STRUCTURE, UNSTABLE = 0.25, 0.6
@@ -31,63 +38,57 @@ def title_of(findings: Findings) -> str:
     )
 
 
-def verdict_of(findings: Findings) -> list[str]:
-    """Return which views agree, what is missing, how stable and clear clusters are, the proof."""
-    agreement, missingness = findings.agreement, findings.missingness
+def verdict_of(findings: Findings, n_cautions: int) -> list[str]:
+    """Return which views agree, how stable and clear the clusters are, and whether anything warns.
+
+    One sentence each, but for views that are set aside; and as plain as they can be.
+    """
+    agreement, missingness, model = findings.agreement, findings.missingness, findings.model
+    suggestion = findings.alternatives.suggestion
     sentences = [
         "One kernel alone: there is nothing to compare it with."
         if agreement is None
-        else agreement.verdict(),
+        else agreement.verdict(sets_aside=hasattr(model, "set_aside_")),
         # What is worth a warning stands among the cautions.
         "" if missingness is None or missingness.follows else missingness.verdict(),
-        _stability_sentence(findings),
-        _clarity_sentence(findings),
-        _certificate_sentence(findings),
+        _clusters_sentence(findings),
+        "" if suggestion is None else reading(suggestion, findings.n_clusters),
+        _warning_sentence(n_cautions),
     ]
     return [sentence for sentence in sentences if sentence]
 
 
-def _stability_sentence(findings: Findings) -> str:
-    """Say how stable the clusters are."""
-    stability = findings.resampling.stability
-    if stability is None:
-        return findings.resampling.reason
-    word = "not stable" if stability.mean < UNSTABLE else "fairly stable"
-    word = "stable" if stability.mean >= STABLE else word
-    return (
-        f"The clusters are {word}: refits on {stability.size:,} of the samples agree with them to "
-        f"{stability.mean:.2f} (adjusted Rand index)."
-    )
-
-
-def _clarity_sentence(findings: Findings) -> str:
-    """Say how far apart the clusters are, nothing where there are no two."""
+def _clusters_sentence(findings: Findings) -> str:
+    """Say how stable the clusters are, and how far apart."""
+    k, stability = findings.n_clusters, findings.resampling.stability
+    if k == 1:
+        return "There is one cluster, as was asked for."
+    words = []
+    if stability is not None:
+        word = "not stable" if stability.mean < UNSTABLE else "fairly stable"
+        word = "stable" if stability.mean >= STABLE else word
+        words.append(
+            f"{word} (refits on {stability.size:,} of the samples agree with them to "
+            f"{format_number(stability.mean)}, where 1 is the same)"
+        )
     silhouettes = findings.silhouettes[np.isfinite(findings.silhouettes)]
-    if not len(silhouettes):
-        return ""
-    mean = silhouettes.mean()
-    if mean < NO_STRUCTURE:
-        return (
-            f"They are not well apart: the mean silhouette is {format_number(mean)}, and another "
-            "number of clusters may fit better."
-        )
-    if mean < CLEAR:
-        return (
-            f"They are weakly apart: the mean silhouette is {mean:.2f}, as it may be without any "
-            "clusters."
-        )
-    return f"They are well apart: the mean silhouette is {mean:.2f}."
+    if len(silhouettes):
+        mean = silhouettes.mean()
+        word = "not well apart" if mean < NO_STRUCTURE else "weakly apart"
+        word = "well apart" if mean >= CLEAR else word
+        words.append(f"{word} (mean silhouette {format_number(mean)})")
+    known = f"The {k} clusters are {join_words(words)}." if words else ""
+    reason = "" if stability is not None else findings.resampling.reason
+    return " ".join(sentence for sentence in (known, reason) if sentence)
 
 
-def _certificate_sentence(findings: Findings) -> str:
-    """Say what is certified, which is the solver's work and not the clusters."""
-    gap, model = certified_gap(findings.model), findings.model
-    if gap is not None:
-        return (
-            f"The relaxed problem is solved to a certified relative gap of {gap:.0e}, which says "
-            "nothing about the views or the clusters."
-        )
-    return "" if model.converged_ else f"{type(model).__name__} stopped before it converged."
+def _warning_sentence(n_cautions: int) -> str:
+    """Say whether there is anything to warn of."""
+    if n_cautions == 0:
+        return "Nothing gives cause for a warning."
+    if n_cautions == 1:
+        return "One thing to know before you use them stands below."
+    return f"{n_cautions} things to know before you use them stand below."
 
 
 def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
@@ -105,7 +106,8 @@ def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
             sentences += _about_other_clusters(findings)
     if agreement is not None:
         # The page leads with the verdict.
-        sentences = [sentence for sentence in sentences if sentence != agreement.verdict()]
+        told = {agreement.verdict(), agreement.verdict(sets_aside=False)}
+        sentences = [sentence for sentence in sentences if sentence not in told]
         sentences += _about_agreement(model, agreement)
     missingness = findings.missingness
     if missingness is not None and missingness.follows:
@@ -209,21 +211,21 @@ def glance(findings: Findings) -> str:
     if findings.n_clusters == 1:
         facts["samples in the cluster"] = f"{sizes[0]:,}"
     else:
-        facts["sizes of the clusters"] = f"{sizes.min():,} to {sizes.max():,}"
+        facts["samples a cluster"] = format_range(sizes.min(), sizes.max(), ",d")
     if len(silhouettes):
         facts["mean silhouette, -1 to 1"] = format_number(silhouettes.mean())
     if findings.resampling.stability is not None:
         facts["stability under resampling, at most 1"] = format_number(
             findings.resampling.stability.mean
         )
-    if agreement is not None:
+    if agreement is not None and not isinstance(model, AgreementKKM):
         facts[f"likeness to {findings.compromise_name}, at most 1"] = format_number(
             findings.kernels.compromise_with_consensus
         )
     gap = certified_gap(model)
     if gap is not None:
         word = model.certificate_.split(" ")[0]
-        facts[f"certified relative gap ({word})"] = f"{gap:.0e}"
+        facts[f"certified relative gap ({word})"] = format_gap(gap)
     elif not is_one_eigenproblem(model):
         facts["converged (no certificate)"] = "yes" if model.converged_ else "no"
     if findings.y is not None:

@@ -1,0 +1,88 @@
+"""The section of a fit's page on other numbers of clusters."""
+
+from mkclust.explain.choosing import NumberOfClusters
+from mkclust.explain.page import charts
+from mkclust.explain.page.alternatives import LEVEL, N_DRAWS, N_RESAMPLES
+from mkclust.explain.page.findings import Findings
+from mkclust.text import join_words
+from mkclust.web import Column, Section, number, paragraph, table, text
+
+
+def number_of_clusters(findings: Findings) -> Section:
+    """Show the number of clusters beside others, and say what speaks for each."""
+    title, suggestion = "The number of clusters, beside others", findings.alternatives.suggestion
+    if suggestion is None:
+        return Section("number", title, [paragraph(findings.alternatives.reason, kind="quiet")])
+    k = findings.n_clusters
+    parts = [
+        paragraph(reading(suggestion, k)),
+        charts.numbers(suggestion, k),
+        _table(suggestion, k),
+        paragraph(*_how(findings, suggestion), kind="quiet"),
+    ]
+    return Section("number", title, parts)
+
+
+def reading(suggestion: NumberOfClusters, n_clusters: int) -> str:
+    """Say in a sentence how the number of clusters does beside the others."""
+    tried = f"{suggestion.k_values[0]} to {suggestion.k_values[-1]}"
+    if suggestion.kind == "no evidence":
+        return f"No number of clusters from {tried} stands out from samples without clusters."
+    if suggestion.kind == "continuum":
+        return (
+            "Between them samples are hardly sparser than within: they may be parts of a continuum."
+        )
+    best, others = suggestion.n_clusters, suggestion.candidates[1:]
+    is_best, this_fit = best == n_clusters, f"this fit has {n_clusters}"
+    if suggestion.is_unclear:
+        also = f", and {join_words(others)} may do as well" if others else ""
+        rest = "" if is_best or n_clusters in others else f"; {this_fit}"
+        return f"How many clusters there are is unclear: of {tried}, {best} fit best{also}{rest}."
+    return f"Of {tried} clusters, {best} fit best{'' if is_best else f'; {this_fit}'}."
+
+
+def _table(suggestion: NumberOfClusters, n_clusters: int) -> str:
+    """Return what speaks for each number."""
+    columns = [
+        Column("Clusters"),
+        Column("Remark"),
+        Column("Excess", "of the silhouette over samples without clusters; the largest fits best"),
+        Column("Named by", "percent of resamples in which its excess is the largest"),
+        Column("Silhouette", "of clusters in the leading eigenvectors"),
+        Column("Eigengap", "drop of the spectrum where so many clusters would end"),
+        Column("Stability", "agreement of resamples, which favors few clusters"),
+    ]
+    rows = []
+    for place, each in enumerate(suggestion.k_values.tolist()):
+        remarks = ["this fit"] if each == n_clusters else []
+        if each == suggestion.n_clusters:
+            remarks.append("fits best")
+        elif each in suggestion.candidates:
+            remarks.append("in question")
+        rows.append(
+            [
+                number(each, ".0f"),
+                text(", ".join(remarks)),
+                number(float(suggestion.excess[place]), ".2f"),
+                number(100 * float(suggestion.support[place]), ".0f"),
+                number(float(suggestion.silhouettes[place]), ".2f"),
+                number(float(suggestion.eigengaps[place]), ".2f"),
+                number(float(suggestion.stabilities[place]), ".2f"),
+            ]
+        )
+    return table(columns, rows, "Numbers of clusters")
+
+
+def _how(findings: Findings, suggestion: NumberOfClusters) -> list[str]:
+    """Say how the numbers were compared."""
+    of = f"{suggestion.n_used:,} of the " if suggestion.n_used < findings.n_samples else "the "
+    agreement = findings.agreement
+    which = "the average of the kernels"
+    if agreement is not None and agreement.any_share:
+        which = "the compromise of the views that agree"
+    return [
+        f"Looked for in {which}, of {of}{findings.n_samples:,} samples, for weights that a method "
+        f"learns for one number speak for it: {N_DRAWS} draws without clusters, level "
+        f"{LEVEL:g}, {N_RESAMPLES} resamples.",
+        "mkclust.suggest_n_clusters(X) takes more of all, and tells more.",
+    ]
