@@ -1,9 +1,10 @@
-"""Tables of what SimpleMKKM costs, and the README's line of it, of the results of all architectures.
+"""Tables of what SimpleMKKM costs, and a line for the README, of all architectures measured.
 
     python benchmarks/speed/table.py
 
-prints them; ``docs/make_results.py`` writes the tables into the documentation. A figure is the median of a run; several architectures are a range, with the figure of each. The
-files are those that ``measure.py`` wrote into ``results``.
+prints them; ``docs/make_results.py`` writes the tables into the documentation. A figure is the
+median of a run; several architectures are a range, with the figure of each. The files are those
+that ``measure.py`` wrote into ``results``.
 """
 
 import argparse
@@ -192,8 +193,8 @@ def summary(results):
         medians = [row["ratios"][name]["median"] for row in rows]
         ends[name] = " to ".join(in_digits(end(medians), 1) for end in (min, max))
     return (
-        f"On two cores ({' and '.join(results)}) a solve takes {ends['solve_prepared / base']} times "
-        "as long as averaging the kernels and one `eigsh`, and a whole `fit` "
+        f"On two cores ({' and '.join(results)}) a solve takes "
+        f"{ends['solve_prepared / base']} times as long as averaging the kernels and one `eigsh`, and a whole `fit` "
         f"{ends['fit / alternative']} times as long as these and k-means: the least of many "
         "samples and clusters, the most of few samples."
     )
