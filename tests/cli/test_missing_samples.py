@@ -62,7 +62,7 @@ def test_several_ways_to_impute_are_one_option():
         (["--join", "outter"], "did you mean --join outer?"),
         (["--impute", "medain,learn"], "did you mean --impute median?"),
         (["--impute", "resale"], "did you mean --impute rescale?"),
-        (["--impute", "zero,learn"], "names two of one sort; write median for cells"),
+        (["--impute", "zero,learn"], "names two of the same sort; write median for cells"),
     ],
 )
 def test_near_misses_are_named(options, words):

@@ -408,8 +408,8 @@ def test_inspect_says_where_one_column_outweighs_the_others():
     result = invoke("inspect", "mrna.csv", "mirna.tsv")
     assert "1 column that varies much more than the others brought down" in result.stdout
     result = invoke("inspect", "mrna.csv", "mirna.tsv", "--kernels", "gaussian")
-    assert "warning: column 'income' carries 100% of the squared distance" in result.stdout
-    assert "add --kernels auto, which brings loud columns down." in result.stdout
+    assert "warning: column 'income' makes up 100% of the squared distance" in result.stdout
+    assert "add --kernels auto, which scales such columns down." in result.stdout
 
 
 def test_inspect_warns_of_a_kernel_that_tells_no_sample_apart():

@@ -268,7 +268,7 @@ def test_kernels_by_name_have_shared_neighborhoods_where_they_are_asked_for(name
         ("from_distances", np.triu(distances()), "symmetric: found .*D\\[D.index\\]"),
         ("from_distances", np.zeros((N, N)), "zero, or too small to square"),
         ("self-tuning", np.ones((N, 3)), "All rows in view 'a' are identical"),
-        ("laplacian", np.ones((N, 3)), "no distance from each other"),
+        ("laplacian", np.ones((N, 3)), "have distance zero from each other"),
     ],
 )
 def test_kernels_by_name_that_make_no_sense_of_a_view_are_refused(name, view, message):

@@ -361,7 +361,7 @@ def test_other_numbers_of_neighbors_are_refused(neighbors):
 def test_more_neighbors_than_other_samples_are_refused():
     with pytest.raises(ValueError, match="neighbors=60, and each of 60 samples has 59: pass at"):
         AverageKKM(3, neighbors=60).fit(blobs())
-    with pytest.raises(ValueError, match="which tells nothing: pass fewer neighbors"):
+    with pytest.raises(ValueError, match="which says nothing about clusters: pass fewer neighbors"):
         AverageKKM(3, neighbors=59).fit(blobs())
     with pytest.raises(ValueError, match="pass at least three samples"):
         AverageKKM(2, neighbors="auto").fit([np.eye(2), np.ones((2, 3)) * [[1], [2]]])
@@ -417,12 +417,12 @@ def sparse_kernels():
 
 def test_samples_without_neighbors_in_a_kernel_are_named():
     K = sparse_kernels()
-    with pytest.warns(NeighborhoodsWarning, match=r"by kernel 0 2 samples \(3, 8\) have no"):
+    with pytest.warns(NeighborhoodsWarning, match=r"in kernel 0, 2 samples \(3, 8\) have no"):
         model = AverageKKM(2, neighbors=4, random_state=0).fit(K)
     assert model.labels_.shape == (30,)
     ids = [f"s{i}" for i in range(30)]
     frames = {name: pd.DataFrame(each, ids, ids) for name, each in zip("ab", K, strict=True)}
-    with pytest.warns(NeighborhoodsWarning, match=r"by a 2 samples \(s3, s8\) have no"):
+    with pytest.warns(NeighborhoodsWarning, match=r"in a, 2 samples \(s3, s8\) have no"):
         AverageKKM(2, neighbors=4, kernels="precomputed", random_state=0).fit(frames)
 
 
@@ -434,7 +434,7 @@ def test_samples_without_neighbors_in_any_kernel_are_refused_by_name():
 
 def test_more_unconnected_groups_than_clusters_are_told():
     X = 100 * np.repeat(np.arange(5.0), 10)[:, None] + np.random.default_rng(0).normal(size=(50, 2))
-    with pytest.warns(NeighborhoodsWarning, match="fall apart into 5 groups.*n_clusters=3"):
+    with pytest.warns(NeighborhoodsWarning, match="form 5 groups.*n_clusters=3"):
         model = AverageKKM(3, neighbors=4, random_state=0).fit([X, X])
     assert model.n_components_ == 5
     with warnings.catch_warnings():

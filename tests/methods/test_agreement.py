@@ -154,7 +154,8 @@ def test_a_view_given_several_times_does_not_vouch_for_itself(kind, times):
     assert alone.n_voices == 1
     everybody = "Both" if times == 2 else f"All {times}"
     assert alone.verdict() == (
-        f"{everybody} views are copies of one another: one voice, nothing to compare."
+        f"{everybody} views are copies of one another: they count as one view, and there is "
+        "nothing to compare."
     )
 
 
@@ -224,8 +225,8 @@ def test_every_method_says_so_where_nothing_agrees(name):
     assert said[0].filename == __file__
     assert str(said[0].message) == (
         "No two of the 5 views share anything beyond chance (noise, 2 levels, 3 levels, 5 levels "
-        "and 10 levels): nothing can tell which of them is right, and the clusters may be those "
-        "of none."
+        "and 10 levels): nothing can tell which view is right, and the clusters may match none "
+        "of them."
     )
     found = model.agreement_
     assert found.is_testable
@@ -288,7 +289,7 @@ def test_of_few_samples_all_is_finite_and_nothing_is_warned_of(n, kind):
         assert found.n_samples == n
     if kind == "noise":
         assert found.set_aside == ()
-        text = f"{n} samples are too few to tell what 3 views share from chance: all have the same"
+        text = f"{n} samples are too few to tell what 3 views share from chance: all views count"
         assert found.verdict().startswith(text) or n > 8
         assert "nan" not in found.summary()
 

@@ -251,7 +251,7 @@ def test_weights_that_find_other_clusters_than_the_views_agree_on_are_warned_of(
     text = str(caught[0].message)
     weight = paper.weights_[2:].sum()
     assert f"is {paper.baseline_agreement_:.2f}. dice and fog share nothing" in text
-    assert f"have {weight:.0%} of the weight; take AgreementKKM, which sets them aside" in text
+    assert f"have {weight:.0%} of the weight; use AgreementKKM, which sets them aside" in text
     assert caught[0].filename == __file__
     model = AgreementKKM(3, random_state=0).fit(views)
     assert adjusted_rand_index(paper.baseline_labels_, model.labels_) > 0.95

@@ -92,16 +92,17 @@ def test_a_warning_names_the_samples_that_are_not_heard_and_what_to_do():
     _, (said,) = fitted("agreement-kkm", kernels_of(views, observed, ids))
     assert str(said.message) == (
         "5 of 80 samples are seen in no view that has a weight, only in noise: P00, P01, P02, P03 "
-        "and P04. Nothing tells their cluster: it is the one nearest to the average sample, and "
-        "the clusters were found without them. Leave such samples out, or take a method that "
+        "and P04. There is no evidence for their cluster: it is the one nearest to the average "
+        "sample, and the clusters were found without them. Leave such samples out, or use a method "
+        "that "
         "gives every view a weight, such as AverageKKM"
     )
     views, observed, _ = noisy_problem(n_unheard=1)
     _, (said,) = fitted("agreement-kkm", kernels_of(views, observed))
     assert str(said.message).startswith(
-        "1 of 80 samples is seen in no view that has a weight, only in noise: 0. Nothing tells its "
-        "cluster: it is the one nearest to the average sample, and the clusters were found without "
-        "it."
+        "1 of 80 samples is seen in no view that has a weight, only in noise: 0. There is no "
+        "evidence for its cluster: it is the one nearest to the average sample, and the clusters "
+        "were found without it."
     )
 
 

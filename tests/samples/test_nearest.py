@@ -199,7 +199,7 @@ def test_without_faiss_an_index_is_refused_and_auto_is_exact():
 
 def test_there_is_no_index_of_sparse_rows():
     rows = scipy.sparse.csr_matrix(np.eye(20))
-    with pytest.raises(ValueError, match="sparse, for which there is no index.*TruncatedSVD"):
+    with pytest.raises(ValueError, match="no index for sparse rows.*TruncatedSVD"):
         nearest_rows(rows, 5, approximate=True)
     nearest_rows(rows, 5, largest_exact=10)
 

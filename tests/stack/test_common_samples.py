@@ -194,7 +194,7 @@ def test_kernels_with_fewer_than_four_common_samples_share_nothing_that_could_be
     assert not found.is_testable
     assert found.verdict() == (
         f"{n_common} samples in common, at most, are too few to tell what 2 views share from "
-        "chance: all have the same voice."
+        "chance: all views count equally."
     )
 
 

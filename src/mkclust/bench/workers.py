@@ -239,5 +239,5 @@ def _limit_memory(gigabytes: float | None) -> None:
 def _death(exitcode: int | None) -> Failure:
     """Return in words how a process has ended."""
     if exitcode == -signal.SIGKILL:
-        return Failure("memory", "the process was killed, most likely for want of memory")
+        return Failure("memory", "the process was killed, most likely because memory ran out")
     return Failure("failed", f"the process ended by itself (exit code {exitcode})")

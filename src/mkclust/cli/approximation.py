@@ -63,8 +63,8 @@ def check_approximation(
         )
     if options.on_workers and options.choice == "none":
         raise CommandError(
-            "--cluster needs an approximation, for exact kernels are computed on one machine; "
-            "leave out --approximation none, or --cluster"
+            "--cluster needs an approximation, because exact kernels are computed on one "
+            "machine; leave out --approximation none, or --cluster"
         )
     if options.landmarks is not None and options.choice == "none":
         raise CommandError(
@@ -118,7 +118,10 @@ def choose_kernels(
     elif not is_table and model.get_params()["kernels"] == "auto":
         _refuse_square(data)
     if is_table and data.bank is None:
-        sentence = "One view alone is a table, of which a bank makes the kernels."
+        sentence = (
+            "There is only one view: it is treated as a table, and a bank of "
+            "kernels is computed from it."
+        )
     return KernelChoice(samples, sentence)
 
 
@@ -139,7 +142,7 @@ def _choose_landmarks(
     """Have landmarks stand for the kernels of a model."""
     if landmarks is not None and landmarks > samples.n_samples:
         raise CommandError(
-            f"--landmarks {landmarks}: landmarks are samples, of which there are "
+            f"--landmarks {landmarks}: landmarks are samples, and there are only "
             f"{samples.n_samples}; ask for at most as many"
         )
     number = min(LANDMARKS, samples.n_samples) if landmarks is None else landmarks

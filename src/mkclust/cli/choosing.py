@@ -37,8 +37,8 @@ def choose_n_clusters(model: Any, samples: Any, progress: Progress) -> NumberOfC
     suggestion = suggest_for(model, samples, progress)
     if suggestion.kind != "clusters":
         raise CommandError(
-            f"-k auto: {suggestion.verdict()} See mkclust suggest for each number, or give -k N to "
-            "cut the samples into N parts all the same"
+            f"-k auto: {suggestion.verdict()} See mkclust suggest for each number, or give "
+            "-k N to cut the samples into N parts anyway"
         )
     model.set_params(n_clusters=suggestion.n_clusters)
     return suggestion

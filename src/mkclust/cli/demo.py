@@ -107,8 +107,9 @@ def _comparison(scores: Mapping[str, Mapping[str, float]]) -> str:
     """Return in words whether mixing the views has paid."""
     *alone, together = (100 * score["acc"] for score in scores.values())
     return (
-        f"Of every 100 digits the best file alone puts {max(alone):.0f} into the right cluster, "
-        f"all files together {together:.0f}. No fit has seen the true digits."
+        f"Of every 100 digits, the best single file puts {max(alone):.0f} into the right "
+        f"cluster, and all files together {together:.0f}. The true digits were not used in "
+        "any fit."
     )
 
 

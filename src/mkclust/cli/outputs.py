@@ -161,8 +161,8 @@ def _check_target(path: Path) -> None:
         raise CommandError(f"{path}: is a folder; give the name of a file in it")
     if not stat.S_ISREG(status.st_mode):
         raise CommandError(
-            f"{path}: is not a regular file, which alone is written whole or not at all; give "
-            "another name"
+            f"{path}: is not a regular file, and only regular files can be written "
+            "completely or not at all; give another name"
         )
     for stream, name in ((1, "standard output"), (2, "standard error")):
         with suppress(OSError):

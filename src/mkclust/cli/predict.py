@@ -90,8 +90,9 @@ def _check_inductive(model: Any, path: Path) -> None:
     """Refuse a model that says nothing on new samples."""
     if not isinstance(model, InductiveClusterer):
         raise CommandError(
-            f"{path}: {type(model).__name__} clusters the samples it is given and tells nothing on "
-            "new ones; save a model of another method, such as --method agreement-kkm"
+            f"{path}: {type(model).__name__} clusters only the samples of the fit and "
+            "cannot predict new ones; save a model of another method, such as --method "
+            "agreement-kkm"
         )
 
 

@@ -49,7 +49,7 @@ def kernel_table(model: Any) -> str:
     if n_hidden > 0:
         lines.append(f"... and {n_hidden} more, in the record of the run")
     if errors is not None:
-        lines.append("Missed is the share of each kernel that the landmarks do not show.")
+        lines.append("Missed is the share of each kernel that the landmarks do not capture.")
     lines.append(model.WEIGHT_MEANING)
     return "\n".join(lines)
 
@@ -77,8 +77,8 @@ def verdict(model: Any) -> str:
     if hasattr(model, "baseline_agreement_") and agreement.any_share:
         index = model.baseline_agreement_
         lines.append(
-            f"Adjusted Rand index of {name}'s clusters and of those that the views agree on "
-            f"(agreement-kkm): {index:.3f}."
+            f"Adjusted Rand index between the clusters of {name} and those that the views "
+            f"agree on (agreement-kkm): {index:.3f}."
         )
     return "\n".join(lines)
 
@@ -102,7 +102,7 @@ def missing_views(missingness: Any) -> str:
 def anchor_used(model: Any) -> str:
     """Return in a sentence how strongly the partition was drawn to what the views agree on."""
     chosen = ", the smallest that keeps what the views agree on" * (model.anchor == "auto")
-    return f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM over the views that agree."
+    return f"Anchor: {model.anchor_:g}{chosen}; 0 is SimpleMKKM on the views that agree."
 
 
 def certificate(model: Any) -> str:
@@ -113,7 +113,7 @@ def certificate(model: Any) -> str:
         return f"{type(model).__name__} {state} after {count(model.n_iter_, 'iteration')}."
     scope = ""
     if hasattr(model, "approximation_error_"):
-        scope = " It is the certificate of the approximated kernels, not of the exact ones."
+        scope = " The certificate holds for the approximated kernels, not for the exact ones."
     if not model.converged_:
         return (
             f"Certificate: relative gap {gap:.1e}, {model.certificate_}, and the solver stopped "
@@ -121,9 +121,9 @@ def certificate(model: Any) -> str:
             f"the global optimum of the relaxed problem.{scope}"
         )
     return (
-        f"Certificate: relative gap {gap:.1e}, {model.certificate_}. The relaxed problem is solved "
-        "to global optimality; it does not say that clusters exist, that k is right or that the "
-        f"kernels are good.{scope}"
+        f"Certificate: relative gap {gap:.1e}, {model.certificate_}. The relaxed problem "
+        "is solved to global optimality. This does not say that clusters exist, that k is "
+        f"right or that the kernels are good.{scope}"
     )
 
 

@@ -89,15 +89,15 @@ def _read_record(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise CommandError(f"{path}: is no JSON ({error}); give the record of a run") from error
+        raise CommandError(f"{path}: is not JSON ({error}); give the record of a run") from error
     command = record.get("command") if isinstance(record, dict) else None
     options = command.get("options") if isinstance(command, dict) else None
     inputs = record.get("inputs") if isinstance(record, dict) else None
     sound = isinstance(inputs, list) and all(isinstance(entry, dict) for entry in inputs)
     if not isinstance(options, dict) or not sound or "labels_sha256" not in record:
         raise CommandError(
-            f"{path}: records no command that could be run again; give the run.json that mkclust "
-            "cluster of this version has written beside its labels"
+            f"{path}: does not record a command that can be run again; give a run.json "
+            "that mkclust cluster of this version has written beside its labels"
         )
     return record
 
@@ -158,7 +158,7 @@ def _changed_versions(recorded: Any) -> dict[str, list[str]]:
 
 def _explain(inputs: list[str], packages: dict[str, list[str]], *, same: bool) -> list[str]:
     """Say what has changed since the record."""
-    lines = [f"Input {text} has changed: it has another SHA-256." for text in inputs]
+    lines = [f"Input {text} has changed: its SHA-256 differs." for text in inputs]
     lines += [f"{name} was {then}, and is {now}." for name, (then, now) in packages.items()]
     if not lines and not same:
         lines.append(

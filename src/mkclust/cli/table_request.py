@@ -72,9 +72,9 @@ def _check_imputation(impute: Any) -> None:
         check_choice("--impute", name, [each for each in IMPUTATIONS if each])
     if not Imputation().holds(impute):
         raise CommandError(
-            f"--impute {','.join(names)}: names two of one sort; write median for cells, and one "
-            f"of {', '.join(FILLS)} for what stands for views that lack a sample, such as --impute "
-            "median,learn"
+            f"--impute {','.join(names)}: names two of the same sort; write median for "
+            f"cells, and one of {', '.join(FILLS)} for samples that are missing from "
+            "views, such as --impute median,learn"
         )
 
 

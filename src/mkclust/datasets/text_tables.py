@@ -126,7 +126,7 @@ def _dialect(path: Path, head: bytes) -> Dialect:
         raise DatasetError(f"{path}: is empty; check that it was written")
     if "\0" in text:
         advice = "check that it is of the format of its suffix"
-        raise DatasetError(f"{path}: is no text, for it holds zero bytes; {advice}")
+        raise DatasetError(f"{path}: is not a text file, because it holds zero bytes; {advice}")
     delimiter, rows = _split(text, suffix_of(path))
     (header, *body), width = rows, max(map(len, rows))
     if body and len(header) == width - 1 and all(len(row) == width for row in body):

@@ -133,7 +133,7 @@ class Diagnosis:
     def _about_noise(self) -> list[str]:
         """Say which kernels share nothing, and what that may mean."""
         if not self.view_agreement.is_testable:
-            return ["Which kernels are noise, nothing can tell here."]
+            return ["Nothing can tell here which kernels are noise."]
         if not self.noise:
             return ["No kernel looks like noise: each shares something with another one."]
         if len(self.noise) == len(self.names):
@@ -169,8 +169,9 @@ class Diagnosis:
         number = connected_components(self.redundancy > SAME, directed=False)[1]
         groups = [np.flatnonzero(number == each) for each in np.unique(number)]
         return [
-            f"Kernels {_listed([self.names[p] for p in group])} are nearly the same (redundancy "
-            f"above {SAME}): they say one thing {len(group)} times."
+            f"Kernels {_listed([self.names[p] for p in group])} are nearly the same "
+            f"(redundancy above {SAME}): they repeat the same information {len(group)} "
+            "times."
             for group in groups
             if len(group) > 1
         ]

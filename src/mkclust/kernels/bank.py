@@ -393,9 +393,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
         formulas, samples = self._read_parameters(), read_views(X)
         if samples.missing is not None:
             raise ValueError(
-                f"{int(samples.missing.any(axis=1).sum())} of {samples.n_samples} samples are "
-                "missing from views, and kernels of different samples are no one array: pass the "
-                "views to a method such as SimpleMKKM, or fit the bank and ask of_view(name)"
+                f"{int(samples.missing.any(axis=1).sum())} of {samples.n_samples} samples "
+                "are missing from views, and kernels of different samples do not form one "
+                "array: pass the views to a method such as SimpleMKKM, or fit the bank "
+                "and call of_view(name)"
             )
         rules = self._read_rules(samples.views)
         n = next(iter(samples.views.values())).shape[0]

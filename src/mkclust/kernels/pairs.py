@@ -380,8 +380,8 @@ def _median(name: str, distances: Float) -> float:
     positive = pairs[pairs > 0]
     if not positive.size:
         raise ValueError(
-            f"All {len(distances)} samples looked at in view {name!r} are at no distance from each "
-            "other, so it says nothing about the clusters; leave it out."
+            f"All {len(distances)} samples looked at in view {name!r} have distance zero "
+            "from each other, so the view says nothing about the clusters; leave it out."
         )
     return float(positive.mean())
 

@@ -59,10 +59,11 @@ def _about_rows(bank: Any, name: str) -> Iterator[str]:
     rows = rows_looked_at(bank.views_[name])
     if _are_raw_counts(rows):
         yield (
-            f"counts with a heavy tail (the largest is {rows.max():g}, the middle one of those "
-            f"not zero {np.median(rows[rows > 0]):g}) are taken as they are by the kernel "
-            f"{rule.kind!r}, and the few large ones decide; pass kernels={{{name!r}: 'sparse'}}, "
-            "which takes logarithms, or view(preprocess=FunctionTransformer(np.log1p))."
+            f"it holds counts with a heavy tail (the largest is {rows.max():g}, the median "
+            f"of those above zero {np.median(rows[rows > 0]):g}); the kernel {rule.kind!r} "
+            "takes them as they are, so the few large ones decide; pass "
+            f"kernels={{{name!r}: 'sparse'}}, which takes logarithms, or "
+            "view(preprocess=FunctionTransformer(np.log1p))."
         )
         return
     if rows.shape[1] < FEWEST_COLUMNS:
@@ -72,10 +73,11 @@ def _about_rows(bank: Any, name: str) -> Iterator[str]:
         share = float(variances.max() / variances.sum()) if variances.any() else 0.0
     if share > LOUD_SHARE:
         yield (
-            f"{_column_name(bank, name, int(variances.argmax()))} carries {share:.0%} of the "
-            f"squared distance between rows, which the kernel {rule.kind!r} takes as they are, "
-            f"beside {rows.shape[1] - 1} other columns; pass kernels='auto', which brings loud "
-            "columns down, or view(preprocess=StandardScaler())."
+            f"{_column_name(bank, name, int(variances.argmax()))} makes up {share:.0%} of "
+            f"the squared distance between rows, against {rows.shape[1] - 1} other "
+            f"columns, and the kernel {rule.kind!r} takes the rows as they are; pass "
+            "kernels='auto', which scales such columns down, or "
+            "view(preprocess=StandardScaler())."
         )
 
 
@@ -103,16 +105,17 @@ def _problem(entries: Float) -> str:
         )
     if np.quantile(entries, FAR_SHARE) < IDENTITY:
         return (
-            "came out nearly the identity: of 100 similarities between two samples 99 are below "
-            f"{IDENTITY}; pass larger widths, such as KernelBank(widths=(1.0,)), or another "
-            "kernel, such as 'cosine'."
+            "came out nearly the identity: 99 of 100 similarities between two samples are "
+            f"below {IDENTITY}; pass larger widths, such as KernelBank(widths=(1.0,)), or "
+            "another kernel, such as 'cosine'."
         )
     apart = 1 - entries
     if apart.std() < EQUALLY_FAR * apart.mean():
         return (
-            f"came out nearly flat: all samples are about equally similar, {entries.mean():.3f} "
-            f"up to {entries.std():.1g}, as those of many columns of noise are; leave columns out, "
-            "pass view(preprocess=PCA(20)), or another kernel, such as 'cosine'."
+            "came out nearly flat: all samples are about equally similar "
+            f"({entries.mean():.3f}, with a standard deviation of {entries.std():.1g}), as "
+            "happens with many noise columns; leave columns out, pass "
+            "view(preprocess=PCA(20)), or another kernel, such as 'cosine'."
         )
     return ""
 

@@ -255,18 +255,19 @@ class Agreement:
             return (
                 "One view alone: there is nothing to compare it with."
                 if len(set(self.views)) == 1
-                else f"{everybody} views are copies of one another: one voice, nothing to compare."
+                else f"{everybody} views are copies of one another: they count as one "
+                "view, and there is nothing to compare."
             )
         if not self.is_testable:
             return (
-                f"{self._most_common()} are too few to tell what {m} views share from chance: "
-                "all have the same voice."
+                f"{self._most_common()} are too few to tell what {m} views share from "
+                "chance: all views count equally."
             )
         if not self.any_share:
             return (
-                f"No two of the {m} views share anything beyond chance ({join_words(self.names)}): "
-                "nothing can tell which of them is right, and the clusters may be those of none."
-                + self._unknown_pairs()
+                f"No two of the {m} views share anything beyond chance "
+                f"({join_words(self.names)}): nothing can tell which view is right, and "
+                "the clusters may match none of them." + self._unknown_pairs()
             )
         heard = join_words([self.names[p] for p in self.chosen])
         if len(self.groups) > 1:

@@ -175,7 +175,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self._check_parameters()
         if getattr(y, "ndim", 0) == 2 and y.dtype == bool:
             raise ValueError(
-                f"y is an array of bool of shape {tuple(y.shape)}, and labels are not looked at: "
+                f"y is an array of bool of shape {tuple(y.shape)}, and fit ignores labels: "
                 "pass observed=mask if it says which views have which samples"
             )
         watch = Stopwatch()
@@ -445,14 +445,14 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         advice = "pass impute='rescale' or impute='zero'"
         if not self.LEARNS_MISSING:
             raise ValueError(
-                f"impute='learn': {type(self).__name__} does not learn what stands for "
-                f"samples that are missing from views; {advice}, or take SimpleMKKM, "
-                "MKKM, AverageKKM or AgreementKKM"
+                f"impute='learn': {type(self).__name__} cannot learn to fill in samples "
+                f"that are missing from views; {advice}, or use SimpleMKKM, MKKM, "
+                "AverageKKM or AgreementKKM"
             )
         if self.approximation is not None:
             raise ValueError(
-                "impute='learn' with an approximation: what stands for samples that are "
-                "missing from views is learned of kernels, not of features; pass "
+                "impute='learn' with an approximation: samples that are missing from "
+                "views can be learned with exact kernels, not with features; pass "
                 f"approximation=None, or {advice.removeprefix('pass ')}"
             )
 
@@ -486,9 +486,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             )
         if self.NEEDS_ENTRIES:
             raise ValueError(
-                f"{type(self).__name__} needs the entries of the kernels, which features do not "
-                "give: pass approximation=None, or take a method that mixes kernels as wholes, "
-                "such as SimpleMKKM"
+                f"{type(self).__name__} needs the entries of the kernels, which features "
+                "do not give: pass approximation=None, or use a method that mixes whole "
+                "kernels, such as SimpleMKKM"
             )
 
     def _check_n_clusters(self, stack: KernelStack) -> None:
@@ -496,8 +496,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if stack.compressed:
             if self.n_clusters > stack.n_samples:
                 raise ValueError(
-                    f"n_clusters={self.n_clusters}, but the features span {stack.n_samples} "
-                    "directions only: ask for fewer clusters, or for more features"
+                    f"n_clusters={self.n_clusters}, but the features span only "
+                    f"{stack.n_samples} directions: ask for fewer clusters, or for more "
+                    "features"
                 )
             return
         if self.n_clusters > stack.n_samples:

@@ -276,8 +276,8 @@ def _warn_of_isolated_samples(mask: Mask) -> None:
     samples, have = ("sample is", "it has") if len(isolated) == 1 else ("samples are", "they have")
     warnings.warn(
         f"{len(isolated)} {samples} in no neighborhood ({list_first(isolated)}): {have} no "
-        "similarity to any other, and a cluster that means nothing; raise neighbors, or pass "
-        "mask='counts'",
+        "similarity to any other sample, so the cluster means nothing; raise neighbors, "
+        "or pass mask='counts'",
         UserWarning,
         stacklevel=5,
     )

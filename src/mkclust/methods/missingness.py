@@ -70,10 +70,10 @@ def advise_on_missing(observed: np.ndarray, learns: bool, cells: str | None) -> 
     )
     who = "" if learns else " with SimpleMKKM or AgreementKKM"
     return (
-        f"samples lack {share:.0%} of the views, and are scaled up by what they have; on the data "
-        "sets that this was measured on, clusters were found the worse so the more was missing, "
-        f"and better where what is missing was learned with them: pass {learn}{who} for that, or "
-        f"{rescale} to keep to scaling without this warning"
+        f"on average samples lack {share:.0%} of the views, and are scaled up to make up "
+        "for it; in our measurements this gave worse clusters the more was missing, and "
+        f"learning the missing similarities gave better ones: pass {learn}{who} to learn "
+        f"them, or {rescale} to keep scaling without this warning"
     )
 
 
@@ -178,13 +178,13 @@ class Missingness:
         numbers = self._numbers(self.agreement, self.p_value)
         if self.follows:
             return (
-                "The clusters follow the patterns of missing views, though the missing samples of "
-                f"no single view ({numbers})."
+                "The clusters follow the patterns of missing views, but not the missing "
+                f"samples of any single view ({numbers})."
             )
         if min(self.p_value, *self.view_p_values) <= LEVEL:
             return (
-                "The clusters go with the missing views beyond chance, but too little to matter "
-                f"({numbers})."
+                "The clusters are related to the missing views beyond chance, but too "
+                f"little to matter ({numbers})."
             )
         return f"The clusters do not follow which views are missing ({numbers})."
 
@@ -196,10 +196,10 @@ class Missingness:
         str
         """
         return (
-            f"{self.verdict()} They may be an effect of how missing samples are treated: compare "
-            "them with the clusters of the samples that all views have (join='inner'), or with "
-            "another value of impute; or samples of different kinds were measured differently, "
-            "and then they may be right"
+            f"{self.verdict()} The clusters may be an effect of how missing samples are "
+            "treated: compare them with the clusters of the samples that all views have "
+            "(join='inner'), or with another value of impute. If samples of different "
+            "kinds were measured differently, the clusters may be right"
         )
 
     def summary(self) -> str:

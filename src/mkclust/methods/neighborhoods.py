@@ -262,8 +262,8 @@ def check_neighborhoods(
     for name, each in every.items():
         if each.members.nnz == each.n_samples**2:
             raise ValueError(
-                f"by {name} every sample is in the neighborhood of every other, which tells "
-                "nothing: pass fewer neighbors, or leave it out"
+                f"in {name} every sample is in the neighborhood of every other, which says "
+                "nothing about clusters: pass fewer neighbors, or leave the kernel out"
             )
     alone = {name: np.zeros(everyone, bool) for name in every}
     for name, each in every.items():
@@ -272,15 +272,15 @@ def check_neighborhoods(
     everywhere = np.all([alone[name] | ~seen[name] for name in every], axis=0)
     if are_all and everywhere.any():
         raise ValueError(
-            f"{_listed(everywhere, ids)} no neighbor in any kernel, similarities above zero being "
-            "what counts: no cluster can be told; drop those samples, or add a kernel or view "
-            "by which they are similar to others"
+            f"{_listed(everywhere, ids)} no neighbor in any kernel (only similarities "
+            "above zero count), so no cluster can be found for such samples; drop them, "
+            "or add a kernel or view in which they are similar to others"
         )
     for name, isolated in alone.items():
         if isolated.any():
             warnings.warn(
-                f"by {name} {_listed(isolated, ids)} no neighbor, similarities above zero being "
-                "what counts: the other kernels alone tell their clusters",
+                f"in {name}, {_listed(isolated, ids)} no neighbor (only similarities above "
+                "zero count): only the other kernels decide their clusters",
                 NeighborhoodsWarning,
                 3,
             )
@@ -291,9 +291,10 @@ def check_neighborhoods(
     )
     if n_components > n_clusters:
         warnings.warn(
-            f"the neighborhoods of all kernels together fall apart into {n_components} groups that "
-            f"are not connected, and n_clusters={n_clusters}: clusters join unconnected groups "
-            "arbitrarily; raise neighbors, or ask for as many clusters as there are groups",
+            f"the neighborhoods of all kernels together form {n_components} groups that "
+            f"are not connected, and n_clusters={n_clusters}: the clusters join "
+            "unconnected groups arbitrarily; raise neighbors, or ask for as many clusters "
+            "as there are groups",
             NeighborhoodsWarning,
             3,
         )

@@ -353,7 +353,7 @@ def _explain_other_clusters(agreement: Agreement, weights: Float, rand_index: fl
     """Say that the weights find other clusters than the views agree on, why, and what to take."""
     strangers = agreement.set_aside
     reason = "The views agree to different degrees, or n_clusters may not fit"
-    advice = "compare with AgreementKKM, whose clusters these are"
+    advice = "compare with AgreementKKM, which finds baseline_labels_"
     if strangers:
         indices = [agreement.names.index(name) for name in strangers]
         share, have, them = (
@@ -363,9 +363,10 @@ def _explain_other_clusters(agreement: Agreement, weights: Float, rand_index: fl
             f"{join_words(strangers)} {share} nothing with the other views beyond chance, and "
             f"{have} {weights[indices].sum():.0%} of the weight"
         )
-        advice = f"take AgreementKKM, which sets {them} aside"
+        advice = f"use AgreementKKM, which sets {them} aside"
     return (
-        "the learned weights find other clusters than the views agree on: the adjusted Rand index "
-        "of labels_ and of baseline_labels_, the clusters of the views' compromise, is "
-        f"{rand_index:.2f}. {reason}; {advice}, or AnchoredMKKM, which stays near"
+        "the learned weights find other clusters than those that the views agree on: the "
+        "adjusted Rand index between labels_ and baseline_labels_, the clusters that the "
+        f"views agree on, is {rand_index:.2f}. {reason}; {advice}, or use AnchoredMKKM, "
+        "which stays near them"
     )

@@ -81,12 +81,12 @@ def warn_of_unheard(
     views = [names[p] for p in np.flatnonzero(observed[unheard].any(axis=0)).tolist()]
     are, their, them = ("is", "its", "it") if len(unheard) == 1 else ("are", "their", "them")
     warnings.warn(
-        f"{len(unheard)} of {count(len(observed), 'sample')} {are} seen in no view that has a "
-        f"weight, only in {join_words(views)}: "
-        f"{join_words(unheard if ids is None else ids[unheard])}. Nothing tells {their} cluster: "
-        f"it is the one nearest to the average sample, and the clusters were found without {them}. "
-        "Leave such samples out, or take a method that gives every view a weight, such as "
-        "AverageKKM",
+        f"{len(unheard)} of {count(len(observed), 'sample')} {are} seen in no view that "
+        f"has a weight, only in {join_words(views)}: "
+        f"{join_words(unheard if ids is None else ids[unheard])}. There is no evidence for "
+        f"{their} cluster: it is the one nearest to the average sample, and the clusters "
+        f"were found without {them}. Leave such samples out, or use a method that gives "
+        "every view a weight, such as AverageKKM",
         UnheardSamplesWarning,
         stacklevel=stacklevel + 1,
     )

@@ -59,8 +59,8 @@ def check_dask(views: Mapping[str, Any]) -> None:
             continue
         if np.isnan([size for sizes in view.chunks for size in sizes]).any():
             raise ValueError(
-                f"View {name!r} has chunks of unknown size, of which no sample can be counted: "
-                "call compute_chunk_sizes() on it first"
+                f"View {name!r} has chunks of unknown size, so its samples cannot be "
+                "counted: call compute_chunk_sizes() on it first"
             )
         if isinstance(view._meta, np.ma.MaskedArray):
             raise TypeError(

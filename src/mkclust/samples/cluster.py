@@ -123,7 +123,7 @@ async def _greet(address: str, timeout: float) -> None:
         ) from error
     except Exception as error:
         raise ConnectionError(
-            f"What listens at {address} does not speak the language of a dask scheduler of this "
+            f"What listens at {address} does not answer like a dask scheduler of this "
             "version: check the port, and that both sides have the same version of dask"
         ) from error
     if identity["type"] != "Scheduler":

@@ -120,8 +120,8 @@ def median_distance(name: str, rows: Array, drawn: int | None = None) -> float:
     if not mean > 0:
         raise ValueError(
             f"All {rows.shape[0]} rows looked at{f' in view {name!r}' if name else ''} are "
-            "identical, so it says nothing about the clusters and its Gaussian kernels have no "
-            "width; leave it out."
+            "identical, so the view says nothing about the clusters and its Gaussian "
+            "kernels have no width; leave it out."
         )
     return mean
 

@@ -383,8 +383,9 @@ def _warn_of_unknown(column: Column, codes: np.ndarray, title: str) -> None:
     if len(unknown):
         values = list_first(map(repr, sorted(set(unknown.tolist()), key=str)), 5)
         warnings.warn(
-            f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with values "
-            f"that the fit has not seen ({values}); they count as equal to no other.",
+            f"{title}, column {column.name!r}: {count(len(unknown), 'new sample')} with "
+            f"values that the fit has not seen ({values}); they count as different from "
+            "all others.",
             UserWarning,
             stacklevel=2,
         )

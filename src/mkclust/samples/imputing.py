@@ -38,7 +38,7 @@ def medians(table: Any, names: list[str] | None, title: str) -> Float | None:
         what = dropping([names[p] for p in empty]) if names else None
         words = what or list_first([f"column {place}" for place in empty], 5)
         raise ValueError(
-            f"{title} has {count(len(empty), 'column')} without any value (NaN), of which there "
+            f"{title} has {count(len(empty), 'column')} without any value (NaN), so there "
             f"is no median: drop {'them by ' * bool(names)}{words}."
         )
     return middles

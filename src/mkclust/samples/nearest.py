@@ -249,7 +249,7 @@ def _takes_index(
         return bool(is_large and is_installed and not is_sparse and not is_on_accelerator(rows))
     if approximate and is_sparse:
         raise ValueError(
-            "approximate=True, and the rows are sparse, for which there is no index: pass "
+            "approximate=True, but there is no index for sparse rows: pass "
             "approximate=False, or fewer, dense columns, such as those of TruncatedSVD"
         )
     if approximate and not is_installed:

@@ -51,12 +51,12 @@ def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
     distances = "np.sqrt(D)" if squared else "these distances"
     power, width = ("", "np.median(D)") if squared else ("**2", "np.median(D)**2")
     raise ValueError(
-        f"{who} looks like {'squared ' * squared}distances, not similarities: its diagonal is "
-        "zero, and its other entries are positive and the larger, the further apart samples are; "
-        f"pass a kernel, such as np.exp(-D{power} / (2 * {width})), or with center=True, for "
-        f"Euclidean distances, -D{power} / 2; or validate=False to skip this check; or have the "
-        f"kernel made of {distances}: kernels='from_distances' for all matrices, "
-        "kernels={NAME: 'from_distances'} for one among views"
+        f"{who} looks like {'squared ' * squared}distances, not similarities: its diagonal "
+        "is zero, and its other entries are positive and larger for samples that are "
+        f"further apart; pass a kernel, such as np.exp(-D{power} / (2 * {width})), or with "
+        f"center=True, for Euclidean distances, -D{power} / 2; or validate=False to skip "
+        f"this check; or have the kernel made of {distances}: kernels='from_distances' for "
+        f"all matrices, kernels={{NAME: 'from_distances'}} for one among views"
     )
 
 
