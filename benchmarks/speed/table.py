@@ -194,7 +194,8 @@ def summary(results):
         ends[name] = " to ".join(in_digits(end(medians), 1) for end in (min, max))
     return (
         f"On two cores ({' and '.join(results)}) a solve takes "
-        f"{ends['solve_prepared / base']} times as long as averaging the kernels and one `eigsh`, and a whole `fit` "
+        f"{ends['solve_prepared / base']} times as long as averaging the kernels "
+        "and one `eigsh`, and a whole `fit` "
         f"{ends['fit / alternative']} times as long as these and k-means: the least of many "
         "samples and clusters, the most of few samples."
     )
