@@ -6,13 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.proof import (
-    HIGHEST_PROBABILITY,
-    Certificate,
-    certify,
-    entries_of_combination,
-    relax_from,
-)
+from mkclust.engine.missed import HIGHEST_PROBABILITY, relax_from
+from mkclust.engine.proof import Certificate, certify, entries_of_combination
 from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.linalg import inner_products
 from mkclust.methods.solution import Solution
