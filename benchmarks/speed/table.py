@@ -193,11 +193,11 @@ def summary(results):
         medians = [row["ratios"][name]["median"] for row in rows]
         ends[name] = " to ".join(in_digits(end(medians), 1) for end in (min, max))
     return (
-        f"On two cores ({' and '.join(results)}) a solve takes "
-        f"{ends['solve_prepared / base']} times as long as averaging the kernels "
-        "and one `eigsh`, and a whole `fit` "
-        f"{ends['fit / alternative']} times as long as these and k-means: the least of many "
-        "samples and clusters, the most of few samples."
+        f"Speed was measured on two cores ({' and '.join(results)}). A solve takes "
+        f"{ends['solve_prepared / base']} times as long as averaging the kernels and one call of "
+        f"`eigsh`. A whole `fit` takes {ends['fit / alternative']} times as long as the same two "
+        "steps followed by k-means. The ratios are smallest for many samples and clusters, and "
+        "largest for few samples."
     )
 
 

@@ -30,18 +30,24 @@ PlanFile = Annotated[
 ]
 Folder = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder of the rows; by default bench/ and the plan's name."),
+    typer.Option(
+        metavar="DIR",
+        help="Folder for the results; by default bench/ followed by the name of the plan.",
+    ),
 ]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Number of processes; by default one a core.")
+    int | None, typer.Option(min=1, help="Number of processes; by default one for each core.")
 ]
-Retry = Annotated[bool, typer.Option("--retry", help="Do again what has failed before.")]
+Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed before.")]
 Archive = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Also write a compressed copy to keep: see mkclust report."),
+    typer.Option(
+        metavar="DIR",
+        help="Also write a compressed copy of the results, which mkclust report can read.",
+    ),
 ]
 Source = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder of rows, as mkclust bench leaves it.")
+    Path, typer.Argument(metavar="DIR", help="Folder with the results of mkclust bench.")
 ]
 ReportFolder = Annotated[
     Path | None,
@@ -56,7 +62,7 @@ def run(
     retry: Retry = False,
     archive: Archive = None,
 ) -> None:
-    """Run a benchmark plan; a second run goes on where the first was stopped."""
+    """Run a benchmark plan; a second run continues where the first one stopped."""
     folder = Path("bench") / plan.stem if out is None else out
     start = time.perf_counter()
     with expected_failures():

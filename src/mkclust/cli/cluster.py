@@ -120,7 +120,7 @@ def run(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Cluster samples from several views or kernels of them."""
+    """Cluster samples that are described by several views or kernels."""
     # At this point the local variables are the options, which a request has by the same names.
     _execute(Request(**locals()))
 

@@ -47,13 +47,15 @@ MethodNames = Annotated[
     typer.Option(
         "--methods",
         metavar="NAME,NAME",
-        help="Methods to compare, with commas between them; all that are quick enough by default.",
+        help="Methods to compare, with commas between them; by default all that are fast enough.",
     ),
 ]
 Resamples = Annotated[
     int,
     typer.Option(
-        "--resamples", min=0, help="Fits of each method on a part of the samples, for stability."
+        "--resamples",
+        min=0,
+        help="How often each method is fitted on a part of the samples, to measure stability.",
     ),
 ]
 
@@ -84,7 +86,7 @@ def run(
     n_resamples: Resamples = 5,
     **options: Any,
 ) -> None:
-    """Cluster by several methods: how far they agree, and how stable each is."""
+    """Cluster with several methods, and show how far they agree and how stable each is."""
     request = request_for(inputs=inputs, n_clusters=n_clusters, **options)
     require_number(request, "compare")
     names, quiet = _method_names(methods), request.quiet

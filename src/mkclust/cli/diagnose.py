@@ -17,7 +17,7 @@ LeaveOneOut = Annotated[
     bool,
     typer.Option(
         "--leave-one-out/--no-leave-one-out",
-        help="Cluster again without each kernel in turn, which takes most of the time.",
+        help="Cluster again without each kernel in turn. This takes most of the time.",
     ),
 ]
 
@@ -26,7 +26,7 @@ LeaveOneOut = Annotated[
 def run(
     inputs: Inputs, n_clusters: NClusters, leave_one_out: LeaveOneOut = True, **options: Any
 ) -> None:
-    """Say what each view or kernel brings: structure, agreement, a copy, or noise."""
+    """Say what each view or kernel contributes: structure, agreement, a copy, or noise."""
     request = request_for(inputs=inputs, n_clusters=n_clusters, **options)
     require_number(request, "diagnose")
     model = fitting.new_model(request)

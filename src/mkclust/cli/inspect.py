@@ -98,7 +98,7 @@ def run(
     follow_links: FollowLinks = False,
     as_json: Json = False,
 ) -> None:
-    """Show what files hold, how they would be joined and which kernels they would have."""
+    """Show what the files contain, how they would be joined and which kernels would be used."""
     asked_for = parse_kernels(kernels or [])
     tables = TableRequest.of(id, samples_in, drop, join, impute)
     with Progress() as progress, recorded_warnings() as log, expected_failures():

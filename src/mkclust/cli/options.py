@@ -25,10 +25,10 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT",
-        help="Files (.csv, .tsv, .txt, also .gz; .xlsx, .parquet, .feather, .npz, .npy, .mat, .h5, "
-        ".h5ad, .h5mu; FILE::VARIABLE for a part of one) that hold views or kernels of the same "
-        "samples, tables joined by the ids of their rows; or the name of a data set: "
-        f"{', '.join(datasets.AVAILABLE)}.",
+        help="Files (.csv, .tsv, .txt, also .gz; .xlsx, .parquet, .feather, .npz, .npy, "
+        ".mat, .h5, .h5ad, .h5mu; FILE::VARIABLE for a part of one) with views or "
+        "kernels of the same samples. Tables are joined by the ids of their rows. Or "
+        f"the name of a data set: {', '.join(datasets.AVAILABLE)}.",
     ),
 ]
 AUTO = "auto"
@@ -44,7 +44,7 @@ def number_of_clusters(text: Any) -> int | str:
     number = text if text == AUTO else parse_value(str(text))
     if number != AUTO and (not isinstance(number, int) or number < 1):
         raise typer.BadParameter(
-            f"{text!r} is no number of clusters: give a whole number, 1 or more, or auto"
+            f"{text!r} is not a number of clusters: give a whole number, 1 or more, or auto"
         )
     return number
 
@@ -56,7 +56,7 @@ NClusters = Annotated[
         "--clusters",
         parser=number_of_clusters,
         metavar="N|auto",
-        help="Number of clusters; auto takes the one that mkclust suggest finds evidence of.",
+        help="Number of clusters; auto: the number that mkclust suggest finds evidence for.",
     ),
 ]
 Method = Annotated[
@@ -71,12 +71,13 @@ Kernels = Annotated[
     list[str] | None,
     typer.Option(
         metavar="auto|gaussian|on-the-fly|precomputed|KERNEL|VIEW=KERNEL",
-        help="auto: a 3-D array holds kernels, 2-D arrays are views, whose kernels are those "
-        "of their kinds; gaussian: views, with Gaussian kernels of rows as they are; on-the-fly: "
-        "exact kernels of views, computed whenever they are asked for and never held; "
-        "precomputed: square matrices are kernels; from_distances: they are distances; or any "
-        "kernel by its name, such as cosine, for all views, or VIEW=KERNEL for one; can be given "
-        "several times.",
+        help="auto: a 3-D array holds kernels; a 2-D array is a view, and its kernel is "
+        "chosen by the kind of the view. gaussian: all inputs are views, with "
+        "Gaussian kernels of the rows as they are. on-the-fly: exact kernels of "
+        "views, computed when needed and never stored. precomputed: square matrices "
+        "are kernels. from_distances: square matrices are distances. Or the name of "
+        "a kernel, such as cosine, for all views, or VIEW=KERNEL for one view; can "
+        "be given several times.",
     ),
 ]
 # The options of every command that reads tables.
@@ -85,9 +86,10 @@ Id = Annotated[
     typer.Option(
         "--id",
         metavar="COLUMN",
-        help="Column of tables that holds the ids of the samples; FILE=COLUMN for one file. By "
-        "default the first one, if it has no name, is called id, sample, patient or the like, or "
-        "holds different text in every row.",
+        help="Column of the tables that holds the ids of the samples; FILE=COLUMN for one "
+        "file. By default, the first column holds the ids if it has no name, if it "
+        "is called id, sample, patient or similar, or if its text differs in every "
+        "row.",
     ),
 ]
 SamplesIn = Annotated[
@@ -95,25 +97,27 @@ SamplesIn = Annotated[
     typer.Option(
         "--samples-in",
         metavar="rows|columns",
-        help="Where the samples of tables are; FILE=columns for one file.",
+        help="Whether samples are in the rows or in the columns of tables; FILE=columns "
+        "for one file.",
     ),
 ]
 Join = Annotated[
     str,
     typer.Option(
         metavar="exact|inner|outer",
-        help="exact: all tables must hold the same samples; inner: those in all tables are kept; "
-        "outer: those in any table are.",
+        help="exact: all tables must have the same samples; inner: keep the samples that "
+        "are in all tables; outer: keep the samples that are in any table.",
     ),
 ]
 Impute = Annotated[
     str | None,
     typer.Option(
         metavar="median|zero|rescale|learn",
-        help="What is done about what is missing. median: cells get the median of their column, or "
-        "the most frequent category. For a view that lacks a sample, rescale: the sample's other "
-        "views count for more (the default); zero: nothing is done; learn: the clusters tell. Or "
-        "both, such as median,learn.",
+        help="How to treat missing data. For empty cells, median: fill in the median of "
+        "the column, or the most frequent category. For samples that are missing "
+        "from a view, rescale (the default): their other views count more; zero: "
+        "they get similarity zero in that view; learn: the clusters predict their "
+        "similarities. You can give one of each, such as median,learn.",
     ),
 ]
 Drop = Annotated[
@@ -121,7 +125,7 @@ Drop = Annotated[
     typer.Option(
         "--drop",
         metavar="COLUMN",
-        help="Column of tables to leave aside; FILE=COLUMN for one file.",
+        help="Column of the tables to ignore; FILE=COLUMN for one file.",
     ),
 ]
 ApproximationChoice = Annotated[
@@ -129,15 +133,17 @@ ApproximationChoice = Annotated[
     typer.Option(
         "--approximation",
         metavar="auto|nystroem|none",
-        help="none: exact kernels of all pairs of samples; nystroem: landmarks stand for the "
-        "kernels of views, which takes memory for the samples and not for pairs of them; auto: "
-        f"exact up to {MOST_EXACT_SAMPLES:,} samples, where these kernels fit.",
+        help="none: exact kernels of all pairs of samples. nystroem: approximate the "
+        "kernels of views with landmarks; memory then grows with the number of "
+        f"samples, not with its square. auto: exact up to {MOST_EXACT_SAMPLES:,} "
+        "samples if the kernels fit into memory.",
     ),
 ]
 Landmarks = Annotated[
     int | None,
     typer.Option(
-        min=1, help=f"Landmarks for each view, where they are used; {LANDMARKS} by default."
+        min=1,
+        help=f"Number of landmarks for each view, if landmarks are used; {LANDMARKS} by default.",
     ),
 ]
 Address = Annotated[
@@ -145,26 +151,27 @@ Address = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Run on the workers of a dask.distributed scheduler, such as tcp://host:8786. They "
-        "read the inputs (.npy, .h5, .parquet) by themselves, from the same paths as here; "
-        "implies an approximation.",
+        help="Run on the workers of a dask.distributed scheduler, such as "
+        "tcp://host:8786. The workers read the inputs (.npy, .h5, .parquet) "
+        "themselves, from the same paths as here. Implies an approximation.",
     ),
 ]
-Solver = Annotated[str | None, typer.Option(help="Solver, where the method has several.")]
+Solver = Annotated[str | None, typer.Option(help="Solver, if the method has several.")]
 Anchor = Annotated[
     Any,
     typer.Option(
         parser=parse_value,
         metavar="auto|NUMBER",
-        help="Of anchored-mkkm only: how strongly the partition is drawn to what the views agree "
-        "on; 0 is SimpleMKKM over the views that agree.",
+        help="For anchored-mkkm only: how strongly the partition is pulled toward the one "
+        "that the views agree on; 0 is SimpleMKKM on the views that agree.",
     ),
 ]
 FollowLinks = Annotated[
     bool,
     typer.Option(
         "--follow-links",
-        help="Read also other files, to which links in an HDF5 file lead; for files you trust.",
+        help="Also read other files that links in an HDF5 file point to; use it only for "
+        "files you trust.",
     ),
 ]
 OUTPUT: dict[str, Any] = {"parser": output_path, "metavar": "PATH"}
@@ -182,17 +189,19 @@ AnnotationFile = Annotated[
     typer.Option(
         "--annotate",
         metavar="FILE",
-        help="Variables of the samples that are not clustered on: the clusters are tested against "
-        "each, by ids where both have some, or else by row.",
+        help="File with variables that were not used for clustering. Tests whether the "
+        "clusters differ in each of them. Samples are matched by id if both have "
+        "ids, otherwise by row.",
     ),
 ]
 PlotFile = Annotated[
-    Path | None, typer.Option(**OUTPUT, help="Where to draw the fit (.png, .pdf, .svg).")
+    Path | None,
+    typer.Option(**OUTPUT, help="Where to write a picture of the fit (.png, .pdf, .svg)."),
 ]
 ReportFile = Annotated[
     Path | None,
     typer.Option(
-        **OUTPUT, help="Where to write a page about the fit (.html), to be read in a browser."
+        **OUTPUT, help="Where to write a page about the fit (.html), to open in a browser."
     ),
 ]
 ModelFile = Annotated[
@@ -201,9 +210,7 @@ ModelFile = Annotated[
         **OUTPUT, help="Where to save the fitted model (.skops), for mkclust predict to load."
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the results as JSON, in place of tables.")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")]
 Quiet = Annotated[
     bool,
     typer.Option(
@@ -215,14 +222,16 @@ Quiet = Annotated[
 Verbose = Annotated[
     bool,
     typer.Option(
-        "-v", "--verbose", help="Say also what was made of every view, and how long each step took."
+        "-v",
+        "--verbose",
+        help="Also say how each view was understood, and how long each step took.",
     ),
 ]
 Folder = Annotated[
     Path, typer.Option(parser=output_path, metavar="DIR", help="Folder for the results.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the k-means step.")]
-NInit = Annotated[int | None, typer.Option(min=1, help="Restarts of the k-means step.")]
+NInit = Annotated[int | None, typer.Option(min=1, help="Number of starts of the k-means step.")]
 Tol = Annotated[float | None, typer.Option(help="Tolerance of the solver.")]
 MaxIter = Annotated[
     int | None, typer.Option(min=1, help="Largest number of iterations of the solver.")
@@ -247,5 +256,5 @@ Normalize = Annotated[
 ]
 Validate = Annotated[
     bool | None,
-    typer.Option("--validate/--no-validate", help="Check that the kernels are sound."),
+    typer.Option("--validate/--no-validate", help="Check that the kernels are valid."),
 ]

@@ -38,8 +38,8 @@ Model = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="A model that mkclust cluster --save has written (.skops). A file that holds anything "
-        "else is refused, and runs nothing.",
+        help="A model that mkclust cluster --save has written (.skops). A file that holds "
+        "anything else is refused, and no code from it is run.",
     ),
 ]
 
@@ -55,7 +55,7 @@ def run(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell the clusters of new samples, by a model that was saved."""
+    """Find the clusters of new samples with a saved model."""
     check_outputs([labels], [str(model_file), *inputs])
     with Progress(quiet=quiet) as progress, recorded_warnings() as log, expected_failures():
         progress.phase(f"loading {model_file}")

@@ -30,14 +30,16 @@ RecordFile = Annotated[
     Path,
     typer.Argument(
         metavar="RUN.json",
-        help="The record of a run, as mkclust cluster writes it. One of a method of your own "
-        "(package.module:Class) imports that module, which runs its code: rerun only records that "
-        "you trust.",
+        help="The record of a run that mkclust cluster has written. If it names a method "
+        "of your own (package.module:Class), that module is imported, which runs its "
+        "code: use only records that you trust.",
     ),
 ]
 NewLabels = Annotated[
     Path | None,
-    typer.Option("--labels", **OUTPUT, help="Where to write the labels; nowhere by default."),
+    typer.Option(
+        "--labels", **OUTPUT, help="Where to write the labels; by default they are not written."
+    ),
 ]
 
 
@@ -48,7 +50,7 @@ def run(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run a recorded command again: the same labels, or what has changed."""
+    """Run a recorded command again, and say whether the labels are the same or what changed."""
     record = _read_record(record_file)
     request = _request(record, record_file)
     outputs = [] if labels is None else [labels]

@@ -23,13 +23,15 @@ from mkclust.methods import RECOMMENDED
 First = Annotated[int | None, typer.Option("--from", min=2, help="Smallest number to try.")]
 Last = Annotated[
     int | None,
-    typer.Option("--to", min=2, help="Largest number to try; 12, or fewer for few samples."),
+    typer.Option(
+        "--to", min=2, help="Largest number to try; by default 12, or less for few samples."
+    ),
 ]
 OwnMethod = Annotated[
     str | None,
     typer.Option(
-        help="Mix the kernels as this method does for the number that their average suggests; by "
-        "default the average itself is looked at."
+        help="Mix the kernels as this method does, for the number of clusters that their "
+        "average suggests. By default the average of the kernels is used."
     ),
 ]
 
@@ -42,7 +44,7 @@ def run(
     method: OwnMethod = None,
     **options: Any,
 ) -> None:
-    """Suggest how many clusters there are, by three criteria; there may be none."""
+    """Suggest how many clusters there are, if any, by three criteria."""
     first = 2 if first is None and last is not None else first
     if first is not None and last is not None and last < first:
         raise CommandError(f"--from {first} --to {last}: there is no number between them")
