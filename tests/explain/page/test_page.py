@@ -276,7 +276,7 @@ def test_a_page_leads_with_which_views_agree_and_comes_to_warnings_last(problem)
     model = AgreementKKM(3, random_state=0).fit(views)
     said = opening_of(model, views)
     assert "Set aside, sharing nothing with any other view: coin" in said
-    assert "Nothing gives cause for a warning." in said
+    assert "The fit gives no cause for a warning." in said
     assert "Before you read on" not in said
 
 

@@ -64,7 +64,7 @@ def fit_page(
     leave_one_out : bool, default=None
         Whether to refit without each kernel in turn; None does so where it is cheap.
     alternatives : bool, default=True
-        Whether to compare the number of clusters with others, on 400 samples at most.
+        Whether to compare the number of clusters with others, on 500 samples at most.
     budget : Budget
         How much is looked at, which goes by sizes: the page says what was left out.
     progress : callable, default=None
