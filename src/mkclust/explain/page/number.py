@@ -83,6 +83,8 @@ def _table(suggestion: NumberOfClusters, n_clusters: int) -> str:
 
 def _how(findings: Findings, suggestion: NumberOfClusters) -> list[str]:
     """Say how the numbers were compared."""
+    if findings.alternatives.is_given:
+        return ["As mkclust.suggest_n_clusters found before the fit."]
     of = f"{suggestion.n_used:,} of the " if suggestion.n_used < findings.n_samples else "the "
     agreement = findings.agreement
     which = "the average of the kernels"
