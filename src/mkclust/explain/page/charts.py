@@ -233,9 +233,10 @@ def numbers(suggestion: NumberOfClusters, n_clusters: int) -> str:
         "yaxis2": axis("stability", domain=[0, 0.45], range=[0, 1.05], nticks=4),
     }
     largest = int(np.nanargmax(suggestion.excess))
+    but = "" if suggestion.kind == "clusters" else ", which is no evidence of separate ones"
     summary = (
-        f"Orange is this fit. The excess of the silhouette over samples without clusters, which "
-        f"decides, is largest for {values[largest]} clusters."
+        "Orange is this fit. The excess of the silhouette over samples without clusters is largest "
+        f"for {values[largest]} clusters{but}."
     )
     return plot(
         "numbers-plot", data, layout, label="What speaks for each number of clusters",
