@@ -756,3 +756,11 @@ def test_names_of_features_are_text_to_the_page(problem):
     text = fit_page(AverageKKM(3, random_state=0).fit(frames), frames, **QUICK)
     assert evil not in text
     assert "alert(" in Outline(text).text
+
+
+def test_views_of_one_weight_are_named_together():
+    views, _ = blob_views(np.random.default_rng(0), n=120, strengths=(2.0, 2.0, 0.0))
+    model = AgreementKKM(4, random_state=0).fit(dict(zip("abc", views, strict=True)))
+    assert model.set_aside_ == ("c",)
+    text = fit_page(model, dict(zip("abc", views, strict=True)), alternatives=False, n_resamples=0)
+    assert "a and b have the largest weight, 0.500 each." in text
