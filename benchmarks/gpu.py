@@ -37,7 +37,8 @@ import mkclust.stack.dense
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
 from mkclust.engine.first_weights import first_weights
-from mkclust.engine.proof import find_missed_eigenvectors, prove
+from mkclust.engine.missed import find_missed_eigenvectors
+from mkclust.engine.proof import prove
 from mkclust.kernels import Nystroem
 from mkclust.linalg import gaussian_noise, orthonormalize, top_eigenpairs
 from mkclust.methods import solve_simple_mkkm

@@ -3,7 +3,8 @@
 README.md, CONTRIBUTING.md and CHANGELOG.md stand at the root of the repository. A page of the site
 with one of these names, such as ``docs/contributing.md``, is read from there. Links in Markdown are
 relative to the file they stand in, as anywhere; where they lead to one of the three, they are
-turned to its page, and where they lead to other Markdown outside of ``docs``, to a copy of it.
+turned to its page; where they lead to the script of a lesson, to the lesson; and where they lead to
+other Markdown outside of ``docs``, to a copy of it.
 """
 
 import os
@@ -17,6 +18,8 @@ DOCS = Path(__file__).resolve().parents[1]
 PAGES = {"readme": "README.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
 # [text](target) and ![text](target), the target a path and perhaps an anchor.
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#|<)([^)#\s]+)(#[^)\s]*)?\)")
+
+LESSON = re.compile(r"^docs/course/(\w+)\.py$")
 
 
 def turn_links(text: str, file: str, page: str) -> str:
@@ -38,7 +41,7 @@ def turn_links(text: str, file: str, page: str) -> str:
     def turn(link: re.Match[str]) -> str:
         mark, words, path, anchor = link.groups(default="")
         target = os.path.normpath(PurePosixPath(file).parent / path)
-        target = pages.get(target, target)
+        target = LESSON.sub(r"docs/lessons/\1.rst", pages.get(target, target))
         turned = os.path.relpath(target, PurePosixPath(page).parent)
         if target.endswith(".md") and not target.startswith("docs/"):
             return f"{{download}}`{words.replace('`', '')} <{turned}>`"

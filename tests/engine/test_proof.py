@@ -11,14 +11,13 @@ import pytest
 from conftest import gaussian_kernels
 from libraries import LIBRARIES, as_library
 from mkclust import MKKMMM, SimpleMKKM
-from mkclust.engine.proof import (
-    Certificate,
+from mkclust.engine.missed import (
     find_missed_eigenvectors,
     miss_probability,
-    prove,
     relax_from,
     share_known,
 )
+from mkclust.engine.proof import Certificate, prove
 from mkclust.engine.relaxation import relax
 from mkclust.kernels import Nystroem
 from mkclust.linalg import gaussian_noise

@@ -6,7 +6,7 @@ import scipy.sparse.linalg
 
 from conftest import gaussian_kernels
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.proof import MAX_STEPS, relax_from
+from mkclust.engine.missed import MAX_STEPS, relax_from
 from mkclust.engine.relaxation import relax
 from mkclust.engine.search import search
 from mkclust.linalg.operators import WrappedOperator

@@ -248,6 +248,17 @@ def test_samples_that_have_been_read_are_described_by_the_names_of_their_columns
     assert describe(model, read_samples(frames)).names == describe(model, frames).names
 
 
+def test_of_two_levels_that_a_fit_made_columns_of_the_more_frequent_is_named(problem):
+    pd = pytest.importorskip("pandas")
+    model, _ = problem
+    frame = pd.DataFrame({"sex": np.where(model.labels_ == 0, "male", "female")})
+    frame["grade"] = np.array(["I", "II", "III"])[model.labels_]
+    read, given = (describe(model, each) for each in (read_samples({"a": frame}), {"a": frame}))
+    assert read.names == given.names
+    named = {(row.cluster, row.feature) for row in read.table if row.feature.startswith("sex")}
+    assert named == {(0, "sex=male"), (1, "sex=female"), (2, "sex=female")}
+
+
 def test_columns_of_samples_that_were_filled_have_their_names(problem):
     pd = pytest.importorskip("pandas")
     model, views = problem

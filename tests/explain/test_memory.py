@@ -15,7 +15,7 @@ import scipy.sparse
 
 from mkclust import METHODS, KernelBank, SimpleMKKM
 from mkclust.engine.basis import Basis
-from mkclust.engine.proof import MAX_STEPS, N_PROBES
+from mkclust.engine.missed import MAX_STEPS, N_PROBES
 from mkclust.engine.relaxation import KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS, block_width
 from mkclust.explain.memory import estimate_memory
 from mkclust.kernels import Linear, Nystroem

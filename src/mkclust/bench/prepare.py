@@ -15,7 +15,7 @@ from mkclust.datasets import Dataset, load
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.linalg import inner_products
 from mkclust.linalg.sparse_rows import dense_rows
-from mkclust.methods.mixture import leading_sums
+from mkclust.methods.leading_shares import leading_sums
 from mkclust.samples.samples import Samples, read_kernels, single_kernels
 from mkclust.stack import KernelStack, as_stack
 from mkclust.stack.checks import check_symmetry

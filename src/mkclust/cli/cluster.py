@@ -223,6 +223,8 @@ def _write(
                 y=y,
                 warned=finished_run.warnings,
                 annotation=finished_run.annotation,
+                # With -k auto other numbers have been tried.
+                alternatives=True if finished_run.suggestion is None else finished_run.suggestion,
                 progress=progress.step,
             )
             write_files({request.report: lambda path: path.write_text(page, encoding="utf-8")})

@@ -85,15 +85,8 @@ def read_inputs(
     if samples.kind != "kernels" and not any(map(_is_on_disk, samples.parts)):
         # Missing cells are refused before anything is computed; a copy holds no arrays longer.
         replace(samples).views  # noqa: B018
-    if (
-        kernels in ("auto", "gaussian")
-        and samples.kind == "views"
-        and all(map(_looks_like_kernel, samples.parts))
-    ):
-        raise CommandError(
-            f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
-            f"pass {_pairs_option(samples.parts)}"
-        )
+    if nearly := kernels_taken_for_views(inputs, samples, kernels):
+        raise CommandError(nearly)
     return Data(
         name=data_sets[0].name,
         samples=samples,
@@ -106,6 +99,20 @@ def read_inputs(
             *contributions(inputs, data_sets, samples.n_samples),
             *_missing_line(samples, names),
         ),
+    )
+
+
+def kernels_taken_for_views(inputs: Sequence[str], samples: Samples, kernels: Any) -> str | None:
+    """Return what to pass where every view looks like a kernel and nothing was said of kernels."""
+    if (
+        kernels not in ("auto", "gaussian")
+        or samples.kind != "views"
+        or not all(map(_looks_like_kernel, samples.parts))
+    ):
+        return None
+    return (
+        f"{', '.join(inputs)}: every matrix in it is square and symmetric, as kernels are; "
+        f"pass {_pairs_option(samples.parts)}"
     )
 
 

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from mkclust import datasets
 from mkclust.cli.failures import expected_failures, in_options, one_line, recorded_warnings, say
-from mkclust.cli.inputs import DEFAULT_TABLES, joined_views, read_all
+from mkclust.cli.inputs import DEFAULT_TABLES, joined_views, kernels_taken_for_views, read_all
 from mkclust.cli.joining import all_views, common_ids, paired_by_row, row_ids
 from mkclust.cli.method import kernels_by_view, parse_kernels
 from mkclust.cli.near_misses import problems, suspicions, unusable_columns
@@ -157,7 +157,10 @@ def inspect(
         try:
             samples, names = joined_views(data_sets, tables)
             patterns = _count_missing(reports, names, samples)
-            _explain(reports, samples, kernels)
+            if nearly := kernels_taken_for_views(inputs, samples, kernels):
+                found = [in_options(nearly)]
+            else:
+                _explain(reports, samples, kernels)
         except (ValueError, TypeError) as error:
             found = [in_options(one_line(error))]
     return {

@@ -113,7 +113,7 @@ def relax(
         Relative error allowed in the sum of the k largest eigenvalues.
     start : array of shape (n_samples, b), default=None
         Orthonormal vectors to start from, such as those of a similar kernel; what they miss, they
-        may go on missing (`mkclust.engine.proof.relax_from` searches for it).
+        may go on missing (`mkclust.engine.missed.relax_from` searches for it).
 
     Returns
     -------

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
+from mkclust.engine.missed import DOUBLE
 from mkclust.engine.problem import Problem, Search
-from mkclust.engine.proof import DOUBLE, Certificate, entries_of_combination
+from mkclust.engine.proof import Certificate, entries_of_combination
 from mkclust.engine.relaxation import Relaxation, block_width, relax_whole
 from mkclust.engine.subspace import SubspaceSearch
 from mkclust.engine.subspace_in_memory import InMemorySearch

@@ -6,15 +6,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.engine.first_weights import first_weights
+from mkclust.engine.missed import HIGHEST_PROBABILITY, find_missed_eigenvectors, n_steps_expected
 from mkclust.engine.problem import FIRST_TOLERANCE, Problem
-from mkclust.engine.proof import (
-    HIGHEST_PROBABILITY,
-    Certificate,
-    certify,
-    entries_of_combination,
-    find_missed_eigenvectors,
-    n_steps_expected,
-)
+from mkclust.engine.proof import Certificate, certify, entries_of_combination
 from mkclust.engine.relaxation import (
     KRYLOV_BLOCKS,
     MANY_KRYLOV_BLOCKS,

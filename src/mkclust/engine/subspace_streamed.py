@@ -3,13 +3,9 @@
 import numpy as np
 
 from mkclust.engine.first_weights import first_weights
+from mkclust.engine.missed import PASSING_PROBABILITY, find_missed_eigenvectors
 from mkclust.engine.problem import BASELINE_TOLERANCE
-from mkclust.engine.proof import (
-    PASSING_PROBABILITY,
-    Certificate,
-    find_missed_eigenvectors,
-    prove,
-)
+from mkclust.engine.proof import Certificate, prove
 from mkclust.engine.relaxation import Progress, Relaxation
 from mkclust.engine.subspace import SubspaceSearch
 from mkclust.linalg import noise, orthonormalize

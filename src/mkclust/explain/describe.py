@@ -193,7 +193,22 @@ def _group_of_numbers(table: AlignedTable, marks: csr_array) -> _Group:
     parts = [read(numbers[:, some], marks) for some in blocks]
     is_share = np.concatenate([np.empty(0, bool), *(binary for binary, _ in parts)])
     contrast = _joined([part for _, part in parts], marks.shape[0])
-    return _Group(table.name, table.columns, is_share, np.zeros(len(is_share), bool), contrast)
+    is_paired = _encoded_pairs(table.columns, is_share, contrast)
+    return _Group(table.name, table.columns, is_share, is_paired, contrast)
+
+
+def _encoded_pairs(columns: Sequence[str], is_share: np.ndarray, contrast: _Contrast) -> np.ndarray:
+    """Return which columns are the two levels of a category that a fit has made columns of."""
+    levels: dict[str, list[int]] = {}
+    for place in np.flatnonzero(is_share).tolist():
+        category, equals, _ = columns[place].partition("=")
+        if equals:
+            levels.setdefault(category, []).append(place)
+    is_paired = np.zeros(len(is_share), bool)
+    for places in levels.values():
+        sums = contrast.mean_in[:, places].sum(axis=1)
+        is_paired[places] = len(places) == 2 and np.allclose(sums, 1)
+    return is_paired
 
 
 def _group_of_categories(table: AlignedTable, marks: csr_array) -> _Group:

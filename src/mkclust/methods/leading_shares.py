@@ -3,6 +3,7 @@
 import numpy as np
 
 from mkclust.engine.leading import leading_share
+from mkclust.engine.relaxation import relax
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
 from mkclust.types import Float
@@ -35,3 +36,9 @@ def leading_shares(stack: KernelStack, solution: Solution) -> Float:
         )
         shares.append(share)
     return np.array(shares)
+
+
+def leading_sums(stack: KernelStack, n_clusters: int) -> Float:
+    """Return each kernel's own top-k eigenvalue sum, (m,), for shares of many partitions."""
+    kernels = map(stack.kernel, range(stack.n_kernels))
+    return np.array([relax(K, n_clusters, tol=SHARE_TOLERANCE).value for K in kernels])

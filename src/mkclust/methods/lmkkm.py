@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.linalg.blas import dsymv
 
-from mkclust.engine.proof import relax_from
+from mkclust.engine.missed import relax_from
 from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.row_simplex import RowMinimum, minimize_over_rows
 from mkclust.linalg import (

@@ -6,14 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.proof import (
-    HIGHEST_PROBABILITY,
-    Certificate,
-    certify,
-    entries_of_combination,
-    relax_from,
-)
-from mkclust.engine.relaxation import Relaxation, relax
+from mkclust.engine.missed import HIGHEST_PROBABILITY, relax_from
+from mkclust.engine.proof import Certificate, certify, entries_of_combination
+from mkclust.engine.relaxation import Relaxation
 from mkclust.linalg import inner_products
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
@@ -21,15 +16,6 @@ from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.
 EIGEN_TOLERANCE = 1e-12
-# How accurately each kernel's own top eigenvalue sum is found: its share is read, not computed on.
-SHARE_TOLERANCE = 1e-3
-
-
-def leading_sums(stack: KernelStack, n_clusters: int, start: Array | None = None) -> Float:
-    """Return each kernel's own top-k eigenvalue sum, the most that a partition captures of it."""
-    kernels = map(stack.kernel, range(stack.n_kernels))
-    sums = [relax(K, n_clusters, tol=SHARE_TOLERANCE, start=start).value for K in kernels]
-    return np.array(sums)
 
 
 class Mixture:

@@ -276,7 +276,7 @@ def test_a_page_leads_with_which_views_agree_and_comes_to_warnings_last(problem)
     model = AgreementKKM(3, random_state=0).fit(views)
     said = opening_of(model, views)
     assert "Set aside, sharing nothing with any other view: coin" in said
-    assert "Nothing gives cause for a warning." in said
+    assert "The fit gives no cause for a warning." in said
     assert "Before you read on" not in said
 
 
@@ -399,6 +399,16 @@ def test_the_number_of_clusters_stands_beside_its_neighbors(problem):
     model = quiet_fit(AverageKKM(2, random_state=0), few)
     text = fit_page(model, few, **(QUICK | {"alternatives": True}))
     assert "15 samples are too few to compare 2 clusters with other numbers." in text
+
+
+def test_a_suggestion_that_is_known_is_shown_and_not_sought_again(problem, fitted, monkeypatch):
+    known = suggest_n_clusters(problem[0], [2, 3, 4], n_draws=19, level=0.05, n_resamples=2)
+    monkeypatch.setattr(findings, "compare_numbers", None)
+    text = fit_page(fitted, problem[0], **(QUICK | {"alternatives": known}))
+    rows = rows_of(text, "Numbers of clusters")
+    assert [int(row[0]) for row in rows] == [2, 3, 4]
+    assert [float(row[2]) for row in rows] == pytest.approx(known.excess, abs=6e-3)
+    assert "found before the fit" in text
 
 
 def test_progress_counts_all_steps_of_a_page_together(problem, fitted):
@@ -746,3 +756,11 @@ def test_names_of_features_are_text_to_the_page(problem):
     text = fit_page(AverageKKM(3, random_state=0).fit(frames), frames, **QUICK)
     assert evil not in text
     assert "alert(" in Outline(text).text
+
+
+def test_views_of_one_weight_are_named_together():
+    views, _ = blob_views(np.random.default_rng(0), n=120, strengths=(2.0, 2.0, 0.0))
+    model = AgreementKKM(4, random_state=0).fit(dict(zip("abc", views, strict=True)))
+    assert model.set_aside_ == ("c",)
+    text = fit_page(model, dict(zip("abc", views, strict=True)), alternatives=False, n_resamples=0)
+    assert "a and b have the largest weight, 0.500 each." in text

@@ -31,10 +31,13 @@ class Alternatives:
         What speaks for each number; None where none were tried.
     reason : str
         Why not, as a sentence; empty where they were.
+    is_given : bool
+        Whether the suggestion was known before.
     """
 
     suggestion: NumberOfClusters | None
     reason: str = ""
+    is_given: bool = False
 
 
 def count_comparisons(model: Any, budget: Budget) -> int:

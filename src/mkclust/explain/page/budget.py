@@ -49,7 +49,7 @@ class Budget:
     entries_described: float = 1e8
     resamples_few: int = 10
     resamples_many: int = 20
-    samples_compared: int = 400
+    samples_compared: int = 500
 
     def n_examined(self, model: Any) -> int:
         """Return on how many samples the kernels of a model are examined."""

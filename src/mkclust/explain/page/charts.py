@@ -14,6 +14,7 @@ from mkclust.methods.agreement import Agreement
 from mkclust.plots import BLUE, ORANGE
 from mkclust.plots.convergence import relative_gaps
 from mkclust.plots.description import FULL_COLOR
+from mkclust.text import join_words
 from mkclust.web import plot
 from mkclust.web.plot import PALE, SHADES, axis, color, margins, plot_text, short
 from mkclust.web.words import count_noun, format_number, format_range
@@ -61,10 +62,13 @@ def _weights_in_words(model: Any) -> str:
     names, values = model.kernel_names_, model.weights_
     if len(names) == 1:
         return f"The only kernel, {names[0]}, has all of the weight."
-    largest = int(np.nanargmax(values))
-    first = f"The largest weight, {values[largest]:.3f}, is that of {names[largest]}."
-    if np.ptp(values) < 0.0005:
-        first = f"All weights are {values[largest]:.3f}."
+    largest = float(np.nanmax(values))
+    holders = [name for name, value in zip(names, values, strict=True) if largest - value < 5e-4]
+    first = f"The largest weight, {largest:.3f}, is that of {join_words(holders)}."
+    if len(holders) == len(names):
+        first = f"All weights are {largest:.3f}."
+    elif len(holders) > 1:
+        first = f"{join_words(holders)} have the largest weight, {largest:.3f} each."
     alignments = model.alignments_[np.isfinite(model.alignments_)]
     if not len(alignments):
         return first
@@ -233,9 +237,10 @@ def numbers(suggestion: NumberOfClusters, n_clusters: int) -> str:
         "yaxis2": axis("stability", domain=[0, 0.45], range=[0, 1.05], nticks=4),
     }
     largest = int(np.nanargmax(suggestion.excess))
+    but = "" if suggestion.kind == "clusters" else ", which is no evidence of separate ones"
     summary = (
-        f"Orange is this fit. The excess of the silhouette over samples without clusters, which "
-        f"decides, is largest for {values[largest]} clusters."
+        "Orange is this fit. The excess of the silhouette over samples without clusters is largest "
+        f"for {values[largest]} clusters{but}."
     )
     return plot(
         "numbers-plot", data, layout, label="What speaks for each number of clusters",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.explain.aligned_tables import count_entries, read_tables
+from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.describe import describe_tables, views_of_features
 from mkclust.explain.description import Description
 from mkclust.explain.fitted import check_fitted
@@ -174,7 +175,7 @@ def find(
     ids: Any = None,
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
-    alternatives: bool = True,
+    alternatives: bool | NumberOfClusters = True,
     budget: Budget = DEFAULT_BUDGET,
     progress: StepCallback = None,
 ) -> Findings:
@@ -187,7 +188,8 @@ def find(
     if leave_one_out is None:
         leave_one_out = budget.allows_leave_one_out(model, budget.n_examined(model))
     n_left_out = m if leave_one_out and m > 1 else 0
-    n_compared = count_comparisons(model, budget) if alternatives else 0
+    given = alternatives if isinstance(alternatives, NumberOfClusters) else None
+    n_compared = count_comparisons(model, budget) if alternatives and given is None else 0
     steps = Steps(progress, 3 + n_left_out + plan["n_resamples"] + n_compared)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to warn of concerns the whole fit
@@ -214,7 +216,9 @@ def find(
             resampling=_examine_stability(model, samples, plan, steps.part(plan["n_resamples"])),
             alternatives=compare_numbers(
                 model, samples, budget if alternatives else None, steps.part(n_compared)
-            ),
+            )
+            if given is None
+            else Alternatives(given, is_given=True),
             description=description,
             n_described=n_described,
         )

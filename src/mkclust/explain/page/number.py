@@ -26,19 +26,27 @@ def number_of_clusters(findings: Findings) -> Section:
 def reading(suggestion: NumberOfClusters, n_clusters: int) -> str:
     """Say in a sentence how the number of clusters does beside the others."""
     tried = f"{suggestion.k_values[0]} to {suggestion.k_values[-1]}"
+    where = "" if suggestion.n_used == suggestion.n_samples else f" on {suggestion.n_used} samples"
     if suggestion.kind == "no evidence":
-        return f"No number of clusters from {tried} stands out from samples without clusters."
+        return (
+            f"No number of clusters from {tried} stands out{where} from samples without clusters."
+        )
     if suggestion.kind == "continuum":
         return (
-            "Between them samples are hardly sparser than within: they may be parts of a continuum."
+            f"Between clusters samples are hardly sparser than within{where}: they may be parts of "
+            "a continuum."
         )
     best, others = suggestion.n_clusters, suggestion.candidates[1:]
-    is_best, this_fit = best == n_clusters, f"this fit has {n_clusters}"
+    this_fit = "" if best == n_clusters else f"; this fit has {n_clusters}"
     if suggestion.is_unclear:
         also = f", and {join_words(others)} may do as well" if others else ""
-        rest = "" if is_best or n_clusters in others else f"; {this_fit}"
-        return f"How many clusters there are is unclear: of {tried}, {best} fit best{also}{rest}."
-    return f"Of {tried} clusters, {best} fit best{'' if is_best else f'; {this_fit}'}."
+        named = n_clusters in others
+        return (
+            f"How many clusters there are is unclear{where}: of {tried}, {best} fit best{also}"
+            f"{'' if named else this_fit}."
+        )
+    too = ", which comes into question, too" if n_clusters in others else ""
+    return f"Of {tried} clusters, {best} fit best{where}{this_fit}{too}."
 
 
 def _table(suggestion: NumberOfClusters, n_clusters: int) -> str:
@@ -75,6 +83,8 @@ def _table(suggestion: NumberOfClusters, n_clusters: int) -> str:
 
 def _how(findings: Findings, suggestion: NumberOfClusters) -> list[str]:
     """Say how the numbers were compared."""
+    if findings.alternatives.is_given:
+        return ["As mkclust.suggest_n_clusters found before the fit."]
     of = f"{suggestion.n_used:,} of the " if suggestion.n_used < findings.n_samples else "the "
     agreement = findings.agreement
     which = "the average of the kernels"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mkclust.explain.annotation import Annotation
+from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.page import agreement, clusters, features, missing, sections, summary
 from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget
 from mkclust.explain.page.findings import Findings, find
@@ -27,7 +28,7 @@ def fit_page(
     annotation: Annotation | None = None,
     n_resamples: int | None = None,
     leave_one_out: bool | None = None,
-    alternatives: bool = True,
+    alternatives: bool | NumberOfClusters = True,
     budget: Budget = DEFAULT_BUDGET,
     progress: StepCallback = None,
 ) -> str:
@@ -63,8 +64,9 @@ def fit_page(
         problem, 0 leaves them out.
     leave_one_out : bool, default=None
         Whether to refit without each kernel in turn; None does so where it is cheap.
-    alternatives : bool, default=True
-        Whether to compare the number of clusters with others, on 400 samples at most.
+    alternatives : bool or NumberOfClusters, default=True
+        Whether to compare the number of clusters with others, on 500 samples at most; or what
+        `suggest_n_clusters` has found already, which is then shown.
     budget : Budget
         How much is looked at, which goes by sizes: the page says what was left out.
     progress : callable, default=None

@@ -85,7 +85,7 @@ def _clusters_sentence(findings: Findings) -> str:
 def _warning_sentence(n_cautions: int) -> str:
     """Say whether there is anything to warn of."""
     if n_cautions == 0:
-        return "Nothing gives cause for a warning."
+        return "The fit gives no cause for a warning."
     if n_cautions == 1:
         return "One thing to know before you use them stands below."
     return f"{n_cautions} things to know before you use them stand below."
