@@ -11,8 +11,10 @@ from mkclust.linalg import orthonormalize, select, to_host, top_eigenpairs
 from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
 
-# Samples for each cluster that they are learned from, and how many at least: of many samples more.
-SAMPLES_A_CLUSTER, FEWEST_SAMPLES, MORE_SAMPLES, MANY_SAMPLES = 5, 100, 200, 3000
+# Samples that they are learned from: at least so many, of many samples more; for each cluster ten as
+# long as that makes no more than 200, which take little time, and five at least.
+FEWEST_SAMPLES, MORE_SAMPLES, MANY_SAMPLES = 150, 200, 3000
+SAMPLES_A_CLUSTER, FEWEST_A_CLUSTER = 10, 5
 
 
 def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
@@ -24,7 +26,8 @@ def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     """
     m, n = stack.n_kernels, stack.n_samples
     least = MORE_SAMPLES if n >= MANY_SAMPLES else FEWEST_SAMPLES
-    size = max(least, SAMPLES_A_CLUSTER * n_clusters)
+    wanted = min(SAMPLES_A_CLUSTER * n_clusters, MORE_SAMPLES)
+    size = max(least, wanted, FEWEST_A_CLUSTER * n_clusters)
     if m == 1 or 4 * size > n:
         return np.full(m, 1 / m)
     samples = np.random.default_rng(0).choice(n, size, replace=False)
