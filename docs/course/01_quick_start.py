@@ -8,7 +8,7 @@ back, and what to look at first.
 
 # %%
 # The data set ``"digits"`` comes with the library: 1797 images of handwritten digits, described
-# four times. Each description is a *view*, a table with one row a sample. The true digits are in
+# four times. Each description is a *view*, a table with one row per sample. The true digits are in
 # ``y``; we use them only to check the result.
 
 from mkclust.datasets import load
@@ -18,9 +18,9 @@ for name, view in digits.views.items():
     print(f"{name:12} {view.shape[0]} samples, {view.shape[1]} columns")
 
 # %%
-# A method is an estimator as in scikit-learn. :class:`~mkclust.AgreementKKM` is the one to begin
-# with. It makes a kernel (a matrix of similarities) of every view, compares the views, mixes those
-# that agree and finds the clusters.
+# A method is an estimator, like those of scikit-learn. :class:`~mkclust.AgreementKKM` is the method
+# to begin with. It computes a kernel (a matrix of similarities) for every view, compares the views,
+# mixes those that agree and finds the clusters.
 
 from mkclust import AgreementKKM
 
@@ -33,7 +33,7 @@ print(model.labels_[:20])
 print(model.agreement_.verdict())
 
 # %%
-# Then look at weights and alignments together. A weight says how loud a view is in the mix. An
+# Then look at weights and alignments together. A weight says how much a view counts in the mix. An
 # alignment says how much of the view's own structure the clusters capture.
 
 import matplotlib.pyplot as plt
@@ -50,9 +50,9 @@ EmbeddingDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# Here the true classes are known, so we can ask how many images are in the right cluster. The four
-# views together do better than two of the views alone, and not as well as the other two. Without
-# labels nobody knows which ones these are.
+# Here the true classes are known, so we can count how many images are in the right cluster. The
+# four views together do better than two of the views alone, and not as well as the other two.
+# Without labels, nobody knows which views are the better ones.
 
 from mkclust.metrics import clustering_accuracy
 
@@ -64,6 +64,5 @@ for name, accuracy in accuracies.items():
     print(f"{name:14}  {accuracy:.2f}")
 
 # %%
-# Without labels, as in practice, nothing of that last table is known. What you have then is the
-# verdict, the alignments and the stability of the clusters: :doc:`05_reading_a_result` is about
-# these.
+# In practice there are no labels, and the last table is not known. You then have the verdict, the
+# alignments and the stability of the clusters. :doc:`05_reading_a_result` explains them.

@@ -7,8 +7,8 @@ have names.
 """
 
 # %%
-# Two tables of the same ninety patients, made up here. The rows have ids and stand in different
-# orders, one column holds categories, and one cell is empty.
+# We make up two tables of the same ninety patients. The rows have ids and are in different orders.
+# One column holds categories, and one cell is empty.
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ tables = {"blood": blood, "visit": visit}
 visit.head()
 
 # %%
-# A missing cell is refused, with its column, until you say what to do about it.
+# A missing cell is an error, which names the column, until you say what to do about it.
 
 from mkclust import AgreementKKM
 
@@ -46,14 +46,14 @@ except ValueError as error:
     print(error)
 
 # %%
-# ``impute="median"`` fills cells with the median of their column. ``explain=True`` prints what was
-# understood before anything is solved. Rows are paired by id, and the column of categories becomes
-# a view of its own.
+# ``impute="median"`` fills cells with the median of their column. ``explain=True`` prints how the
+# input was understood, before anything is solved. Rows are matched by id, and the column of
+# categories becomes a separate view.
 
 model = AgreementKKM(n_clusters=3, impute="median", explain=True, random_state=0).fit(tables)
 
 # %%
-# Labels stand in the order of ``sample_ids_``.
+# Labels are in the order of ``sample_ids_``.
 
 clusters = pd.Series(model.labels_, index=model.sample_ids_, name="cluster")
 clusters.head()
@@ -74,7 +74,7 @@ plt.show()
 
 # %%
 # **Do they differ in anything else?** :func:`~mkclust.annotate` tests variables that were *not*
-# clustered on. Here one of them follows the groups, and the other is random.
+# used for clustering. Here one of them follows the groups, and the other is random.
 
 from mkclust import annotate
 

@@ -7,9 +7,9 @@ do with a view that is noise.
 """
 
 # %%
-# The digits again, the first 500 of them, and two views more that know nothing about them: random
-# numbers, and a random category with four values. The category is dangerous, since by itself it has
-# four perfect clusters.
+# We take the first 500 digits, and add two views that have nothing to do with them: random numbers,
+# and a random category with four values. The category is dangerous, because alone it has four
+# perfect clusters.
 
 import numpy as np
 
@@ -25,7 +25,7 @@ bad = {
 y = digits.y[:500]
 
 # %%
-# Four methods, on the good views alone and on all six. ``METHODS`` has the classes by name.
+# We run four methods on the good views alone and on all six. ``METHODS`` has the classes by name.
 
 import warnings
 
@@ -46,11 +46,11 @@ for name in names:
     print(f"{name:20} {scores[name, 'good']:10.2f} {scores[name, 'all']:8.2f}")
 
 # %%
-# AgreementKKM and AnchoredMKKM set aside what shares nothing with any other view, so nothing
-# changes. The average hears everybody. **SimpleMKKM gives the random numbers the largest weight of
-# all**: it minimizes over the weights what the partition maximizes, and noise is the hardest to
-# align with. Its weights are no importance. It solves its own problem to a certified optimum all
-# the same.
+# AgreementKKM and AnchoredMKKM set aside the views that share nothing with any other, so nothing
+# changes. The average uses all views. **SimpleMKKM gives the random numbers the largest weight of
+# all**: its weights minimize the alignment which the partition maximizes, and noise is the hardest
+# to align with. Its weights do not measure importance. It still solves its own problem to a
+# certified optimum.
 
 import matplotlib.pyplot as plt
 
@@ -63,7 +63,7 @@ for ax, name in zip(axes, ("agreement-kkm", "simplemkkm"), strict=True):
 plt.show()
 
 # %%
-# You need not know this by heart: a ``WeightsWarning`` says so where it happens.
+# You need not remember this: a ``WeightsWarning`` says so when it happens.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -74,10 +74,10 @@ for warning in caught:
 # %%
 # As a rule of thumb:
 #
-# - **You cannot vouch for every view**: AgreementKKM. This is the usual case.
-# - **You want a certificate, too**: AnchoredMKKM hears the views that agree, and solves a convex
+# - **You are not sure that every view is good**: AgreementKKM. This is the usual case.
+# - **You want a certificate, too**: AnchoredMKKM uses the views that agree, and solves a convex
 #   problem.
 # - **All views are good, and you follow the paper**: SimpleMKKM.
-# - **A baseline**: AverageKKM. Whatever does not beat it has not earned its weights.
+# - **A baseline**: AverageKKM. If a method does not beat it, its weights are of no use.
 # - **Others** are there to compare with, and some find more on particular data:
 #   :doc:`/guides/choosing`.

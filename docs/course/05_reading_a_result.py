@@ -7,8 +7,8 @@ certificate, stability, single samples.
 """
 
 # %%
-# SimpleMKKM on four views of 600 digits, and one more view whose rows were shuffled, so that it
-# belongs to other samples.
+# We fit SimpleMKKM to four views of 600 digits and a fifth view whose rows were shuffled, so that
+# they no longer belong to the same samples.
 
 import warnings
 
@@ -26,7 +26,8 @@ with warnings.catch_warnings():
 
 # %%
 # **1. The verdict.** Which views share something beyond chance? The shuffled view has clear
-# clusters of its own and still shares nothing, for its rows are not those of the others.
+# clusters of its own and still shares nothing, because its rows do not match the rows of the
+# others.
 
 import matplotlib.pyplot as plt
 
@@ -35,19 +36,19 @@ model.agreement_.plot()
 plt.show()
 
 # %%
-# **2. Weights, beside alignments.** What a weight means depends on the method, and the method says
-# it. For SimpleMKKM a large weight means little agreement. The alignment tells how much of the view
-# the clusters capture.
+# **2. Weights, beside alignments.** What a weight means depends on the method, and each method
+# states it. For SimpleMKKM a large weight means little agreement. The alignment tells how much of
+# the view the clusters capture.
 
 print(model.WEIGHT_MEANING)
 for values in zip(model.kernel_names_, model.weights_, model.alignments_, strict=True):
     print("{:12} weight {:.2f}  alignment {:.2f}".format(*values))
 
 # %%
-# **3. The certificate.** SimpleMKKM's problem is convex. ``duality_gap_`` bounds how far the result
-# is from the global minimum, relatively, and ``certificate_`` says how it is known that nothing was
-# missed. **This is about the optimization, not about the clusters.** The problem is solved as well
-# with the shuffled view in it, and the answer is worse for it.
+# **3. The certificate.** SimpleMKKM's problem is convex. ``duality_gap_`` bounds the relative
+# distance between the result and the global minimum, and ``certificate_`` says how it was checked
+# that nothing was missed. **This is about the optimization, not about the clusters.** With the
+# shuffled view the problem is solved just as well, but the answer is worse.
 
 from mkclust import AgreementKKM
 from mkclust.metrics import adjusted_rand_index
@@ -58,8 +59,8 @@ for name, each in (("SimpleMKKM", model), ("AgreementKKM", careful)):
     print(f"{name:13} adjusted Rand index {adjusted_rand_index(digits.y[:600], each.labels_):.2f}")
 
 # %%
-# **4. Each view for itself.** :func:`~mkclust.diagnose` adds what each kernel would say alone, and
-# what leaving it out changes.
+# **4. Each view alone.** :func:`~mkclust.diagnose` adds what each kernel would say alone, and how
+# the result changes without it.
 
 from mkclust import diagnose
 
@@ -67,8 +68,8 @@ print(diagnose(careful, views))
 
 # %%
 # **5. Stability.** Would other samples have given other clusters? The model is fitted again on
-# parts of them. Stable clusters need not exist: a long cloud is cut in the same place each time.
-# Unstable ones are nothing to rely on.
+# parts of the samples. Stable clusters need not be real: a long cloud is cut in the same place each
+# time. Unstable clusters cannot be relied on.
 
 from mkclust.explain.stability import resample
 

@@ -6,7 +6,7 @@ A fitted model gives clusters to samples it has not seen, and can be kept in a f
 """
 
 # %%
-# We fit on the first 1200 digits and keep the others back.
+# We fit on the first 1200 digits and keep the others for later.
 
 from mkclust import AgreementKKM
 from mkclust.datasets import load
@@ -18,8 +18,8 @@ new = {name: view[1200:] for name, view in digits.views.items()}
 model = AgreementKKM(n_clusters=10, random_state=0).fit(old)
 
 # %%
-# ``predict`` takes new rows of the same views. What was learned of the training samples (widths,
-# means, scales, weights) is used as it is. On the training samples it returns ``labels_`` exactly.
+# ``predict`` takes new rows of the same views. What was learned from the training samples (widths,
+# means, scales, weights) is used again. On the training samples it returns ``labels_`` exactly.
 
 labels = model.predict(new)
 print(f"same labels on the training samples: {(model.predict(old) == model.labels_).all()}")
@@ -42,15 +42,15 @@ axes[1].set_title("new samples", loc="left")
 plt.show()
 
 # %%
-# ``transform`` returns the rows of the embedding, as many columns as clusters, for other programs
-# to go on with.
+# ``transform`` returns the rows of the embedding, with one column for each cluster, for use in
+# other programs.
 
 print(model.transform(new).shape)
 
 # %%
-# How well do clusters fit samples that were not there at the fit? ``alignment_error`` is the error
-# of the SimpleMKKM paper, section 4: one minus the alignment of a sample with its nearest center,
-# on average. New and old samples are close here.
+# How well do the clusters fit samples that were not part of the fit? ``alignment_error`` is the
+# error of the SimpleMKKM paper, section 4: the mean of one minus the alignment of a sample with its
+# nearest center. Here the errors of new and old samples are close.
 
 from mkclust.generalize import alignment_error
 
@@ -58,7 +58,7 @@ print(f"old samples {alignment_error(model, old):.4f}")
 print(f"new samples {alignment_error(model, new):.4f}")
 
 # %%
-# A model can be kept. Loading such a file runs no code of whoever wrote it.
+# You can save a model. Loading such a file runs no code from it.
 
 import tempfile
 from pathlib import Path
@@ -72,8 +72,8 @@ with tempfile.TemporaryDirectory() as folder:
 print((again.predict(new) == labels).all())
 
 # %%
-# LMKKM, ONKC, LKAM and LocalizedSimpleMKKM weigh single samples or entries of kernels. They have no
-# ``predict``, as scikit-learn's ``SpectralClustering`` has none.
+# LMKKM, ONKC, LKAM and LocalizedSimpleMKKM weigh single samples or entries of kernels. Like
+# scikit-learn's ``SpectralClustering``, they have no ``predict``.
 
 from mkclust import METHODS
 

@@ -2,12 +2,12 @@
 7. How many clusters, if any
 ============================
 
-Every method returns as many clusters as it is asked for, of noise as well. ``suggest_n_clusters``
+Every method returns as many clusters as it is asked for, even from noise. ``suggest_n_clusters``
 looks for evidence, and may say that there is none.
 """
 
 # %%
-# Two views of 150 samples in four clusters.
+# We make two views of 150 samples in four clusters.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,8 +21,8 @@ found = suggest_n_clusters(clustered, range(2, 8))
 print(found)
 
 # %%
-# Three criteria by number of clusters. Gray is what data without clusters show; the suggestion is
-# the number whose silhouette exceeds that the most.
+# The picture shows three criteria for each number of clusters. Gray is the value for data without
+# clusters. The suggestion is the number whose silhouette exceeds that value most.
 
 NumberOfClustersDisplay.from_suggestion(found)
 plt.show()
@@ -37,8 +37,8 @@ print(nothing.n_clusters, nothing.kind)
 print(nothing.verdict())
 
 # %%
-# **A continuum.** Samples along a curve that both views share. It can be cut into parts, and stably
-# so, but nothing separates them.
+# **A continuum.** Samples along a curve that both views share. It can be cut into parts, and the
+# parts are stable, but no gap separates them.
 
 place = rng.uniform(size=150)
 curve = np.c_[np.cos(3 * place), np.sin(3 * place)]

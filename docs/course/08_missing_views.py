@@ -7,7 +7,7 @@ invented for them.
 """
 
 # %%
-# Three assays of 240 made-up patients. Each has only some of them.
+# We make up three assays of 240 patients. Each assay covers only some of the patients.
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ all_ = AgreementKKM(n_clusters=3, join="outer", impute="learn", random_state=0).
 print(f"inner join: {len(few.labels_)} patients, outer join: {len(all_.labels_)}")
 
 # %%
-# ``observed_`` says who is in which view.
+# ``observed_`` says which patient is in which view.
 
 import matplotlib.pyplot as plt
 
@@ -54,10 +54,10 @@ ax.set(xlabel="patients", title="blue: measured")
 plt.show()
 
 # %%
-# A view says nothing of a patient it lacks, and ``impute`` decides what stands in its place: the
-# average similarity (``"zero"``), the same with patients scaled up to equal voices (``"rescale"``,
-# the default), or what the clustering itself predicts (``"learn"``). Where much is missing,
-# ``"learn"`` did best in our measurements.
+# A view has no similarities for a patient it lacks. ``impute`` decides what to use instead: the
+# average similarity (``"zero"``), the same with patients scaled up so that all count equally
+# (``"rescale"``, the default), or what the clustering itself predicts (``"learn"``). If much is
+# missing, ``"learn"`` did best in our measurements.
 
 from mkclust.metrics import adjusted_rand_index
 
@@ -70,15 +70,16 @@ for way in ("zero", "rescale", "learn"):
     print(f"{way:8} adjusted Rand index {index:.2f}")
 
 # %%
-# Do not take what ``"learn"`` fills in for data: it is a prediction of the clustering from itself,
-# and makes clusters look clearer than they are.
+# The values that ``"learn"`` fills in are not data. They are predictions of the clustering from
+# itself, and make clusters look clearer than they are.
 #
-# **Do the clusters follow what is missing?** Patients with the same missing views are alike in that
-# alone. The labels are compared with the patterns of missing views, by permutations.
+# **Do the clusters follow what is missing?** Patients who lack the same views are similar for this
+# reason alone. Therefore the labels are compared with the patterns of missing views, by
+# permutations.
 
 print(all_.missingness_.summary())
 
 # %%
 # Here nothing is wrong, because the assays were left out at random. If the sickest patients had no
-# scan, no way to fill could know. :doc:`/guides/missing_views` has the measurements, beside
-# nearest-neighbor fills and published methods.
+# scan, no filling could know this. :doc:`/guides/missing_views` has the measurements, with
+# nearest-neighbor fills and published methods for comparison.

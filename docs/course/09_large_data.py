@@ -7,8 +7,8 @@ with the same estimators.
 """
 
 # %%
-# What would your sizes take? :func:`~mkclust.estimate_memory` counts what a fit holds at its worst
-# moment, by road.
+# How much memory would your data need? :func:`~mkclust.estimate_memory` estimates the peak memory
+# of a fit, for each of the ways ("roads") to work with kernels.
 
 import matplotlib.pyplot as plt
 
@@ -24,8 +24,8 @@ ax.set(xscale="log", xlabel="GiB beside the data, three kernels of 100,000 sampl
 plt.show()
 
 # %%
-# **Features in place of kernels.** ``Nystroem`` compares every sample with a few landmarks. Nothing
-# as large as the samples squared is made. Here are 10,000 samples in three views.
+# **Features in place of kernels.** ``Nystroem`` compares every sample with a few landmarks. No n x
+# n matrix is ever made. Here are 10,000 samples in three views.
 
 import numpy as np
 from sklearn.base import clone
@@ -42,15 +42,16 @@ model = clone(method).fit(views)
 print(f"accuracy {clustering_accuracy(y, model.labels_):.3f}")
 
 # %%
-# A certificate, where a method has one, is now that of the approximated problem. Two figures say
-# how far to trust the answer: the share of each kernel that the features miss, and how far other
-# landmarks would give the same clusters.
+# If the method has a certificate, it now belongs to the approximated problem. Two figures say how
+# far you can trust the answer: the share of each kernel that the features miss, and how similar the
+# clusters are with other landmarks.
 
 print("missed:", model.approximation_error_.round(2))
 print(mkclust.landmark_stability(model, views, n_draws=3))
 
 # %%
-# **Files.** Memory maps, HDF5 and parquet files are read some rows at a time, and never loaded.
+# **Files.** Memory maps, HDF5 and parquet files are read a few rows at a time, and never loaded as
+# a whole.
 
 import tempfile
 from pathlib import Path
@@ -74,7 +75,7 @@ by_chunks = clone(method).fit(chunks)
 print("same labels:", (by_chunks.labels_.compute() == model.labels_).all())
 
 # %%
-# **A GPU.** Pass tensors that live there, and the fit is done there. This part runs only where
+# **A GPU.** Pass tensors that are on the device, and the fit runs there. This part runs only if
 # torch finds a device.
 
 try:
@@ -90,4 +91,4 @@ else:
     print("no GPU here: the part above was not run")
 
 # %%
-# :doc:`/guides/scale` and :doc:`/guides/gpu` have all roads, their limits, and what was measured.
+# :doc:`/guides/scale` and :doc:`/guides/gpu` describe all ways, their limits, and measurements.

@@ -45,8 +45,8 @@ done = subprocess.run(
 print(done.stdout)
 
 # %%
-# Every repetition is one row, on disk before the next task begins. A run that is killed goes on
-# where it was.
+# Every repetition is one row, on disk before the next task begins. A run that was killed continues
+# where it stopped.
 
 from mkclust.bench.tables import Results, score_tables, to_markdown
 
@@ -55,7 +55,8 @@ row = results.run().entry("digits", "simplemkkm").rows[0]
 print({key: row[key] for key in ("method", "seed", "acc", "nmi", "ari", "n_iter", "gap", "status")})
 
 # %%
-# The tables keep two things apart. With *default settings* nobody looked at the true classes.
+# The tables keep two things apart. *Default settings* were chosen without looking at the true
+# classes.
 
 for table in score_tables(results, "default"):
     print(to_markdown(table))
@@ -71,8 +72,8 @@ for name in names:
     print(f"{name:14} default {default.mean:.1f}  by the true classes {best.mean:.1f}")
 
 # %%
-# The repetitions, as a picture. Their spread is that of the starts of k-means, and says nothing
-# about other samples. That MKKM-MiR is ahead here ranks nobody: it is one data set.
+# The repetitions, as a picture. Their spread comes from the starts of k-means, and says nothing
+# about other samples. MKKM-MiR is ahead here, but one data set does not rank methods.
 
 import matplotlib.pyplot as plt
 

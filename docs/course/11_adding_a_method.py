@@ -41,7 +41,7 @@ class Powered(InductiveClusterer):
 # %%
 # ``_solve`` gets a stack of kernels, centered and scaled, and returns a
 # :class:`~mkclust.methods.Solution`. ``Mixture`` finds the leading eigenvectors of one mix after
-# another. That is all; the method now takes whatever the library's own methods take.
+# another. That is all; the method now accepts the same input as the library's own methods.
 
 from mkclust.datasets import load
 from mkclust.metrics import clustering_accuracy
@@ -53,8 +53,8 @@ print(model.agreement_.verdict())
 print(f"accuracy {clustering_accuracy(digits.y[:600], model.labels_):.2f}")
 
 # %%
-# Displays take it, with the sentence on what its weights mean. So do ``diagnose``, ``fit_report``
-# and benchmarks.
+# Displays work with it, and show the sentence on what its weights mean. So do ``diagnose``,
+# ``fit_report`` and benchmarks.
 
 import matplotlib.pyplot as plt
 
@@ -64,7 +64,7 @@ KernelWeightsDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# New samples have clusters, since the partition is a function of similarities.
+# It can predict the clusters of new samples, because the partition is a function of similarities.
 
 new = {name: view[:5] for name, view in views.items()}
 print(model.predict(new), model.labels_[:5])
@@ -82,6 +82,6 @@ for strength in Powered.GRID["strength"]:
     print(f"strength {strength}: weights {fitted.weights_.round(2)}")
 
 # %%
-# From a file of yours, ``powered.py``, the command line takes it as ``mkclust cluster views.mat -k
-# 10 --method powered:Powered --set strength=2``. :doc:`/guides/own_method` says what else a class
-# can tell about itself; the contributing guide, how it would join the library.
+# If the class is in your file ``powered.py``, use it on the command line as ``mkclust cluster
+# views.mat -k 10 --method powered:Powered --set strength=2``. :doc:`/guides/own_method` says what
+# else a class can tell about itself; the contributing guide, how it would join the library.

@@ -262,7 +262,7 @@ def test_truth_values_and_dates_are_told_from_other_text(tmp_path):
         ("id,a,b\ns1,1,2\ns2,3\ns3,4,5\n", "line 3 has 2 cells and the first line 3"),
         ("id,a,b\n" + "s,1,2\n" * 300 + "t,1\n", "has 2 cells and the first line 3"),
         ("id\ns1\ns2\n", "no feature in it"),
-        (b"\x89PNG\0\0\0\n\0\n", "is no text"),
+        (b"\x89PNG\0\0\0\n\0\n", "is not a text file"),
     ],
 )
 def test_what_is_no_table_is_refused_with_the_reason(tmp_path, text, words):

@@ -309,7 +309,7 @@ def test_commands_take_files_that_lack_samples(problem, tmp_path, monkeypatch):
     looked = succeed("inspect", *files, "--join", "outer")
     assert "problem:" not in looked.output
     refused = fail("cluster", *files, "-k", "3", "--impute", "zero,learn")
-    assert "--impute zero,learn: names two of one sort" in refused
+    assert "--impute zero,learn: names two of the same sort" in refused
 
 
 @pytest.mark.parametrize("approximation", [None, Nystroem(30)])

@@ -317,7 +317,7 @@ def test_what_was_learned_of_missing_samples_survives_a_file(method, tmp_path):
 
 def test_methods_that_cannot_learn_what_is_missing_say_so():
     views, _, _ = missing_views(n=40)
-    with pytest.raises(ValueError, match="LMKKM does not learn.*take SimpleMKKM, MKKM"):
+    with pytest.raises(ValueError, match="LMKKM cannot learn.*use SimpleMKKM, MKKM"):
         LMKKM(3, impute="learn").fit(views)
     with pytest.raises(ValueError, match="with an approximation.*pass approximation=None"):
         SimpleMKKM(3, impute=("median", "learn"), approximation=Nystroem(10)).fit(views)

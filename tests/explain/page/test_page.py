@@ -340,7 +340,7 @@ def test_one_of_a_thing_is_written_as_one(problem):
     alone = {"left": views["left"]}
     text = fit_page(AverageKKM(1).fit(alone), alone, **QUICK)
     assert caption_of(text, "weights") == "The only kernel, left, has all of the weight."
-    assert "There is one cluster, as was asked for." in text
+    assert "There is one cluster, as you asked." in text
     pair = {name: views[name] for name in ("left", "right")}
     text = fit_page(AverageKKM(3, random_state=0).fit(pair), pair, **QUICK)
     assert caption_of(text, "agreement").startswith("The alignment of the two views is")
@@ -459,7 +459,7 @@ def test_two_camps_of_views_are_named(problem):
     assert "Group 1 (heard): left, right and top." in text
     assert "Group 2: up and down." in text
     average = quiet_fit(AverageKKM(3, random_state=0), views)
-    assert "belong to one of them at best" in opening_of(average, views)
+    assert "belong to at most one of them" in opening_of(average, views)
 
 
 def test_a_page_says_what_it_means_that_no_two_views_agree():
@@ -522,7 +522,7 @@ def test_one_kernel_has_a_page_without_diagnosis(problem):
     views = {"left": problem[0]["left"]}
     for method in (AverageKKM, AgreementKKM, AnchoredMKKM):
         outline = Outline(fit_page(method(3, random_state=0).fit(views), views, **QUICK))
-        assert "A single kernel has none to be compared with" in outline.text
+        assert "There is only one kernel, so there is no diagnosis." in outline.text
         assert "One kernel alone" in outline.text
 
 
@@ -723,7 +723,7 @@ def test_the_page_says_what_sets_the_clusters_apart_where_there_are_views(proble
         [row.effect for row in strongest], abs=6e-3
     )
     assert "no p-values" in Outline(whole).text
-    assert "To save time, they are computed on" not in Outline(whole).text
+    assert "To save time, effect sizes are computed on" not in Outline(whole).text
 
 
 def test_features_are_absent_without_views_and_told_on_some_samples_where_there_are_many(

@@ -22,7 +22,7 @@ def check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
     if n_used < FEWEST_SAMPLES:
         what = f"{n_samples} samples" if n_used == n_samples else f"most_samples={n_used}"
         raise ValueError(
-            f"{what}: too few to tell clusters from chance, which takes {FEWEST_SAMPLES} at least"
+            f"{what}: too few to tell clusters from chance, which needs at least {FEWEST_SAMPLES}"
         )
     if k_values is None:
         return list(range(2, min(MOST_CLUSTERS, n_used // FEWEST_IN_CLUSTER) + 1))
@@ -33,12 +33,12 @@ def check_k_values(k_values: Any, n_samples: int, n_used: int) -> list[int]:
         raise ValueError(f"k_values is empty: {SUCH_AS}")
     for k in values:
         if not isinstance(k, Integral) or isinstance(k, bool):
-            raise ValueError(f"k_values holds {k!r}, which is no integer: {SUCH_AS}")
+            raise ValueError(f"k_values holds {k!r}, which is not an integer: {SUCH_AS}")
     numbers = sorted({int(k) for k in values})
     if numbers[0] < 2:
         raise ValueError(
-            f"k_values holds {numbers[0]}: pass numbers of at least 2; one cluster, or none, is "
-            "what all of them are compared with"
+            f"k_values holds {numbers[0]}: pass numbers of at least 2; all of them are "
+            "compared with the case of one cluster, or none"
         )
     if numbers[-1] > n_used - 1:
         advice = "" if n_used == n_samples else ", or raise most_samples"

@@ -214,11 +214,11 @@ class NumberOfClusters:
     def _sentences(self) -> list[str]:
         """Return the reading, a sentence each."""
         sentences = [
-            f"Eigengap: the share by which the spectrum of the mixed kernel drops where k clusters "
-            f"end; largest for {self._best(self.eigengaps)}.",
-            "Silhouette: how much nearer samples are to their own cluster than to the next; its "
-            "excess over one cloud of the same covariance is largest for "
-            f"{self._best(self.excess)}, and decides.",
+            "Eigengap: the relative drop of the spectrum of the mixed kernel after the "
+            f"directions of k clusters; largest for {self._best(self.eigengaps)}.",
+            "Silhouette: how much nearer samples are to their own cluster than to the "
+            "next; its excess over one cloud of the same covariance decides, and is "
+            f"largest for {self._best(self.excess)}.",
             "Named by: the share of resamples in which that excess is the largest of all.",
             "Stability: how far the clusters stay the same when a fifth of the samples is left out "
             f"(1: all of them do); highest for {self._best(self.stabilities)}. It favors few "
@@ -249,8 +249,9 @@ class NumberOfClusters:
         if not self.is_unclear:
             return []
         return [
-            "How many there are, the samples do not tell: fit the numbers in question, the one "
-            "marked <- first and then those marked ?, and take the clusters that mean something."
+            "The samples do not tell how many there are: fit the candidates, first the "
+            "number marked <- and then those marked ?, and take the clusters that mean "
+            "something."
         ]
 
     def _say_evidence(self) -> str:
@@ -274,8 +275,9 @@ class NumberOfClusters:
             parts = self._best(self.excess)
             return (
                 f"{clear}, but for {parts} samples are not clearly sparser between them: "
-                f"{borders}, level {self.level:g}. Views may share a gradual change, or clusters "
-                "overlap: to ask for clusters here is to cut a continuum into parts."
+                f"{borders}, level {self.level:g}. Views may share a gradual change, or "
+                "clusters overlap: if you ask for clusters, you cut a continuum into "
+                "parts."
             )
         if self.p_cloud > self.level:
             return (
@@ -284,7 +286,7 @@ class NumberOfClusters:
                 "that is no cluster."
             )
         return (
-            f"Some clusters are clearer than in one cloud ({cloud}), but not clearer than in views "
-            f"that share nothing ({shared}, level {self.level:g}): if there are clusters, the "
-            "views do not share them. Ask about each view by itself."
+            f"Some clusters are clearer than in one cloud ({cloud}), but not clearer than "
+            f"in views that share nothing ({shared}, level {self.level:g}): if there are "
+            "clusters, the views do not share them. Call the function for each view alone."
         )

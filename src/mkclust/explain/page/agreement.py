@@ -15,13 +15,15 @@ def views(findings: Findings, agreement: Agreement) -> Section:
     """Say which views agree, with whom, and what it means where none do."""
     parts = [
         paragraph(
-            "What tells a useful view from a useless one, without labels, is whether it shares "
-            "anything with another view. Every two are compared by a debiased alignment of their "
-            "kernels: 1 for copies, about 0 for views that share nothing. Chance is how likely so "
-            "much is shared if the samples of one view change places, corrected for the number of "
-            f"pairs; below {BEYOND_CHANCE:.5f} two views agree."
+            "Without labels, one thing tells a useful view from a useless one: whether it "
+            "shares anything with another view. Every pair of views is compared by a "
+            "debiased alignment of their kernels: 1 for copies, about 0 for views that "
+            "share nothing. Chance is the probability of such an alignment if the samples "
+            "of one view are shuffled, corrected for the number of pairs; below "
+            f"{BEYOND_CHANCE:.5f} two views agree."
             + (
-                " Where samples are missing from views, two are compared on the samples both have."
+                " If samples are missing from views, two views are compared on the "
+                "samples that both have."
                 if agreement.is_incomplete
                 else ""
             )
@@ -46,10 +48,10 @@ def _groups(agreement: Agreement) -> list[str]:
         parts += [
             subheading(f"{len(agreement.groups)} groups of views"),
             paragraph(
-                "Views of one group share something, views of two groups nothing: there are "
-                "several answers, one a group, and none is the wrong one. The largest is heard by "
-                "methods that set views aside; fit the views of another group alone to see its "
-                "clusters."
+                "Views of the same group share something, views of different groups share "
+                "nothing. So there are several answers, one for each group, and none is "
+                "wrong. Methods that set views aside use the largest group; fit the views "
+                "of another group alone to see its clusters."
             ),
             bullets(items),
         ]
@@ -66,10 +68,11 @@ def _without_agreement(agreement: Agreement) -> list[str]:
     return [
         subheading("What it means that no two views agree"),
         paragraph(
-            "Each view may be noise, or have structure that no other has, and nothing in the data "
-            "tells which: all are mixed alike, and the clusters may be those of none of them. Are "
-            "the samples in the same order in every view? Do the kernels fit the views (scales, "
-            "sparse counts)? Where one view is known to be right, cluster it alone."
+            "Each view may be noise, or have structure that no other has, and nothing in "
+            "the data tells which. All views get the same weight, and the clusters may "
+            "match none of them. Are the samples in the same order in every view? Do the "
+            "kernels fit the views (scales, sparse counts)? If you know that one view is "
+            "right, cluster it alone."
         ),
     ]
 
@@ -78,14 +81,14 @@ def _partners(agreement: Agreement) -> str:
     """Return the table of the views, each with the one that it shares most with."""
     columns = [
         Column("View"),
-        Column("Closest to", "of those that are no copy and not made of the same view"),
-        Column("Alignment", "how alike the two are, debiased"),
-        Column("Deviations", "the same in standard deviations of chance"),
-        Column("Chance", "how likely chance alone does as well"),
-        Column("Voice", "share of voice among the views that agree, 0 for none"),
+        Column("Closest to", "among views that are not copies and not made from the same view"),
+        Column("Alignment", "how similar the two are, debiased"),
+        Column("Deviations", "the alignment in standard deviations of chance"),
+        Column("Chance", "probability of such an alignment by chance"),
+        Column("Voice", "share of the weight among the views that agree, 0 if set aside"),
     ]
     if agreement.is_incomplete:
-        columns.append(Column("Samples in common", "on which the two were compared"))
+        columns.append(Column("Samples in common", "samples on which the two were compared"))
     rows, weights = [], agreement.weights()
     for p, name in enumerate(agreement.names):
         strangers = agreement.voices != agreement.voices[p]

@@ -91,7 +91,7 @@ def _reason(model: Any, budget: Budget) -> str:
     """Return why other numbers of clusters are not tried; empty where they are."""
     n, k = min(len(model.labels_), budget.samples_compared), int(model.n_clusters)
     if k == 1:
-        return "A single cluster was asked for: mkclust.suggest_n_clusters(X) tries others."
+        return "A single cluster was asked for: mkclust.suggest_n_clusters(X) tries other numbers."
     if n < FEWEST_SAMPLES or k > n // 2:
         return f"{n} samples are too few to compare {k} clusters with other numbers."
     return ""

@@ -108,7 +108,7 @@ def agreement(shared: Agreement) -> str:
         "yaxis": axis("", autorange="reversed", scaleanchor="x", constrain="domain", **ticks),
     }
     others = values[~np.eye(m, dtype=bool)]
-    brackets = "" if heard.all() else " In brackets: no voice among the views that agree."
+    brackets = "" if heard.all() else " In brackets: views that were set aside."
     low, high = others.min(), others.max()
     run = f"Alignments of two views run from {low:.2f} to {high:.2f}."
     if format_range(low, high) == f"{low:.2f}":

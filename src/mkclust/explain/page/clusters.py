@@ -33,7 +33,7 @@ def clusters(findings: Findings) -> Section:
             Column("Negative", "share of its samples that are nearer to another cluster"),
         ]
     if stability is not None:
-        columns.append(Column("Stability", "how surely its samples fall into it again"))
+        columns.append(Column("Stability", "how often its samples fall into it again"))
     names = () if findings.description is None else findings.description.names
     if names:
         columns.append(Column("Set apart by", "the features in which it differs most"))
@@ -86,7 +86,12 @@ def _silhouettes(findings: Findings, has_silhouettes: bool) -> list[str]:
     """Say how well the samples fit into their clusters."""
     heading = subheading("How clear they are")
     if not has_silhouettes:
-        return [heading, paragraph("A single cluster, or one sample a cluster, has none.")]
+        return [
+            heading,
+            paragraph(
+                "A single cluster has no silhouettes, and neither have clusters of one sample each."
+            ),
+        ]
     some = ""
     if len(findings.drawn) < findings.n_samples:
         some = (
@@ -94,10 +99,11 @@ def _silhouettes(findings: Findings, has_silhouettes: bool) -> list[str]:
             "samples, some of every cluster."
         )
     sentences = (
-        "A silhouette compares the mean distance of a sample to its own cluster with that to the "
-        "nearest other one: 1 is far from all others, 0 is between two. Distances are those of the "
-        "row-normalized embedding, which k-means has just made as small as it could within "
-        "clusters: silhouettes flatter, and are no proof of clusters. Overall mean: "
+        "A silhouette compares the mean distance of a sample to its own cluster with its "
+        "mean distance to the nearest other cluster: 1 is far from all others, 0 is "
+        "between two. Distances are taken in the row-normalized embedding. k-means has "
+        "made them as small as possible within clusters, so silhouettes look better than "
+        "they are, and do not prove that clusters exist. Overall mean: "
         f"{format_number(float(np.nanmean(findings.silhouettes)))}.{some}"
     )
     return [heading, paragraph(sentences), sample_charts.silhouettes(findings)]
@@ -119,13 +125,14 @@ def stability(findings: Findings) -> Section:
     n_refits = len(resampling.stability.agreements)
     spread = f", {format_range(agreements.min(), agreements.max())}" if len(agreements) > 1 else ""
     sentences = (
-        f"The same method was fitted {format_times(n_refits)} on {size:,} of "
-        f"the {findings.n_samples:,} samples, drawn at random. The clusters agree with those of "
-        f"the whole fit to {format_number(resampling.stability.mean)}"
-        f"{' on average' if n_refits > 1 else ''} (adjusted Rand index{spread}). A "
-        "sample's stability is the share of the refits it was in that put it into its own cluster "
-        f"again; a cluster's is the mean over its samples.{notes} Clusters that stay are no proof "
-        "of clusters that exist, but clusters that do not stay are nothing to rely on."
+        f"The same method was fitted {format_times(n_refits)} on {size:,} of the "
+        f"{findings.n_samples:,} samples, drawn at random. The clusters agree with those "
+        "of the whole fit to "
+        f"{format_number(resampling.stability.mean)}{' on average' if n_refits > 1 else ''} "
+        f"(adjusted Rand index{spread}). The stability of a sample is the share of these "
+        "new fits that put it into its own cluster again; the stability of a cluster is "
+        f"the mean over its samples.{notes} Stable clusters need not be real, but unstable "
+        "clusters cannot be relied on."
     )
     drawn = charts.stability(resampling.stability.clusters, findings.sizes)
     return Section(
@@ -173,7 +180,7 @@ def classes(findings: Findings) -> Section:
         Column("Clusters of"),
         Column("ACC", "share of samples in the cluster matched with their class"),
         Column("NMI", "mutual information, divided by the larger entropy"),
-        Column("Purity", "share of samples in the commonest class of their cluster"),
+        Column("Purity", "share of samples in the most frequent class of their cluster"),
         Column("ARI", "adjusted Rand index"),
     ]
     counts, order, names = matched_counts(findings.labels, findings.y, findings.n_clusters)

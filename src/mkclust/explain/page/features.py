@@ -15,14 +15,15 @@ ROUNDING = 1e-12
 def features(findings: Findings, description: Description) -> Section:
     """Say which features set each cluster apart."""
     sentences = [
-        "The features in which each cluster differs most from the rest, by effect size: of numbers "
-        "the difference of the means in pooled standard deviations (Cohen's d), of shares their "
-        "difference. There are no p-values: the clusters were made to differ in these features, so "
-        "that any test would find that they do."
+        "These are the features in which each cluster differs most from the rest, by "
+        "effect size. For numbers, this is the difference of the means in pooled standard "
+        "deviations (Cohen's d); for shares, their difference. There are no p-values: the "
+        "clusters were made to differ in these features, so any test would find a "
+        "difference."
     ]
     if findings.n_described < findings.n_samples:
         sentences.append(
-            f"To save time, they are computed on {findings.n_described:,} of the "
+            f"To save time, effect sizes are computed on {findings.n_described:,} of the "
             f"{findings.n_samples:,} samples, some of every cluster."
         )
     clusters = range(len(description.sizes))
@@ -40,7 +41,7 @@ def features(findings: Findings, description: Description) -> Section:
         Column("Effect", "difference of means in standard deviations, or of shares"),
         Column("Inside", "mean or share within the cluster"),
         Column("Outside", "mean or share in the rest"),
-        Column("Missing", "samples whose cells are missing"),
+        Column("Missing", "number of samples with a missing cell"),
     ]
     parts.append(table(columns, [_cells(row) for row in rows], "Features of the clusters"))
     parts += [paragraph(note, kind="quiet") for note in description.notes]
@@ -50,9 +51,10 @@ def features(findings: Findings, description: Description) -> Section:
 def annotation(annotated: Annotation) -> Section:
     """Say in which variables that were not clustered on the clusters differ."""
     sentence = (
-        "Variables that were not clustered on, tested against the clusters. The p-values are of "
-        f"{annotated.n_permutations:,} permutations of the clusters, and adjusted for the number "
-        "of variables by Benjamini and Hochberg. Missing values are left out variable by variable."
+        "These variables were not used for clustering. They are tested against the "
+        f"clusters. The p-values come from {annotated.n_permutations:,} permutations of "
+        "the clusters, and are adjusted for the number of variables by Benjamini and "
+        "Hochberg. Missing values are left out for each variable separately."
     )
     columns = ["Variable", "Test", "Samples", "Missing", "Statistic", "p", "Adjusted", "Remark"]
     rows = [

@@ -40,8 +40,8 @@ def methods_paragraph(
         f"multiple kernel clustering. {_kernels(model)} {_standardized(model)}{_missing(model)}",
         f"We combined {kernels} by {name}{marks}{does}{_settings(model)}.",
         _solved(model),
-        f"Clusters were read off by k-means with {count_noun(model.n_init, 'start')} on the rows "
-        f"of the relaxed partition, scaled to unit length ({_seed(model)}).",
+        f"Clusters were found by k-means with {count_noun(model.n_init, 'start')} on the "
+        f"rows of the relaxed partition, scaled to unit length ({_seed(model)}).",
         resamples,
         "Computations were done with "
         + join_words([f"{used} {version}" for used, version in cited.items()], 8)

@@ -12,12 +12,13 @@ def missing(missingness: Missingness) -> Section:
     parts = [
         paragraph(missingness.verdict()),
         paragraph(
-            "Some samples are missing from some views. Clusters should tell what samples are, and "
-            "not what was measured of them: so the patterns of missing views, and each view alone, "
-            "are compared with the clusters by their mutual information, adjusted so that 0 is "
-            "what chance gives and 1 where one tells the other. Chance is how likely "
-            f"{missingness.n_permutations:,} permutations of the patterns give as much, corrected "
-            "for the number of comparisons."
+            "Some samples are missing from some views. Clusters should reflect what the "
+            "samples are, not which views were measured. Therefore the clusters are "
+            "compared with the patterns of missing views, and with each view alone, by "
+            "their mutual information. It is adjusted: 0 is the value by chance, and 1 "
+            "means that one determines the other. Chance is the probability that "
+            f"{missingness.n_permutations:,} permutations of the patterns give such a "
+            "value, corrected for the number of comparisons."
         ),
         _views(missingness),
         _patterns(missingness),
@@ -32,9 +33,9 @@ def _views(missingness: Missingness) -> str:
         Column("View"),
         Column("Observed", "samples that the view has"),
         Column("Missing", "samples that it lacks"),
-        Column("Share", "percent of all samples that it lacks"),
+        Column("Share", "percent of all samples that are missing from the view"),
         Column("Agreement", "adjusted mutual information of the missing samples and the clusters"),
-        Column("Chance", "how likely chance gives as much"),
+        Column("Chance", "probability of such a value by chance"),
     ]
     rows = []
     for v, name in enumerate(missingness.view_names):

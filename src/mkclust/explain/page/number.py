@@ -10,7 +10,10 @@ from mkclust.web import Column, Section, number, paragraph, table, text
 
 def number_of_clusters(findings: Findings) -> Section:
     """Show the number of clusters beside others, and say what speaks for each."""
-    title, suggestion = "The number of clusters, beside others", findings.alternatives.suggestion
+    title, suggestion = (
+        "The number of clusters, compared with other numbers",
+        findings.alternatives.suggestion,
+    )
     if suggestion is None:
         return Section("number", title, [paragraph(findings.alternatives.reason, kind="quiet")])
     k = findings.n_clusters
@@ -33,8 +36,8 @@ def reading(suggestion: NumberOfClusters, n_clusters: int) -> str:
         )
     if suggestion.kind == "continuum":
         return (
-            f"Between clusters samples are hardly sparser than within{where}: they may be parts of "
-            "a continuum."
+            f"Samples are hardly sparser between clusters than within{where}: they may be "
+            "parts of a continuum."
         )
     best, others = suggestion.n_clusters, suggestion.candidates[1:]
     this_fit = "" if best == n_clusters else f"; this fit has {n_clusters}"
@@ -45,7 +48,7 @@ def reading(suggestion: NumberOfClusters, n_clusters: int) -> str:
             f"How many clusters there are is unclear{where}: of {tried}, {best} fit best{also}"
             f"{'' if named else this_fit}."
         )
-    too = ", which comes into question, too" if n_clusters in others else ""
+    too = ", which is also a candidate" if n_clusters in others else ""
     return f"Of {tried} clusters, {best} fit best{where}{this_fit}{too}."
 
 
@@ -91,8 +94,8 @@ def _how(findings: Findings, suggestion: NumberOfClusters) -> list[str]:
     if agreement is not None and agreement.any_share:
         which = "the compromise of the views that agree"
     return [
-        f"Looked for in {which}, of {of}{findings.n_samples:,} samples, for weights that a method "
-        f"learns for one number speak for it: {N_DRAWS} draws without clusters, level "
-        f"{LEVEL:g}, {N_RESAMPLES} resamples.",
-        "mkclust.suggest_n_clusters(X) takes more of all, and tells more.",
+        f"Looked for in {which}, of {of}{findings.n_samples:,} samples, because weights "
+        f"that a method learns for one number favor that number: {N_DRAWS} draws without "
+        f"clusters, level {LEVEL:g}, {N_RESAMPLES} resamples.",
+        "mkclust.suggest_n_clusters(X) uses more draws, resamples and samples, and reports more.",
     ]

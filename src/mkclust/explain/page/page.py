@@ -115,7 +115,10 @@ def fit_page(
         summary.glance(findings),
     ]
     parts = [*_sections(findings, annotation), sections.run(findings, when, seconds)]
-    foot = "Written by mkclust. The page is one file: it works offline, and loads nothing."
+    foot = (
+        "Written by mkclust. The page is one file: it works offline and loads nothing "
+        "from the network."
+    )
     return document(heading, introduction, parts, [paragraph(foot)])
 
 

@@ -42,8 +42,8 @@ def kernels(findings: Findings) -> Section:
     parts = [
         paragraph(
             model.WEIGHT_MEANING,
-            "Alignment is the share of the kernel's own leading structure that the consensus "
-            "captures; read it beside the weight.",
+            "Alignment is the share of the kernel's own leading structure that the "
+            "consensus captures. Read it together with the weight.",
         ),
         charts.weights(findings),
         _kernel_table(findings),
@@ -51,7 +51,7 @@ def kernels(findings: Findings) -> Section:
     if examination.diagnosis is not None:
         parts += [subheading("What stands out"), bullets(examination.diagnosis._sentences())]
     else:
-        parts.append(paragraph("A single kernel has none to be compared with: no diagnosis."))
+        parts.append(paragraph("There is only one kernel, so there is no diagnosis."))
     parts.append(paragraph(*_what_was_examined(findings), kind="quiet"))
     return Section("kernels", "Views and weights: alignments, diagnosis", parts)
 
@@ -61,15 +61,15 @@ def _what_was_examined(findings: Findings) -> list[str]:
     examination, sentences = findings.kernels, []
     if examination.refit_agreement is not None:
         sentences.append(
-            "To save time, all but weight, alignment and chance comes from "
-            f"{examination.n_samples:,} of the {findings.n_samples:,} samples: of the same method "
-            "fitted on these alone, whose clusters agree with those of the whole fit to "
-            f"{examination.refit_agreement:.2f} (adjusted Rand index)."
+            "To save time, all columns except weight, alignment and chance come from a "
+            f"fit of the same method on {examination.n_samples:,} of the "
+            f"{findings.n_samples:,} samples. Its clusters agree with those of the whole "
+            f"fit to {examination.refit_agreement:.2f} (adjusted Rand index)."
         )
     if examination.diagnosis is not None and not examination.left_out:
         sentences.append(
-            "Left out for its cost: what becomes of the clusters without each kernel in turn; "
-            "mkclust.diagnose(model, X) tells."
+            "Not computed because it takes long: how the clusters change without each "
+            "kernel. mkclust.diagnose(model, X) computes it."
         )
     return sentences
 
@@ -85,7 +85,7 @@ def _kernel_table(findings: Findings) -> str:
     ]
     values: list[tuple[Any, str]] = [(model.weights_, ".3f"), (model.alignments_, ".3f")]
     if is_approximated(model):
-        columns.append(Column("Missed", "share of the kernel that the features do not show"))
+        columns.append(Column("Missed", "share of the kernel that the features do not capture"))
         values.append((model.approximation_error_, ".3f"))
     columns.append(Column("Consensus", "agreement of the kernel's own clusters with the model's"))
     values.append((examination.with_consensus, ".2f"))
@@ -99,7 +99,7 @@ def _kernel_table(findings: Findings) -> str:
         columns += [
             Column("Cluster gap", "relative gap in its spectrum where the clusters would show"),
             Column("Top share", "share of its trace in its leading eigenvalues"),
-            Column("Chance", "how likely chance alone gives as much in common with the others"),
+            Column("Chance", "probability of sharing so much with another kernel by chance"),
         ]
         values += [(diagnosis.cluster_gap, ".2f"), (diagnosis.top_share, ".2f")]
     rows = []
@@ -110,7 +110,10 @@ def _kernel_table(findings: Findings) -> str:
             chance = float(diagnosis.chance[p])
             row.append(Cell(likelihood_text(chance), chance))
         rows.append(row)
-    note = paragraph("Agreements are adjusted Rand indices: 1 the same, 0 chance.", kind="legend")
+    note = paragraph(
+        "Agreements are adjusted Rand indices: 1 means the same clusters, 0 means chance.",
+        kind="legend",
+    )
     return table(columns, rows, "The kernels") + note
 
 
@@ -135,7 +138,9 @@ def convergence(findings: Findings) -> Section:
     if len(model.history_) > 1:
         parts.append(charts.convergence(findings))
     else:
-        parts.append(paragraph("It took a single step: there is no curve to draw.", kind="quiet"))
+        parts.append(
+            paragraph("The solver took a single step, so there is no curve to draw.", kind="quiet")
+        )
     return Section("convergence", "Convergence and certificate", parts)
 
 
@@ -151,8 +156,8 @@ def certificate(model: Any) -> str:
         end = "converged" if model.converged_ else "stopped before it converged,"
         return (
             f"{name} {end} after {count_noun(int(model.n_iter_), 'iteration')}. It has no "
-            "certificate: where it stops is a stationary point at best, and other weights may be "
-            "better by its own measure."
+            "certificate: the result is at best a stationary point, and other weights may "
+            "have a better objective."
         )
     kind = " approximated" if is_approximated(model) else ""
     early = "" if model.converged_ else " The solver stopped before its tolerance was reached."
@@ -169,8 +174,8 @@ def _missed(how: str) -> str:
     word, _, odds = how.partition(" ")
     if word == "searched":
         found = f" {odds}" if odds else ""
-        return f"What the eigensolver might have missed was searched for, and not found{found}."
-    return f"That the eigensolver missed nothing is {how}."
+        return f"A search for eigenvectors that the solver might have missed found none{found}."
+    return f"It is {how} that the eigensolver missed nothing."
 
 
 def embedding(findings: Findings) -> Section:
@@ -190,8 +195,9 @@ def embedding(findings: Findings) -> Section:
 def similarities(findings: Findings) -> Section:
     """Show the mixed kernel."""
     introduction = paragraph(
-        f"What the model clusters by: {findings.model.describe_mixed_kernel()}. Samples are sorted "
-        "by cluster; clusters that are there show as dark squares along the diagonal."
+        "The similarities that the model clusters by: "
+        f"{findings.model.describe_mixed_kernel()}. Samples are sorted by cluster; real "
+        "clusters show as dark squares along the diagonal."
     )
     return Section(
         "similarities", "The mixed kernel", [introduction, sample_charts.similarities(findings)]
@@ -217,7 +223,7 @@ def run(findings: Findings, when: str, seconds: dict[str, float | None]) -> Sect
     }
     parts = [
         subheading("Methods paragraph"),
-        paragraph("Ready to paste; check it against what you did.", kind="quiet"),
+        paragraph("You can copy this text; check that it describes what you did.", kind="quiet"),
         quotation(methods_paragraph(model, findings.n_samples, versions, resamples), "Methods"),
         subheading("Parameters"),
         definitions(parameters),

@@ -62,7 +62,7 @@ def _clusters_sentence(findings: Findings) -> str:
     """Say how stable the clusters are, and how far apart."""
     k, stability = findings.n_clusters, findings.resampling.stability
     if k == 1:
-        return "There is one cluster, as was asked for."
+        return "There is one cluster, as you asked."
     words = []
     if stability is not None:
         word = "not stable" if stability.mean < UNSTABLE else "fairly stable"
@@ -87,8 +87,8 @@ def _warning_sentence(n_cautions: int) -> str:
     if n_cautions == 0:
         return "The fit gives no cause for a warning."
     if n_cautions == 1:
-        return "One thing to know before you use them stands below."
-    return f"{n_cautions} things to know before you use them stand below."
+        return "One thing to know before you use them is listed below."
+    return f"{n_cautions} things to know before you use them are listed below."
 
 
 def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
@@ -129,8 +129,9 @@ def _about_convergence(model: Any) -> list[str]:
     if model.converged_:
         return []
     return [
-        f"{type(model).__name__} did not converge within {count_noun(int(model.n_iter_), 'step')}: "
-        "weights and clusters are those at which it stopped."
+        f"{type(model).__name__} did not converge within "
+        f"{count_noun(int(model.n_iter_), 'step')}: weights and clusters are from the step "
+        "at which it stopped."
     ]
 
 
@@ -141,8 +142,8 @@ def _about_unheard(model: Any) -> list[str]:
         return []
     verb = "is" if n_unheard == 1 else "are"
     return [
-        f"{count_noun(n_unheard, 'sample')} {verb} seen only in views that have no weight: nothing "
-        "tells their cluster."
+        f"{count_noun(n_unheard, 'sample')} {verb} seen only in views that have no weight: "
+        "there is no evidence for their cluster."
     ]
 
 
@@ -154,8 +155,9 @@ def _about_other_clusters(findings: Findings) -> list[str]:
     if agreement is None or not agreement.any_share or rand_index >= OTHER_CLUSTERS:
         return []
     return [
-        f"{type(model).__name__} finds other clusters than the views agree on: the adjusted Rand "
-        f"index with those of their compromise is {rand_index:.2f}. AgreementKKM finds the latter."
+        f"{type(model).__name__} finds other clusters than those that the views agree on: "
+        f"the adjusted Rand index between the two is {rand_index:.2f}. AgreementKKM finds "
+        "the clusters that the views agree on."
     ]
 
 
@@ -163,8 +165,8 @@ def _about_agreement(model: Any, agreement: Agreement) -> list[str]:
     """Say that views do not agree, or fall into groups, or share nothing and are mixed in."""
     if agreement.is_testable and not agreement.any_share:
         return [
-            "No two views agree: nothing can tell which of them is right, and the clusters may be "
-            "those of none. See the views below before you use them."
+            "No two views agree: nothing can tell which view is right, and the clusters "
+            "may match none of them. See the views below before you use the clusters."
         ]
     sentences = []
     if len(agreement.groups) > 1:
@@ -174,7 +176,7 @@ def _about_agreement(model: Any, agreement: Agreement) -> list[str]:
         whose = (
             f"are those of {join_words([agreement.names[p] for p in agreement.groups[0]])}"
             if hasattr(model, "set_aside_")
-            else "belong to one of them at best"
+            else "belong to at most one of them"
         )
         sentences.append(
             f"There are {len(agreement.groups)} groups of views that share nothing with each other "
