@@ -468,7 +468,7 @@ def test_a_page_says_what_it_means_that_no_two_views_agree():
     model = quiet_fit(AverageKKM(3, random_state=0), views)
     said = opening_of(model, views)
     assert "No two of the 2 views share anything beyond chance" in said
-    assert "No two views agree: nothing can tell which of them is right" in said
+    assert "No two views agree: nothing can tell which view is right" in said
     text = Outline(fit_page(model, views, **QUICK)).text
     assert "What it means that no two views agree" in text
     assert "what the views agree on, at most 1" not in text
@@ -479,9 +479,9 @@ def test_other_clusters_than_the_views_agree_on_are_a_caution_for_every_method(p
     model = AverageKKM(3, random_state=0).fit(views)
     agreed = AgreementKKM(3, random_state=0).fit(views).labels_
     assert adjusted_rand_score(agreed, model.labels_) > 0.8
-    assert "other clusters than the views agree on" not in opening_of(model, views)
+    assert "other clusters than those that the views agree on" not in opening_of(model, views)
     model.labels_ = np.sort(model.labels_)
-    assert "other clusters than the views agree on" in opening_of(model, views, n_resamples=0)
+    assert "other clusters than those that the views agree on" in opening_of(model, views, n_resamples=0)
 
 
 def test_a_fit_that_stopped_early_says_so_at_the_top(problem):
@@ -589,7 +589,7 @@ def test_what_is_thinned_is_said(form, problem, fitted):
         options["approximation"] = Nystroem(n_components=10)
     model = AverageKKM(3, random_state=0, **options).fit(X)
     said = Outline(fit_page(model, X, budget=small, **QUICK)).text
-    assert re.search(r"comes from \d\d of the 60 samples", said)
+    assert re.search(r"a fit of the same method on \d\d of the 60 samples", said)
     maps = map(int, re.findall(r"Drawn are (\d+) of the 60 samples", said))
     dots, in_plane, similarities = maps
     assert in_plane == dots
