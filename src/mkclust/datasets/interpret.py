@@ -101,8 +101,9 @@ def _find_tables(
     rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
     if not rows:
         expected = "square 2-D arrays" if square else "2-D arrays (samples x features)"
+        lone = next((f"{path.name}::{name}" for name in _numeric(content, 2)), "::NAME")
         advice = (
-            f"it should hold {expected} or a 3-D array of kernels; ::NAME selects a lone column"
+            f"it should hold {expected} or a 3-D array of kernels; {lone} selects a lone column"
         )
         held = inventory(content.arrays | content.labels)
         raise DatasetError(f"{path}: no usable array, only {held}; {advice}")
