@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.io
 
+from browsers import open_browser, wait
 from command_line import fail, succeed
 from documentation import commands
 from mkclust import AgreementKKM, load_model, save_model
@@ -123,6 +124,27 @@ def test_the_table_of_noise_is_named_first_and_the_clusters_are_described_by_col
     for name in ("labels.csv", "run.json", "fit.html", "model.skops"):
         assert f"Wrote {name}\n" in walk.clustered
         assert (walk.folder / name).stat().st_size > 0
+
+
+def test_the_page_opens_with_the_verdict_and_a_click_saves_the_clusters_of_all_patients(walk):
+    saved = walk.folder / "saved"
+    with open_browser(saved) as browser:
+        browser.get((walk.folder / "fit.html").as_uri())
+        verdict = browser.find_element("css selector", ".verdict")
+        assert verdict.is_displayed()
+        assert "Set aside, sharing nothing with any other view: survey." in verdict.text
+        assert "The 3 clusters are stable" in verdict.text
+        assert verdict.rect["y"] + verdict.rect["height"] < 500  # seen without scrolling
+        link = browser.find_element("css selector", "#clusters a.download")
+        assert link.text == "Save the clusters of 90 samples (CSV)"
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", link)
+        link.click()
+        wait(browser, (saved / "clusters.csv").exists)
+    clusters, written = (
+        pd.read_csv(path, index_col="id")["cluster"]
+        for path in (saved / "clusters.csv", "labels.csv")
+    )
+    assert clusters.to_dict() == written.to_dict()
 
 
 def test_the_command_and_python_give_every_patient_the_same_cluster():
