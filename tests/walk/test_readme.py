@@ -9,7 +9,7 @@ import scipy.io
 
 from browsers import open_browser, wait
 from command_line import fail, succeed
-from documentation import commands
+from documentation import blocks, commands
 from mkclust import AgreementKKM, load_model, save_model
 from mkclust.datasets import load
 
@@ -153,6 +153,15 @@ def test_the_command_and_python_give_every_patient_the_same_cluster():
     assert written.to_dict() == dict(zip(model.sample_ids_, model.labels_, strict=True))
     group = written.index.str[1:].astype(int) % 3
     assert pd.crosstab(group, written).max(axis=1).sum() >= 0.95 * N
+
+
+def test_the_guide_to_tables_reads_the_files_of_the_command_in_python():
+    (example,) = (code for code in blocks("docs/guides/tables.md", "python") if ">>>" not in code)
+    names = {}
+    exec(example, names)
+    assert list(names["tables"]) == ["blood", "visit"]
+    for name, table in names["tables"].items():
+        pd.testing.assert_frame_equal(table, tables()[name])
 
 
 def test_the_record_can_be_run_again():
