@@ -1,6 +1,7 @@
 """A real browser without a window, for tests of pages; skipped where there is none."""
 
 import shutil
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -36,3 +37,11 @@ def wait(browser, condition):
     from selenium.webdriver.support.ui import WebDriverWait
 
     WebDriverWait(browser, PATIENCE, poll_frequency=0.1).until(lambda _: condition())
+
+
+def show(browser, element):
+    """Bring an element to the middle of the window."""
+    browser.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element
+    )
+    time.sleep(0.2)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from browsers import open_browser, wait
+from browsers import open_browser, show, wait
 from command_line import fail, succeed
 from documentation import blocks, commands
 from mkclust import AgreementKKM, load_model, save_model
@@ -135,9 +135,13 @@ def test_the_page_opens_with_the_verdict_and_a_click_saves_the_clusters_of_all_p
         assert "Set aside, sharing nothing with any other view: survey." in verdict.text
         assert "The 3 clusters are stable" in verdict.text
         assert verdict.rect["y"] + verdict.rect["height"] < 500  # seen without scrolling
+        # What is drawn above the link moves it.
+        count = "return document.querySelectorAll('.plot').length"
+        drawn = "return Number(document.documentElement.dataset.drawn)"
+        wait(browser, lambda: browser.execute_script(drawn) == browser.execute_script(count) > 0)
         link = browser.find_element("css selector", "#clusters a.download")
         assert link.text == "Save the clusters of 90 samples (CSV)"
-        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", link)
+        show(browser, link)
         link.click()
         wait(browser, (saved / "clusters.csv").exists)
     clusters, written = (

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import time
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browsers import open_browser, wait
+from browsers import open_browser, show, wait
 from mkclust import AnchoredMKKM
 from mkclust.datasets import load
 from mkclust.explain.page import fit_report
@@ -71,14 +70,6 @@ def browser(digits):
 
 def drawn(browser):
     return browser.execute_script("return document.documentElement.dataset.drawn")
-
-
-def show(browser, element):
-    """Bring an element to the middle of the window."""
-    browser.execute_script(
-        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element
-    )
-    time.sleep(0.2)
 
 
 def column(table, at):
