@@ -4,6 +4,8 @@ import importlib.util
 import io
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -1412,6 +1414,19 @@ def test_the_demo_joins_files_by_id_explains_its_result_and_ends_with_a_command(
     np.testing.assert_array_equal(labels, expected)
     accuracy = metrics.clustering_accuracy([int(sample[1:]) % 10 for sample in first], expected)
     assert f"all files together {100 * accuracy:.0f}." in result.stdout
+    # What it tells to type gives the same clusters.
+    (line,) = (line for line in result.stdout.splitlines() if "new/demo/mine.csv" in line)
+    succeed(*shlex.split(line)[1:])
+    assert pd.read_csv("new/demo/mine.csv", index_col="id")["cluster"].equals(labels)
+
+
+def test_make_demo_runs_the_demo_last():
+    make = shutil.which("make") or pytest.skip("needs make")
+    root = Path(__file__).parents[2]
+    told = subprocess.run(
+        [make, "-n", "demo"], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.splitlines()[-1] == ".venv/bin/mkclust demo"
 
 
 def test_the_demo_writes_the_same_files_every_time(small_tables, folder):

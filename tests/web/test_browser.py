@@ -2,8 +2,6 @@
 
 import csv
 import json
-import shutil
-import time
 
 import numpy as np
 import pytest
@@ -11,18 +9,15 @@ import pytest
 pytest.importorskip("plotly")
 pytest.importorskip("selenium")
 
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
+from browsers import open_browser, show, wait
 from mkclust import AnchoredMKKM
 from mkclust.datasets import load
 from mkclust.explain.page import fit_report
 
-PATIENCE = 60  # seconds; on a busy machine a browser takes its time
 PLOTS = (
     "silhouettes",
     "features",
@@ -67,40 +62,14 @@ def digits(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser(digits):
     """Return a browser that has loaded the page."""
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip("needs chromium and chromedriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1100,900"):
-        options.add_argument(argument)
-    folder = {"download.default_directory": str(digits[0].parent / "saved")}
-    options.add_experimental_option("prefs", folder)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(driver))
-    try:
+    with open_browser(digits[0].parent / "saved") as browser:
         browser.get(digits[0].as_uri())
         wait(browser, lambda: drawn(browser) == str(len(PLOTS)))
         yield browser
-    finally:
-        browser.quit()
 
 
 def drawn(browser):
     return browser.execute_script("return document.documentElement.dataset.drawn")
-
-
-def wait(browser, condition):
-    WebDriverWait(browser, PATIENCE, poll_frequency=0.1).until(lambda _: condition())
-
-
-def show(browser, element):
-    """Bring an element to the middle of the window."""
-    browser.execute_script(
-        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element
-    )
-    time.sleep(0.2)
 
 
 def column(table, at):

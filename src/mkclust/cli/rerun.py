@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +52,8 @@ def run(
 ) -> None:
     """Run a recorded command again, and say whether the labels are the same or what changed."""
     record = _read_record(record_file)
-    request = _request(record, record_file)
+    # How much is said is up to this command, not to the recorded one.
+    request = replace(_request(record, record_file), quiet=quiet, as_json=as_json)
     outputs = [] if labels is None else [labels]
     check_outputs(outputs, [str(record_file), *request.inputs])
     _check_inputs(request.inputs, record)

@@ -97,12 +97,14 @@ def _find_tables(
     if square:
         tables = {name: a for name, a in tables.items() if a.shape[0] == a.shape[1]}
     elif not selected:
-        tables = {name: a for name, a in tables.items() if min(a.shape) > 1}
+        # A lone column of an array may be anything; that of a table is a feature.
+        tables = {n: a for n, a in tables.items() if min(a.shape) > 1 or isinstance(a, TableOnDisk)}
     rows = Counter(a.shape[0] for a in tables.values() if a.shape[0] > 1)
     if not rows:
         expected = "square 2-D arrays" if square else "2-D arrays (samples x features)"
+        lone = next((f"{path.name}::{name}" for name in _numeric(content, 2)), "::NAME")
         advice = (
-            f"it should hold {expected} or a 3-D array of kernels; ::NAME selects a lone column"
+            f"it should hold {expected} or a 3-D array of kernels; {lone} selects a lone column"
         )
         held = inventory(content.arrays | content.labels)
         raise DatasetError(f"{path}: no usable array, only {held}; {advice}")

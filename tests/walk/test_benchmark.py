@@ -1,0 +1,36 @@
+"""Somebody runs the first benchmark of the guide, and reads its report."""
+
+import multiprocessing
+
+import pytest
+
+from command_line import succeed
+from documentation import ROOT, commands
+from forked import get_forks
+from mkclust.bench.rows import read_rows
+
+pytest.importorskip("matplotlib")
+BENCH, REPORT = commands("docs/guides/benchmark.md")
+
+
+def test_the_quick_plan_of_the_guide_ends_in_a_report_that_shows_its_pictures(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(multiprocessing, "get_context", get_forks)
+    assert BENCH == ["bench", "benchmarks/quick.toml"]
+    folder = tmp_path / "quick"
+    said = succeed(*BENCH, "--out", folder, "--jobs", 1).stdout
+    # What is printed last is the next command; the guide has the same.
+    assert said.endswith(f"mkclust report {folder}\n")
+    assert REPORT == ["report", "DIR"]
+    rows = read_rows(folder)
+    assert {row["status"] for row in rows} == {"ok"}
+    assert {row["method"] for row in rows} == {"avg-kkm", "simplemkkm", "lf-mvc"}
+    page = folder / "report" / "README.md"
+    assert f"begin with {page}" in succeed("report", folder).stdout
+    text = page.read_text()
+    shown = [line.rpartition("(")[2][:-1] for line in text.splitlines() if line.startswith("![")]
+    assert len(shown) > 5
+    assert all((page.parent / name).stat().st_size > 0 for name in shown)
+    assert "| digits | digits | 1,797 | 4 | 10 |" in text

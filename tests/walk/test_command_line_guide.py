@@ -1,0 +1,109 @@
+"""Every command of the guide to the command line, on files such as it names."""
+
+import numpy as np
+import pytest
+import scipy.io
+
+from command_line import fail, invoke, succeed
+from documentation import commands
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+pytest.importorskip("matplotlib")
+pytest.importorskip("plotly")
+pytest.importorskip("skops")
+pytest.importorskip("statsmodels")
+
+COMMANDS = commands("docs/guides/command_line.md")
+WRITTEN = ("--report", "--plot", "--labels", "--save")
+
+
+def clusters(rng, n, k, width=6, spread=5):
+    """Return one view of n samples in k clear clusters."""
+    return spread * rng.normal(size=(k, width))[np.arange(n) % k] + rng.normal(size=(n, width))
+
+
+def write_files():
+    """Write what the guide calls its inputs, in their formats."""
+    rng = np.random.default_rng(0)
+    for name, n in (("views.mat", 60), ("new.mat", 6)):
+        same = np.random.default_rng(1)
+        scipy.io.savemat(name, {"X1": clusters(same, n, 3), "X2": clusters(same, n, 3)})
+    for name in ("rna", "methylation"):
+        np.save(f"{name}.npy", clusters(rng, 60, 4))
+    X = clusters(rng, 60, 5)
+    np.savez("kernels.npz", K=np.stack([X @ X.T, (1 + X @ X.T) ** 2]))
+    for name in ("a", "b"):
+        frame = pd.DataFrame(clusters(rng, 240, 20)).add_prefix("x")
+        frame.to_parquet(f"{name}.parquet", index=False)
+    ids = pd.Index([f"P{i:02}" for i in range(60)], name="sample")
+    mrna, mirna, clinical = (pd.DataFrame(clusters(rng, 60, 4), ids).add_prefix("g") for _ in "abc")
+    mrna.sample(frac=1, random_state=0).to_csv("mrna.tsv", sep="\t")
+    mirna[:55].T.to_csv("mirna.csv.gz")
+    clinical.loc["P03", "g1"] = np.nan
+    clinical["sex"] = np.where(rng.random(60) < 0.5, "f", "m")
+    clinical.to_parquet("clinical.parquet")
+    clinic = pd.DataFrame({"age": rng.integers(30, 80, size=60), "stage": np.arange(60) % 4})
+    clinic.to_parquet("clinic.parquet")
+    clinic[["age"]].to_parquet("ages.parquet")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Run the commands one after another, as a reader does, and return what came of each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder := tmp_path_factory.mktemp("guide"))
+        write_files()
+        results = []
+        for command in COMMANDS:
+            before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+            result = invoke(*command)
+            after = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+            written = {name for name, time in after.items() if before.get(name) != time}
+            results.append((result, written))
+        yield results
+
+
+def test_the_guide_shows_the_commands_that_work_on_data():
+    shown = {command[0] for command in COMMANDS}
+    assert shown == {"cluster", "suggest", "diagnose", "compare", "predict", "rerun"}
+
+
+@pytest.mark.parametrize("number", range(len(COMMANDS)), ids=[" ".join(c) for c in COMMANDS])
+def test_a_command_of_the_guide_runs_and_writes_what_it_says(number, run):
+    command, (result, written) = COMMANDS[number], run[number]
+    assert result.exit_code == 0, result.output
+    assert result.stdout
+    files = {command[i + 1] for i, word in enumerate(command) if word in WRITTEN}
+    if command[0] == "cluster":
+        labels = command[command.index("--labels") + 1] if "--labels" in command else "labels.csv"
+        record = "run.json" if labels == "labels.csv" else labels.replace(".csv", ".run.json")
+        files |= {labels, record}
+    assert written == files
+
+
+def test_the_words_of_the_guide_hold(run):
+    said = {" ".join(c): result.stdout for c, (result, _) in zip(COMMANDS, run, strict=True)}
+
+    def of(*words):
+        (text,) = (out for line, out in said.items() if all(word in line for word in words))
+        return text
+
+    assert of("suggest").startswith("3 clusters")
+    assert "3 clusters" in of("-k auto")
+    assert "6 new samples, 3 clusters" in of("predict")
+    assert "Certificate: " in of("--anchor auto")
+    assert "age" in of("--annotate")
+    assert "55 samples" in of("--join inner")
+    assert "Same labels as run.json records" in of("rerun")
+    assert "localized-simplemkkm" in of("compare")
+    assert "No kernel looks like noise" in of("diagnose")
+
+
+def test_a_file_of_one_variable_is_enough_to_compare_with(run, tmp_path):
+    command = next(c for c in COMMANDS if "--annotate" in c)[:-1]
+    labels = ["--labels", tmp_path / "labels.csv"]
+    np.savez("ages.npz", age=np.arange(60.0)[:, None])
+    assert "ages.npz::age selects a lone column" in fail(*command, "ages.npz", *labels)
+    for file in ("ages.parquet", "ages.npz::age"):
+        assert "Kruskal-Wallis" in succeed(*command, file, *labels).stdout

@@ -1,0 +1,215 @@
+"""Somebody with three CSV files and a file of kernels, and nothing to read but the README."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.io
+
+from browsers import open_browser, show, wait
+from command_line import fail, succeed
+from documentation import blocks, commands
+from mkclust import AgreementKKM, load_model, save_model
+from mkclust.datasets import load
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("plotly")
+pytest.importorskip("skops")
+
+N, NEW = 90, 30
+PAGE = "README.md"
+INSPECT, CLUSTER, KERNELS, PREDICT = commands(PAGE)
+
+
+def write_tables(folder):
+    """Write tables of patients: different orders of rows, a category, an empty cell, and noise."""
+    rng = np.random.default_rng(0)
+    n = N + NEW
+    ids, group = [f"P{i:03}" for i in range(n)], np.arange(n) % 3
+    smokes = rng.random(n) < np.array([0.9, 0.1, 0.1])[group]
+    tables = {
+        "blood": {
+            "glucose": 5 + 2 * (group == 0) + rng.normal(size=n) / 2,
+            "iron": 12 - 4 * (group == 1) + rng.normal(size=n),
+        },
+        "visit": {
+            "age": 40 + 15 * (group == 0) + 5 * rng.normal(size=n),
+            "weight": 60 + 15 * (group == 2) + 4 * rng.normal(size=n),
+            "smoker": np.where(smokes, "yes", "no"),
+        },
+        "survey": {f"question {i}": rng.normal(size=n) for i in range(5)},
+    }
+    (folder / "new").mkdir()
+    for seed, (name, columns) in enumerate(tables.items()):
+        frame = pd.DataFrame({"patient": ids, **columns})
+        if name == "visit":
+            frame.loc[7, "age"] = np.nan
+        for part, path in ((frame[:N], f"{name}.csv"), (frame[N:], f"new/{name}.csv")):
+            part.sample(frac=1, random_state=seed).to_csv(folder / path, index=False)
+
+
+def write_kernels(folder):
+    """Write kernels of ten clusters: as one array in MATLAB's order, and as a cell array."""
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(10), 9)
+    views = [4 * rng.normal(size=(10, 8))[y] + rng.normal(size=(len(y), 8)) for _ in range(3)]
+    cells = np.empty((1, 3), object)
+    cells[0, :] = [None] * 3
+    for place, X in enumerate(views):
+        cells[0, place] = X @ X.T
+    KH = np.stack(list(cells[0]), axis=2)
+    scipy.io.savemat(folder / "kernels.mat", {"KH": KH, "Y": y[:, None] + 1})
+    scipy.io.savemat(folder / "cells.mat", {"KH": cells, "Y": y[:, None] + 1})
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory):
+    """Return the folder of the files, and what its owner reads after each command."""
+    folder = tmp_path_factory.mktemp("walk")
+    write_tables(folder)
+    write_kernels(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        # The owner has one more table, and does what the first refusal says.
+        tables, new = ["survey.csv"], ["new/survey.csv"]
+        seen = SimpleNamespace(folder=folder)
+        seen.inspected = succeed(*INSPECT, *tables).stdout
+        seen.refused = fail(*CLUSTER, *tables)
+        seen.clustered = succeed(*CLUSTER, *tables, "--impute", "median").stdout
+        seen.lacking = fail(*PREDICT)
+        seen.predicted = succeed(*PREDICT, *new).stdout
+        yield seen
+
+
+@pytest.fixture(autouse=True)
+def inside(walk, monkeypatch):
+    monkeypatch.chdir(walk.folder)
+
+
+def tables(folder=""):
+    """Return the tables as they are read in Python."""
+    return {
+        name: load(f"{folder}{name}.csv", id="patient").views[name]
+        for name in ("blood", "visit", "survey")
+    }
+
+
+def test_the_readme_shows_how_to_look_at_files_to_cluster_and_to_predict():
+    assert [command[0] for command in commands(PAGE)] == [
+        "inspect",
+        "cluster",
+        "cluster",
+        "predict",
+    ]
+
+
+def test_inspect_names_ids_categories_and_the_missing_cell_with_what_to_add(walk):
+    assert (
+        "blood (blood.csv)\n  90 samples x 2 columns (2 numbers), ids such as 'P" in walk.inspected
+    )
+    assert "3 columns (2 numbers, 1 categories)" in walk.inspected
+    assert "all files hold the same 90 samples" in walk.inspected
+    assert "'age': 1); add --impute median" in walk.inspected
+
+
+def test_a_missing_cell_is_refused_with_the_option_that_fills_it(walk):
+    assert "'age': 1); add --impute median" in walk.refused
+
+
+def test_the_table_of_noise_is_named_first_and_the_clusters_are_described_by_columns(walk):
+    verdict = walk.clustered.index("Set aside, sharing nothing with any other view: survey.")
+    assert verdict < walk.clustered.index("kernel  ") < walk.clustered.index("Clusters by what")
+    for words in ("high glucose", "smoker=yes", "low iron", "high weight"):
+        assert words in walk.clustered
+    for name in ("labels.csv", "run.json", "fit.html", "model.skops"):
+        assert f"Wrote {name}\n" in walk.clustered
+        assert (walk.folder / name).stat().st_size > 0
+
+
+def test_the_page_opens_with_the_verdict_and_a_click_saves_the_clusters_of_all_patients(walk):
+    saved = walk.folder / "saved"
+    with open_browser(saved) as browser:
+        browser.get((walk.folder / "fit.html").as_uri())
+        verdict = browser.find_element("css selector", ".verdict")
+        assert verdict.is_displayed()
+        assert "Set aside, sharing nothing with any other view: survey." in verdict.text
+        assert "The 3 clusters are stable" in verdict.text
+        assert verdict.rect["y"] + verdict.rect["height"] < 500  # seen without scrolling
+        # What is drawn above the link moves it.
+        count = "return document.querySelectorAll('.plot').length"
+        drawn = "return Number(document.documentElement.dataset.drawn)"
+        wait(browser, lambda: browser.execute_script(drawn) == browser.execute_script(count) > 0)
+        link = browser.find_element("css selector", "#clusters a.download")
+        assert link.text == "Save the clusters of 90 samples (CSV)"
+        show(browser, link)
+        link.click()
+        wait(browser, (saved / "clusters.csv").exists)
+    clusters, written = (
+        pd.read_csv(path, index_col="id")["cluster"]
+        for path in (saved / "clusters.csv", "labels.csv")
+    )
+    assert clusters.to_dict() == written.to_dict()
+
+
+def test_the_command_and_python_give_every_patient_the_same_cluster():
+    model = AgreementKKM(n_clusters=3, impute="median", random_state=0).fit(tables())
+    written = pd.read_csv("labels.csv", index_col="id")["cluster"]
+    assert written.to_dict() == dict(zip(model.sample_ids_, model.labels_, strict=True))
+    group = written.index.str[1:].astype(int) % 3
+    assert pd.crosstab(group, written).max(axis=1).sum() >= 0.95 * N
+
+
+def test_the_guide_to_tables_reads_the_files_of_the_command_in_python():
+    (example,) = (code for code in blocks("docs/guides/tables.md", "python") if ">>>" not in code)
+    names = {}
+    exec(example, names)
+    assert list(names["tables"]) == ["blood", "visit"]
+    for name, table in names["tables"].items():
+        pd.testing.assert_frame_equal(table, tables()[name])
+
+
+def test_the_record_can_be_run_again():
+    assert "Same labels as run.json records: 90 samples" in succeed("rerun", "run.json").stdout
+    assert json.loads(succeed("rerun", "run.json", "--json").stdout)["same_labels"]
+
+
+def test_a_table_that_new_samples_lack_is_named(walk):
+    assert "was fitted on the views blood, visit and survey" in walk.lacking
+
+
+def test_new_patients_have_the_clusters_that_the_saved_model_predicts_in_python(walk):
+    assert "30 new samples" in walk.predicted
+    written = pd.read_csv("predicted.csv", index_col="id")["cluster"]
+    new = tables("new/")
+    model = load_model("model.skops")
+    assert written.to_dict() == dict(zip(new["blood"].index, model.predict(new), strict=True))
+    save_model(model, "kept.skops")
+    np.testing.assert_array_equal(load_model("kept.skops").predict(new), model.predict(new))
+
+
+@pytest.mark.parametrize("file", ["kernels.mat", "cells.mat"])
+def test_kernels_of_a_mat_file_are_clustered_and_scored(file, walk):
+    command = [word.replace("kernels.mat", file) for word in KERNELS]
+    said = succeed(*command, "--labels", f"{file}.csv").stdout
+    assert "All 3 views agree beyond chance." in said
+    assert "KH_1" in said
+    scores = json.loads((walk.folder / f"{file}.run.json").read_text())["scores"]
+    assert scores["acc"] == 1.0
+    kernels = load(file, kernels=True).kernels
+    model = AgreementKKM(n_clusters=10, kernels="precomputed", random_state=0).fit(kernels)
+    np.testing.assert_array_equal(pd.read_csv(f"{file}.csv")["cluster"], model.labels_)
+
+
+def test_the_page_on_matlab_has_commands_that_run():
+    for number, command in enumerate(commands("docs/coming_from_matlab.md")):
+        assert "3 clusters" in succeed(*command, "--labels", f"matlab{number}.csv").stdout
+
+
+@pytest.mark.parametrize("command", ["inspect", "cluster"])
+def test_a_cell_array_of_kernels_is_not_taken_for_tables(command):
+    words = "square and symmetric, as kernels are; add --kernels precomputed"
+    if command == "inspect":
+        assert words in succeed("inspect", "cells.mat").stdout
+        assert "3 kernels" in succeed("inspect", "cells.mat", "--kernels", "precomputed").stdout
+    else:
+        assert words in fail("cluster", "cells.mat", "-k", 10)
