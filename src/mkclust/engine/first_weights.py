@@ -11,8 +11,8 @@ from mkclust.linalg import orthonormalize, select, to_host, top_eigenpairs
 from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
 
-# Samples that they are learned from: at least so many, of many samples more; for each cluster ten as
-# long as that makes no more than 200, which take little time, and five at least.
+# Samples that they are learned from: at least so many, of many samples more; ten for each cluster
+# as long as that makes no more than 200, which take little time, and five at least.
 FEWEST_SAMPLES, MORE_SAMPLES, MANY_SAMPLES = 150, 200, 3000
 SAMPLES_A_CLUSTER, FEWEST_A_CLUSTER = 10, 5
 
