@@ -469,8 +469,8 @@ def test_a_suggestion_can_be_drawn():
         ([], "k_values is empty"),
         ([1, 2], "k_values holds 1: pass numbers of at least 2"),
         ([2, 40], "k_values holds 40, with 40 samples to look at: pass numbers up to 39"),
-        ([2.5], "k_values holds 2.5, which is no integer"),
-        ([True], "k_values holds True, which is no integer"),
+        ([2.5], "k_values holds 2.5, which is not an integer"),
+        ([True], "k_values holds True, which is not an integer"),
         (5, "k_values=5: pass numbers of clusters"),
     ],
 )

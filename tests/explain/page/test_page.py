@@ -481,7 +481,9 @@ def test_other_clusters_than_the_views_agree_on_are_a_caution_for_every_method(p
     assert adjusted_rand_score(agreed, model.labels_) > 0.8
     assert "other clusters than those that the views agree on" not in opening_of(model, views)
     model.labels_ = np.sort(model.labels_)
-    assert "other clusters than those that the views agree on" in opening_of(model, views, n_resamples=0)
+    assert "other clusters than those that the views agree on" in opening_of(
+        model, views, n_resamples=0
+    )
 
 
 def test_a_fit_that_stopped_early_says_so_at_the_top(problem):
