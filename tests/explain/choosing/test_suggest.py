@@ -419,7 +419,7 @@ def test_a_number_is_unclear_where_it_is_weak_or_another_is_nearly_tied(
     assert found.is_unclear == is_unclear
     for text in (str(found), found.verdict()):
         assert text.startswith("Unclear how many clusters: 3 (") == is_unclear
-    assert ("the samples do not tell" in str(found)) == is_unclear
+    assert ("The samples do not tell" in str(found)) == is_unclear
     assert [line[-2:] for line in str(found).splitlines() if line.endswith(" ?")] == [" ?"] * (
         len(candidates) - 1
     )
