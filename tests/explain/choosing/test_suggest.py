@@ -419,7 +419,7 @@ def test_a_number_is_unclear_where_it_is_weak_or_another_is_nearly_tied(
     assert found.is_unclear == is_unclear
     for text in (str(found), found.verdict()):
         assert text.startswith("Unclear how many clusters: 3 (") == is_unclear
-    assert ("the samples do not tell" in str(found)) == is_unclear
+    assert ("The samples do not tell" in str(found)) == is_unclear
     assert [line[-2:] for line in str(found).splitlines() if line.endswith(" ?")] == [" ?"] * (
         len(candidates) - 1
     )
@@ -469,8 +469,8 @@ def test_a_suggestion_can_be_drawn():
         ([], "k_values is empty"),
         ([1, 2], "k_values holds 1: pass numbers of at least 2"),
         ([2, 40], "k_values holds 40, with 40 samples to look at: pass numbers up to 39"),
-        ([2.5], "k_values holds 2.5, which is no integer"),
-        ([True], "k_values holds True, which is no integer"),
+        ([2.5], "k_values holds 2.5, which is not an integer"),
+        ([True], "k_values holds True, which is not an integer"),
         (5, "k_values=5: pass numbers of clusters"),
     ],
 )
