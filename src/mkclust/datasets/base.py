@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mkclust.linalg.memory import available_bytes, in_units
+from mkclust.text import count
 
 # What a file calls the labels of its samples.
 LABELS = ("y", "Y", "gnd", "labels")
@@ -101,7 +102,7 @@ class Dataset:
         return None if self.y is None else len(np.unique(self.y))
 
     def __repr__(self) -> str:
-        parts = [f"{len(self.X)} {'kernels' if self.precomputed else 'views'}"]
+        parts = [count(len(self.X), "kernel" if self.precomputed else "view")]
         parts.append(f"{self.n_samples} samples")
         parts.append("no labels" if self.y is None else f"{self.n_classes} classes")
         return f"Dataset({self.name!r}: {', '.join(parts + [self.caveat] * bool(self.caveat))})"
