@@ -196,8 +196,7 @@ def summary(results):
         f"Speed was measured on two cores ({' and '.join(results)}). A solve takes "
         f"{ends['solve_prepared / base']} times as long as averaging the kernels and one call of "
         f"`eigsh`. A whole `fit` takes {ends['fit / alternative']} times as long as the same two "
-        "steps followed by k-means. The ratios are smallest for many samples and clusters, and "
-        "largest for few samples."
+        "steps followed by k-means. The ratios are smallest for many clusters."
     )
 
 
