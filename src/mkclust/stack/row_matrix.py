@@ -59,6 +59,7 @@ class RowMatrix:
     def __getitem__(self, rows: Any) -> Array:
         n, precision = self.shape[0], precision_of(self.source)
         # Which rows is asked for from the host, or from where the vectors live.
+        (rows,) = rows if isinstance(rows, tuple) else (rows,)
         samples = np.arange(n)[to_host(rows, None) if is_foreign(rows) else rows]
         require_memory(
             samples.size * n * np.dtype(precision).itemsize,
