@@ -47,7 +47,7 @@ docs: $(VENV)/.docs
 	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -j $(WORKERS) -d docs/_build/doctrees docs docs/_build/html
 
 links: $(VENV)/.docs
-	# Needs the network. Links between files are tested without it, by tests/docs/test_links.py.
+	# Needs the network. Links between files are tested without it, by tests/docs/test_links_between_pages.py.
 	$(ONE_THREAD) $(BIN)/python -m sphinx -b linkcheck --keep-going -D plot_gallery=False -d docs/_build/doctrees-links docs docs/_build/links
 
 $(VENV)/bin/python:

@@ -420,7 +420,7 @@ def test_a_data_set_holds_views_or_kernels_with_matching_names_rows_and_labels(a
 
 def test_a_data_set_shows_itself_without_its_arrays():
     data = Dataset("mine", None, [np.ones((3, 3))], None, ("a",))
-    assert repr(data) == "Dataset('mine': 1 kernels, 3 samples, no labels)"
+    assert repr(data) == "Dataset('mine': 1 kernel, 3 samples, no labels)"
 
 
 def test_kernels_beside_views_are_what_is_fitted_and_a_caveat_is_shown():
@@ -428,7 +428,7 @@ def test_kernels_beside_views_are_what_is_fitted_and_a_caveat_is_shown():
     data = Dataset("mine", views, kernels, None, ("mixed",), caveat="substitute")
     assert data.X is kernels
     assert data.precomputed
-    assert repr(data) == "Dataset('mine': 1 kernels, 3 samples, no labels, substitute)"
+    assert repr(data) == "Dataset('mine': 1 kernel, 3 samples, no labels, substitute)"
     assert not Dataset("mine", views, None, None, ("a", "b")).precomputed
 
 

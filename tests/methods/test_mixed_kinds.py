@@ -159,7 +159,9 @@ def test_counts_without_clusters_have_none():
 
 def test_samples_without_links_have_clusters_by_the_other_views():
     views, y = mixed_views(lonely=(4, 11))
-    with pytest.warns(NeighborhoodsWarning, match=r"by links 2 samples \(4, 11\) have no neighbor"):
+    with pytest.warns(
+        NeighborhoodsWarning, match=r"in links, 2 samples \(4, 11\) have no neighbor"
+    ):
         model = AverageKKM(3, random_state=0).fit(views)
     assert adjusted_rand_index(y, model.labels_) > 0.95
     assert not hasattr(model, "n_components_")  # pixels connect all samples
@@ -178,7 +180,7 @@ def test_samples_without_any_link_or_neighbor_are_refused():
 def test_graphs_and_counts_that_fall_apart_are_counted():
     block = np.ones((20, 20))
     links = np.kron(np.eye(4), block) - np.eye(80)
-    with pytest.warns(NeighborhoodsWarning, match="fall apart into 4 groups"):
+    with pytest.warns(NeighborhoodsWarning, match="form 4 groups that are not connected"):
         model = AverageKKM(3, kernels={"links": "graph"}, random_state=0).fit({"links": links})
     assert model.n_components_ == 4
 

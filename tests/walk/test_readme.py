@@ -19,7 +19,7 @@ pytest.importorskip("skops")
 
 N, NEW = 90, 30
 PAGE = "README.md"
-INSPECT, CLUSTER, KERNELS, PREDICT = commands(PAGE)
+INSPECT, CLUSTER, PREDICT, KERNELS = commands(PAGE)
 
 
 def write_tables(folder):
@@ -98,8 +98,8 @@ def test_the_readme_shows_how_to_look_at_files_to_cluster_and_to_predict():
     assert [command[0] for command in commands(PAGE)] == [
         "inspect",
         "cluster",
-        "cluster",
         "predict",
+        "cluster",
     ]
 
 
