@@ -150,13 +150,8 @@ def fit_report(
 ) -> Path:
     """Write a page about a fitted model: one HTML file that needs nothing but a browser.
 
-    It begins with a verdict: which views agree, which share nothing, how stable and how clear the
-    clusters are, and whether anything warns. Then come the clusters, their sizes, what sets them
-    apart, how clear and how stable they are, and a table of all labels to be saved; their number
-    beside others; the samples on two maps; the weights with the alignments and the diagnosis of
-    each kernel, what every two views share, and the mixed kernel; the convergence with its
-    certificate; what was run, and a methods paragraph. Where samples are missing from views, it
-    says whether the clusters follow that.
+    It begins with a verdict and with the clusters; the rest explains them and what was run
+    (`mkclust.explain.page.fit_page` has the whole order).
     The file is written completely or not at all.
 
     Parameters
