@@ -31,6 +31,7 @@ from mkclust.types import Array, Float, Labels
 # By so many roundings of the largest eigenvalue two products with the same vectors may differ.
 ROUNDINGS = 16
 
+
 class InductiveClusterer(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultipleKernelClusterer
 ):
@@ -222,7 +223,7 @@ def _rows_of_solve(stack: KernelStack, solution: Solution) -> Array | None:
     products, relaxation = solution.kernel_products, solution.relaxation
     if products is None or relaxation is None or solution.coefficients is None:
         return None
-    n, k = solution.partition.shape
+    k = solution.partition.shape[1]
     values = relaxation.eigenvalues[:k]
     rounding = ROUNDINGS * stack.precision * float(values[0])
     if not values[-1] > 0:
