@@ -162,8 +162,11 @@ class StandardizedKernel(ExactOperator):
 
     def block(self, rows: Array | slice, columns: Array | slice) -> Array:
         """Return the entries of some rows and columns."""
-        part = select(select(self.matrix, rows), columns, axis=1)
-        part = part.toarray() if is_sparse(part) else part
+        if self.is_array and isinstance(rows, np.ndarray) and isinstance(columns, np.ndarray):
+            part = self.entries(rows, columns)  # no more of the rows than those columns
+        else:
+            part = select(select(self.matrix, rows), columns, axis=1)
+            part = part.toarray() if is_sparse(part) else part
         part = self.standardization.entries(part, rows, columns)
         if self.shift:
             everyone = to_device(np.arange(self.shape[0]), part)
