@@ -7,6 +7,7 @@ from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg
 
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
@@ -63,6 +64,8 @@ def _product(matrix: Array, X: Array) -> Array:
     if not hasattr(matrix, "__array__") and not is_foreign(matrix):
         return matrix @ X  # known by its rows, which see to all that
     columns, precision = astype(X, precision_of(matrix)), precision_of(X)
+    if X.shape[1] == 1 and isinstance(matrix, np.ndarray) and matrix.flags.forc:
+        return astype(_vector_product(matrix, columns), precision)
     if precision_of(matrix) == "float32":
         # Others round as much, and take about twice as long.
         fused = written_in_triton("fused_products", matrix)
@@ -73,6 +76,13 @@ def _product(matrix: Array, X: Array) -> Array:
         return astype(matrix @ columns, precision)
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
     return astype(columns.T @ matrix, precision).T
+
+
+def _vector_product(matrix: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Multiply a symmetric matrix of the host with one column, of which half of it tells."""
+    (symv,) = scipy.linalg.get_blas_funcs(["symv"], [matrix])
+    in_order = matrix if matrix.flags.f_contiguous else matrix.T  # as BLAS has it, or it is copied
+    return symv(1.0, in_order, column[:, 0])[:, None]
 
 
 def _n_entries(matrix: Any) -> int:
