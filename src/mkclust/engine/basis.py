@@ -14,7 +14,6 @@ from mkclust.linalg import (
     to_device,
     to_host,
     top_eigenpairs,
-    zeros,
 )
 from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
@@ -104,9 +103,12 @@ class Basis:
         values, S = evaluation.state
         rotation = to_device(S.T, self.like)
         vectors = (rotation @ self._rows[: self.size, :]).T
-        products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
-        for p, c in enumerate(weights**2):
-            products += (float(c) * rotation) @ self._images[p, : self.size, :]
+        # Summed up before they are rotated: of all kernels together, one product.
+        coefficients = weights**2
+        combined = float(coefficients[0]) * self._images[0, : self.size, :]
+        for p, c in enumerate(coefficients[1:], start=1):
+            combined += float(c) * self._images[p, : self.size, :]
+        products = rotation @ combined
         images = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
         return with_error_bound(vectors, images, values, self.n_clusters)
 
@@ -139,4 +141,4 @@ class Basis:
 def alignments(S: Float, G: Float, n_clusters: int) -> Float:
     """Return ``Tr(S_k^T G_p S_k)`` for every kernel."""
     S = S[:, :n_clusters]
-    return np.array([np.vdot(S, G_p @ S) for G_p in G])
+    return np.tensordot(G @ S, S, 2)

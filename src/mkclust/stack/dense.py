@@ -34,7 +34,12 @@ from mkclust.linalg.sums import weighted_sum
 from mkclust.linalg.threads import n_threads
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
+from mkclust.stack.off_diagonal import (
+    Comparison,
+    OffDiagonalSums,
+    compared_samples,
+    off_diagonal_products,
+)
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -48,6 +53,9 @@ OFF_DIAGONAL_ROWS = 32
 SINGLE_SIZES, LEAST_CENTERED = (1e-20, 1e20), 0.03
 # Rows of a combination that are centered at a time when it is written out.
 DENSE_ROWS = 512
+# Up to so many samples, and bytes in all, kernels are written out centered and scaled, once: at
+# such a size it is not the arithmetic that takes the time, but how often it is begun.
+WRITTEN_SAMPLES, WRITTEN_BYTES = 500, 2**24
 # By so many roundings an entry of a rounded combination is wrong at most, root mean square: of the
 # entries of each kernel, of their scales, and of the sum.
 ROUNDINGS = 2
@@ -73,6 +81,15 @@ def _product(matrix: Array, X: Array) -> Array:
         return astype(matrix @ columns, precision)
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
     return astype(columns.T @ matrix, precision).T
+
+
+def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether two arrays of the same type are the same entries in the same memory."""
+    return (
+        one.shape == other.shape
+        and one.strides == other.strides
+        and one.__array_interface__["data"] == other.__array_interface__["data"]
+    )
 
 
 def _n_entries(matrix: Any) -> int:
@@ -373,8 +390,31 @@ class DenseStack(UncompressedStack):
             return kernel
         return replace(kernel, matrix=in_single_precision(kernel.matrix))
 
+    @cached_property
+    def _written(self) -> np.ndarray | None:
+        """All kernels, centered and scaled, (m, n, n), where they are small; not to be changed."""
+        m, n = self.n_kernels, self.n_samples
+        if n > WRITTEN_SAMPLES or 8 * m * n**2 > WRITTEN_BYTES:
+            return None
+        matrices = [kernel.matrix for kernel in self.kernels]
+        is_plain = all(type(each) is np.ndarray and each.dtype == np.float64 for each in matrices)
+        if not is_plain or any(kernel.shift for kernel in self.kernels):
+            return None
+        standards = [kernel.standardization for kernel in self.kernels]
+        if all(each.row_means is None and each.scale is None for each in standards):
+            whole = matrices[0].base
+            is_whole = isinstance(whole, np.ndarray) and whole.shape == (m, n, n)
+            if is_whole and all(map(_is_same_memory, matrices, whole)):
+                return whole if whole.flags.c_contiguous else None
+        written = np.stack(matrices)
+        for part, standardization in zip(written, standards, strict=True):
+            standardization.standardize(part, slice(None), slice(None))
+        return written
+
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
+        if self._written is not None:
+            return np.matmul(V.T, self._written).transpose(0, 2, 1)
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
         for p, kernel in enumerate(self.kernels):
             products[p, :, :] = (kernel @ V).T
@@ -386,6 +426,8 @@ class DenseStack(UncompressedStack):
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
         if self.n_kernels == 1 and coefficients[0] == 1:
             return self.kernels[0]  # nothing to add up, so nothing to copy
+        if self._written is not None:
+            return self._combine_written(coefficients, out)
         rounded = rounded and self._bear_single_precision
         precision = "float32" if rounded else "float64"
         left, right, shift = [], [], None
@@ -411,6 +453,15 @@ class DenseStack(UncompressedStack):
             None if shift is None else astype(shift, precision),
         )
 
+    def _combine_written(self, coefficients: Float, out: Operator | None) -> Combination:
+        """Return ``sum_p c_p K_p`` of kernels that are written out."""
+        assert self._written is not None
+        m, n = self.n_kernels, self.n_samples
+        matrix = out.matrix if isinstance(out, Combination) else np.empty((n, n))
+        np.dot(coefficients, self._written.reshape(m, n * n), out=matrix.reshape(n * n))
+        nothing = np.zeros((n, 0))
+        return Combination(matrix, nothing, nothing, None)
+
     def _columns(self, vectors: Sequence[Array]) -> Array:
         """Return vectors over the samples as the columns of a matrix."""
         if not vectors:
@@ -430,6 +481,8 @@ class DenseStack(UncompressedStack):
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
         m, xp = self.n_kernels, namespace(self.like)
+        if self._written is not None:
+            return np.tensordot(self._written, self._written, ((1, 2), (1, 2)))
         total = zeros((m, m), self.like)
         height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else GRAM_ROWS
         for rows in ranges(self.n_samples, height):
@@ -445,6 +498,8 @@ class DenseStack(UncompressedStack):
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
+        if self._written is not None:
+            return off_diagonal_products(self._written)
         samples = compared_samples(self.n_samples)
         n, is_everyone = len(samples), len(samples) == self.n_samples
         height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else OFF_DIAGONAL_ROWS
@@ -488,6 +543,10 @@ class DenseStack(UncompressedStack):
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
             available=free_bytes(self.like),
         )
+        if self._written is not None:
+            if samples is None:
+                return self._written.copy()
+            return self._written.take(samples, axis=1).take(samples, axis=2)
         part = slice(None) if samples is None else to_device(np.asarray(samples), self.like)
         out = empty((self.n_kernels, count, count), self.like)
         for p, kernel in enumerate(self.kernels):

@@ -101,6 +101,15 @@ class OffDiagonalSums:
         )
 
 
+def off_diagonal_products(entries: np.ndarray) -> OffDiagonalProducts:
+    """Return what kernels share off their diagonals, written out on the host, (m, n, n)."""
+    m, n, _ = entries.shape
+    apart = entries.reshape(m, n * n).copy()
+    apart[:, :: n + 1] = 0.0
+    sums = apart.reshape(m, n, n).sum(axis=2)
+    return OffDiagonalProducts(n, apart @ apart.T, sums @ sums.T, sums.sum(axis=1))
+
+
 def compared_samples(n_samples: int) -> np.ndarray:
     """Return the numbers of the samples among which kernels are compared, rising."""
     return draw(n_samples, n_samples if n_samples <= ALL_COMPARED else SOME_COMPARED)
