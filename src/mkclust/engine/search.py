@@ -78,7 +78,8 @@ def search(
     n = stack.n_samples
     problem = Problem(stack, n_clusters, surfaces, tol, max_iter, anchor, prove)
     if block_width(n, n_clusters) >= n:
-        return _search_whole_space(problem)
+        with threads_for(n):
+            return _search_whole_space(problem)
     kind: type[SubspaceSearch] = InMemorySearch if stack.combining_pays else StreamedSearch
     subspace = kind(problem)
     with threads_for(n):
@@ -86,7 +87,8 @@ def search(
     n_left = max_iter - len(result.history)
     if result.converged or n_left <= 0 or not subspace.could_be_whole():
         return result
-    whole = _search_whole_space(replace(problem, max_iter=n_left))
+    with threads_for(n):
+        whole = _search_whole_space(replace(problem, max_iter=n_left))
     history = np.concatenate([result.history, whole.history])
     return replace(whole, history=history, n_passes=result.n_passes + whole.n_passes)
 

@@ -13,6 +13,7 @@ from mkclust.linalg.arrays import (
     to_device,
     to_host,
 )
+from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
 # Directions whose share of a block's squared length falls below this are rounding noise, not
@@ -27,6 +28,8 @@ WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e3, 5.0
 LITTLE_TAKEN = 0.1
 # From this size on, eigenvalues of a matrix of the host come sooner by way of an accelerator.
 FASTER_ON_ACCELERATOR = 150
+# From this size on, and up to this share of all, some eigenvectors are found without the others.
+FEWEST_SELECTED_FROM, FEW_SELECTED = 64, 0.125
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
 # from about a quarter on it is slower, several times in the end.
 FEW_POSITIVE = 0.125
@@ -63,9 +66,15 @@ def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array
     vectors : array of shape (b, count)
         Where M lives.
     """
-    # NumPy's full solver rather than SciPy's selective one: the two bring their own BLAS threads,
-    # which stand in each other's way when calls alternate.
     xp, first = namespace(M), max(M.shape[0] - count, 0)
+    if _is_for_selection(M, count):
+        try:
+            values, vectors = scipy.linalg.eigh(
+                M, subset_by_index=(first, M.shape[0] - 1), check_finite=False
+            )
+            return values[::-1], vectors[:, ::-1]
+        except np.linalg.LinAlgError:
+            pass  # of eigenvalues that nearly tie some may not be found alone
     if not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like):
         values, vectors = namespace(like).linalg.eigh(to_device(M, like))
         values, vectors = to_host(values), to_host(vectors[:, first:])
@@ -73,6 +82,17 @@ def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array
         values, vectors = xp.linalg.eigh(M)
         values, vectors = to_host(values), vectors[:, first:]
     return values[first:][::-1], xp.flip(vectors, axis=1)
+
+
+def _is_for_selection(M: Array, count: int) -> bool:
+    """Return whether some eigenvectors of a matrix come sooner alone than with all others.
+
+    Only where one thread computes: NumPy and SciPy have threads of their own, which stand in each
+    other's way when calls alternate.
+    """
+    size = M.shape[0]
+    is_between = FEWEST_SELECTED_FROM <= size <= FEW_SAMPLES
+    return is_between and count <= FEW_SELECTED * size and not is_foreign(M)
 
 
 def orthonormalize(X: Array, against: Array | None = None) -> Array:
