@@ -141,4 +141,4 @@ class Basis:
 def alignments(S: Float, G: Float, n_clusters: int) -> Float:
     """Return ``Tr(S_k^T G_p S_k)`` for every kernel."""
     S = S[:, :n_clusters]
-    return np.tensordot(G @ S, S, 2)
+    return np.array([np.vdot(S, G_p @ S) for G_p in G])

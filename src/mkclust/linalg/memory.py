@@ -8,6 +8,9 @@ from pathlib import Path
 MEMINFO = Path("/proc/meminfo")
 OWN_GROUPS = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
+# Up to so many samples, and bytes in all, kernels may be written out wherever that saves time: what
+# takes it at such a size is not the arithmetic, but how often it is begun.
+MOST_SAMPLES_WRITTEN, MOST_BYTES_WRITTEN = 500, 2**24
 # Limits from here on stand for none.
 NO_LIMIT = 2**60
 
@@ -95,6 +98,11 @@ def fits(n_bytes: int, *, available: int | None = None) -> bool:
     """Return whether so much memory is available, on a device or, by default, on the host."""
     available = available_bytes() if available is None else available
     return available is None or n_bytes <= available
+
+
+def are_written_out(n_kernels: int, n_samples: int) -> bool:
+    """Return whether kernels are so small that a copy of all of them in float64 does not count."""
+    return n_samples <= MOST_SAMPLES_WRITTEN and 8 * n_kernels * n_samples**2 <= MOST_BYTES_WRITTEN
 
 
 def require_memory(

@@ -27,7 +27,7 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.in_triton import written_in_triton
-from mkclust.linalg.memory import require_memory
+from mkclust.linalg.memory import are_written_out, require_memory
 from mkclust.linalg.operators import ExactOperator
 from mkclust.linalg.parallel import in_single_precision, sparse_product
 from mkclust.linalg.sums import weighted_sum
@@ -53,9 +53,6 @@ OFF_DIAGONAL_ROWS = 32
 SINGLE_SIZES, LEAST_CENTERED = (1e-20, 1e20), 0.03
 # Rows of a combination that are centered at a time when it is written out.
 DENSE_ROWS = 512
-# Up to so many samples, and bytes in all, kernels are written out centered and scaled, once: at
-# such a size it is not the arithmetic that takes the time, but how often it is begun.
-WRITTEN_SAMPLES, WRITTEN_BYTES = 500, 2**24
 # By so many roundings an entry of a rounded combination is wrong at most, root mean square: of the
 # entries of each kernel, of their scales, and of the sum.
 ROUNDINGS = 2
@@ -385,6 +382,9 @@ class DenseStack(UncompressedStack):
 
     def rough_kernel(self, index: int) -> StandardizedKernel:
         """Return one kernel for products that need few digits: in float32 on a host."""
+        if self._written is not None:
+            entries = self._written[index]
+            return StandardizedKernel(entries, Standardization(entries.diagonal()))
         kernel = self.kernels[index]
         if not (kernel.is_array and kernel.bears_single_precision):
             return kernel
@@ -394,7 +394,7 @@ class DenseStack(UncompressedStack):
     def _written(self) -> np.ndarray | None:
         """All kernels, centered and scaled, (m, n, n), where they are small; not to be changed."""
         m, n = self.n_kernels, self.n_samples
-        if n > WRITTEN_SAMPLES or 8 * m * n**2 > WRITTEN_BYTES:
+        if not are_written_out(m, n):
             return None
         matrices = [kernel.matrix for kernel in self.kernels]
         is_plain = all(type(each) is np.ndarray and each.dtype == np.float64 for each in matrices)
