@@ -1,18 +1,45 @@
 """Extreme eigenvalues of several matrices of the host, by Lanczos steps of all at once."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
+from scipy.linalg import blas
 
 from mkclust.linalg.arrays import noise
 from mkclust.types import Float
 
 
-def ritz_values(matrices: Float, steps: int) -> tuple[Float, Float]:
+def products_with(matrices: Sequence[np.ndarray]) -> Callable[[Float], Float]:
+    """Return what multiplies symmetric matrices of the host with a vector each, (m, s) to (m, s).
+
+    Of those in float64, one triangle is read only.
+    """
+    halves = [
+        matrix.T if matrix.dtype == np.float64 and matrix.flags.c_contiguous else None
+        for matrix in matrices
+    ]
+
+    def multiply(vectors: Float) -> Float:
+        """Multiply each matrix with its vector."""
+        images = np.empty(vectors.shape)
+        for image, vector, matrix, half in zip(images, vectors, matrices, halves, strict=True):
+            image[:] = matrix @ vector if half is None else blas.dsymv(1.0, half, vector)
+        return images
+
+    return multiply
+
+
+def ritz_values(
+    multiply: Callable[[Float], Float], shape: tuple[int, int], steps: int
+) -> tuple[Float, Float]:
     """Return what some Lanczos steps from a random vector tell of the eigenvalues of matrices.
 
     Parameters
     ----------
-    matrices : ndarray of shape (m, s, s)
-        Symmetric.
+    multiply : callable
+        Multiplies each of m symmetric matrices with a vector of its own, (m, s) to (m, s).
+    shape : tuple of int
+        How many matrices there are, m, and of which size, s.
     steps : int
         How many steps, b; no more than s are taken.
 
@@ -24,13 +51,13 @@ def ritz_values(matrices: Float, steps: int) -> tuple[Float, Float]:
     residuals : ndarray of shape (m, b)
         Within which there is an eigenvalue.
     """
-    m, s, _ = matrices.shape
-    steps, first = min(steps, s), noise((s, 1), 0, matrices)[:, 0]
+    m, s = shape
+    steps, first = min(steps, s), noise((s, 1), 0, None)[:, 0]
     basis, T = np.zeros((m, steps + 1, s)), np.zeros((m, steps, steps))
     basis[:, 0] = first / np.linalg.norm(first)
     unit, size, length = np.ones(m), np.zeros(m), np.zeros(m)
     for step in range(steps):
-        image = (matrices @ basis[:, step, :, None])[..., 0]
+        image = multiply(basis[:, step])
         if step == 0:  # so that no square over- or underflows
             largest = np.abs(image).max(axis=1)
             unit = np.where(largest > 0, largest, 1.0)

@@ -546,7 +546,9 @@ class DenseStack(UncompressedStack):
         if self._written is not None:
             if samples is None:
                 return self._written.copy()
-            return self._written.take(samples, axis=1).take(samples, axis=2)
+            places = np.ravel_multi_index(np.ix_(samples, samples), self._written.shape[1:])
+            flat = self._written.reshape(self.n_kernels, -1).take(places.reshape(-1), axis=1)
+            return flat.reshape(self.n_kernels, count, count)
         part = slice(None) if samples is None else to_device(np.asarray(samples), self.like)
         out = empty((self.n_kernels, count, count), self.like)
         for p, kernel in enumerate(self.kernels):
