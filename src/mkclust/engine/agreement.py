@@ -35,7 +35,7 @@ FEWEST_SAMPLES = 4
 ROUNDING = 1e-12
 # Lanczos steps by which the largest eigenvalue is sought, of most kernels and of those that need
 # more, and the share of it within which it has to be found; where it is not, all are computed.
-LANCZOS_STEPS, WELL_KNOWN = (14, 24), 1e-7
+LANCZOS_STEPS, WELL_KNOWN = (16, 24), 1e-7
 
 
 @dataclass(frozen=True)

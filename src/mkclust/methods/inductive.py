@@ -168,7 +168,9 @@ class InductiveClusterer(
         if not stack.combining_pays or not _is_plain(stack, centroids):
             return centroids.times(coefficients).embed_training(stack)
         if are_written_out(stack.n_kernels, stack.n_samples):
-            return stack.combine(coefficients) @ to_device(centroids.projections[0], stack.like)
+            means = (labels[:, None] == np.unique(labels)).astype(np.float64)
+            means /= means.sum(axis=0)
+            return stack.combine(coefficients) @ to_device(means, stack.like)
         members = csr_array(labels == np.unique(labels)[:, None], dtype=np.float64)
         members = members.multiply(1 / members.sum(axis=1)[:, None]).tocsr()
         mixed = np.flatnonzero(coefficients).tolist()
