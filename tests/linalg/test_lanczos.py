@@ -11,10 +11,10 @@ def symmetric(values, seed):
     return (Q * values) @ Q.T
 
 
-def ritz_values(matrices, steps):
+def ritz_values(matrices, steps, **options):
     """Return what Lanczos steps tell of matrices that are held."""
     shape = len(matrices), len(matrices[0])
-    return lanczos.ritz_values(lanczos.products_with(matrices), shape, steps)
+    return lanczos.ritz_values(lanczos.products_with(matrices), shape, steps, **options)
 
 
 def test_extremes_that_stand_apart_are_found_within_their_residuals():
@@ -54,3 +54,13 @@ def test_products_are_those_of_the_matrices_however_they_are_stored():
     expected = np.stack([matrix @ vector for matrix, vector in zip(whole, vectors, strict=True)])
     np.testing.assert_allclose(products, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(products[[0, 1, 3]], expected[[0, 1, 3]], rtol=1e-12, atol=1e-13)
+
+
+def test_few_steps_are_taken_where_they_tell_the_largest_of_all_matrices():
+    known = symmetric(np.r_[-9.0, np.linspace(0, 1, 58), 5.0], 0)
+    unknown = symmetric(np.linspace(-1, 1, 60), 1)
+    few = {"few_steps": 12, "enough": 1e-5}
+    values, _ = ritz_values(known[None], 20, **few)
+    assert values.shape == (1, 12)
+    np.testing.assert_allclose(values[0, 0], -9, rtol=1e-9)
+    assert ritz_values(np.stack([known, unknown]), 20, **few)[0].shape == (2, 20)

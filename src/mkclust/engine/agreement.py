@@ -33,9 +33,9 @@ FEWEST_SAMPLES = 4
 # A kernel whose squared U-centered norm is below this share of its entries' is a multiple of the
 # identity, up to rounding.
 ROUNDING = 1e-12
-# Lanczos steps by which the largest eigenvalue is sought, of most kernels and of those that need
-# more, and the share of it within which it has to be found; where it is not, all are computed.
-LANCZOS_STEPS, WELL_KNOWN = (16, 24), 1e-7
+# Lanczos steps by which the largest eigenvalue is sought, fewer where these are enough, and the
+# share of it within which it has to be found; where it is not, all eigenvalues are computed.
+LANCZOS_STEPS, FEW_STEPS, WELL_KNOWN = 24, 16, 1e-7
 
 
 @dataclass(frozen=True)
@@ -124,21 +124,21 @@ def leading_shares(entries: Array) -> Float:
     centered = [_u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
     largest = np.full(len(norms), np.nan)
-    for steps in () if is_foreign(entries) else LANCZOS_STEPS:
-        left = np.flatnonzero(np.isnan(largest))
-        if len(left):
-            largest[left] = _largest_seen([centered[p] for p in left], steps)
+    if len(norms) and not is_foreign(entries):
+        largest = _largest_seen(centered)
     for p in np.flatnonzero(np.isnan(largest)).tolist():
         xp = namespace(centered[p])
         largest[p] = float(xp.max(xp.abs(xp.linalg.eigvalsh(centered[p]))))
     return np.minimum(np.divide(largest, norms, out=np.ones_like(norms), where=norms > 0), 1.0)
 
 
-def _largest_seen(matrices: Sequence[Float], steps: int) -> Float:
+def _largest_seen(matrices: Sequence[Float]) -> Float:
     """Return the largest sizes of eigenvalues that Lanczos steps find, NaN where not for sure."""
     shape = len(matrices), len(matrices[0])
     with threads_for(shape[1]):
-        values, residuals = ritz_values(products_with(matrices), shape, steps)
+        values, residuals = ritz_values(
+            products_with(matrices), shape, LANCZOS_STEPS, few_steps=FEW_STEPS, enough=WELL_KNOWN
+        )
     place = np.arange(len(values)), np.argmax(np.abs(values), axis=1)
     sizes = np.abs(values[place])
     return np.where(residuals[place] <= WELL_KNOWN * sizes, sizes, np.nan)

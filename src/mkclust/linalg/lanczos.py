@@ -30,7 +30,12 @@ def products_with(matrices: Sequence[np.ndarray]) -> Callable[[Float], Float]:
 
 
 def ritz_values(
-    multiply: Callable[[Float], Float], shape: tuple[int, int], steps: int
+    multiply: Callable[[Float], Float],
+    shape: tuple[int, int],
+    steps: int,
+    *,
+    few_steps: int = 0,
+    enough: float = 0.0,
 ) -> tuple[Float, Float]:
     """Return what some Lanczos steps from a random vector tell of the eigenvalues of matrices.
 
@@ -42,6 +47,10 @@ def ritz_values(
         How many matrices there are, m, and of which size, s.
     steps : int
         How many steps, b; no more than s are taken.
+    few_steps : int, default=0
+        So many are taken where they are enough.
+    enough : float, default=0.0
+        The residual, as a share of it, at which the eigenvalue of the largest size is known.
 
     Returns
     -------
@@ -71,8 +80,16 @@ def ritz_values(
         goes_on = length > 1e-12 * size
         length = np.where(goes_on, length, 0.0)
         basis[:, step + 1] = image / np.where(goes_on, length, np.inf)[:, None]
+        if step + 1 in (few_steps, steps):
+            values, vectors = np.linalg.eigh(T[:, : step + 1, : step + 1])
+            residuals = length[:, None] * np.abs(vectors[:, -1, :])
+            if np.all(_of_largest(residuals, values) <= enough * np.abs(values).max(axis=1)):
+                break
         if step + 1 < steps:
             T[:, step, step + 1] = T[:, step + 1, step] = length
-    values, vectors = np.linalg.eigh(T)
-    residuals = length[:, None] * np.abs(vectors[:, -1, :])
     return unit[:, None] * values, unit[:, None] * residuals
+
+
+def _of_largest(residuals: Float, values: Float) -> Float:
+    """Return the residual of the value of the largest size of each matrix, (m,)."""
+    return residuals[np.arange(len(values)), np.argmax(np.abs(values), axis=1)]
