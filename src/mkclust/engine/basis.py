@@ -1,16 +1,17 @@
 """A basis, and what every kernel is as seen from it."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mkclust.engine.cutting import Evaluation
 from mkclust.engine.relaxation import Relaxation, block_width, with_error_bound
+from mkclust.engine.small_problem import SmallProblem
 from mkclust.linalg import (
     empty,
     namespace,
     orthonormalize,
-    sum_of_squares,
     to_device,
     to_host,
     top_eigenpairs,
@@ -80,23 +81,42 @@ class Basis:
         self._G[:, : self.size, old : self.size] = blocks
         self._G[:, old : self.size, : self.size] = blocks.transpose(0, 2, 1)
 
-    def evaluate(self, weights: Float) -> Evaluation:
-        """Return the value and the alignments at some weights as seen from the basis."""
-        offset, k = 0.0, self.n_clusters
-        values, S = top_eigenpairs(self._combined(weights), min(self.width, self.size), self.like)
+    @property
+    def problem(self) -> SmallProblem:
+        """The problem as seen from the basis."""
+        strength, overlap = 0.0, None
         if self._anchor is not None:
-            overlap = self._overlap[:, : self.size] @ S[:, :k]
-            offset = self._anchor.strength * sum_of_squares(overlap)
-        value = float(values[:k].sum())
-        return Evaluation(value, alignments(S, self.G, k), (values, S), offset)
+            strength, overlap = self._anchor.strength, self._overlap[:, : self.size]
+        return SmallProblem(self.G, self.n_clusters, self.width, self.like, strength, overlap)
 
-    def _combined(self, weights: Float) -> Float:
-        """Return a combination, anchor included, as seen from the basis, (r, r)."""
-        combined = np.tensordot(weights**2, self.G, 1)
-        if self._anchor is None:
-            return combined
-        Z = self._overlap[:, : self.size]
-        return combined + self._anchor.strength * (Z.T @ Z)
+    def foreseen_problem(self, vectors: Array, products: Array, weights: Float) -> SmallProblem:
+        r"""Return the problem as it will be seen with more vectors, before the kernels are.
+
+        The products of all kernels with the basis tell all but :math:`E^\top K_p E` of further
+        vectors E, which is small where these are. Of its sum over the kernels each is given the
+        same share: it is what chance makes of kernels of the same trace.
+
+        Parameters
+        ----------
+        vectors : array of shape (n, b)
+            Orthonormal to the basis and to each other, E.
+        products : array of shape (n, b)
+            Of the combination of some weights with them.
+        weights : ndarray of shape (m,)
+            Those weights.
+        """
+        seen, r = self.problem, self.size
+        m, count = len(self._G), vectors.shape[1]
+        G = np.empty((m, r + count, r + count))
+        G[:, :r, :r] = seen.G
+        G[:, :r, r:] = to_host(self._images[:, :r, :] @ vectors)
+        G[:, r:, :r] = G[:, :r, r:].transpose(0, 2, 1)
+        among = to_host(vectors.T @ products)
+        G[:, r:, r:] = (among + among.T) / (2 * float(np.sum(weights**2)))
+        if self._anchor is None or seen.overlap is None:
+            return replace(seen, G=G)
+        overlap = np.hstack([seen.overlap, to_host(self._anchor.overlap(vectors))])
+        return replace(seen, G=G, overlap=overlap)
 
     def relaxation(self, weights: Float, evaluation: Evaluation) -> Relaxation:
         """Return the eigenvectors found in the basis as vectors over the samples."""
@@ -127,7 +147,7 @@ class Basis:
 
     def _restrict(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""
-        _, S = top_eigenpairs(self._combined(weights), self.keep, self.like)
+        _, S = top_eigenpairs(self.problem.combined(weights), self.keep, self.like)
         rotation = to_device(S.T, self.like)
         old, self.size = self.size, self.keep
         self._rows[: self.keep, :] = rotation @ self._rows[:old, :]
@@ -136,9 +156,3 @@ class Basis:
         for p, G in enumerate(self._G):
             self._images[p, : self.keep, :] = rotation @ self._images[p, :old, :]
             G[: self.keep, : self.keep] = S.T @ G[:old, :old] @ S
-
-
-def alignments(S: Float, G: Float, n_clusters: int) -> Float:
-    """Return ``Tr(S_k^T G_p S_k)`` for every kernel."""
-    S = S[:, :n_clusters]
-    return np.array([np.vdot(S, G_p @ S) for G_p in G])

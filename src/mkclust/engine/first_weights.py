@@ -1,13 +1,14 @@
 """The first weights of a search, from a small sample of the samples."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mkclust.engine.basis import alignments
-from mkclust.engine.cutting import CuttingSurfaces, Evaluation
+from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.problem import FIRST_TOLERANCE
-from mkclust.linalg import orthonormalize, select, to_host, top_eigenpairs
+from mkclust.engine.small_problem import SmallProblem
+from mkclust.linalg import orthonormalize, select, to_host
 from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
 
@@ -62,12 +63,7 @@ def _normalized(logarithms: Float) -> Float:
 
 def _weights_of(G: Float, n_clusters: int, like: Array, anchor: Anchor | None) -> Float:
     """Return the weights of small kernels, (m, s, s)."""
-    added = 0.0 if anchor is None else anchor.strength * (anchor.vectors @ anchor.vectors.T)
-
-    def evaluate(gamma: Float) -> Evaluation:
-        """Solve the eigenproblem of some weights on the sample."""
-        values, S = top_eigenpairs(np.tensordot(gamma**2, G, 1) + added, n_clusters, like)
-        offset = 0.0 if anchor is None else anchor.offset(S)
-        return Evaluation(float(values.sum()), alignments(S, G, n_clusters), None, offset)
-
-    return CuttingSurfaces(len(G)).minimize(evaluate, FIRST_TOLERANCE)[0]
+    problem = SmallProblem(G, n_clusters, n_clusters, like)
+    if anchor is not None:
+        problem = replace(problem, strength=anchor.strength, overlap=anchor.vectors.T)
+    return CuttingSurfaces(len(G)).minimize(problem.evaluate, FIRST_TOLERANCE)[0]

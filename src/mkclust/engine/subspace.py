@@ -113,7 +113,7 @@ class SubspaceSearch(ABC):
         tol, surfaces = self.problem.tol, self.surfaces
         small_tol = SHARE * max(tol, self.error)
         while True:
-            self.weights, best, _ = surfaces.minimize(self.basis.evaluate, small_tol)
+            self.weights, best, _ = surfaces.minimize(self.basis.problem.evaluate, small_tol)
             self.evaluation, self.relaxation = best, self.basis.relaxation(self.weights, best)
             self.error = self.relaxation.error / self.relaxation.value
             # Good enough as it is, it is not sought for elsewhere, where the basis may know less.

@@ -5,19 +5,20 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.first_weights import first_weights
 from mkclust.engine.missed import HIGHEST_PROBABILITY, find_missed_eigenvectors, n_steps_expected
 from mkclust.engine.problem import FIRST_TOLERANCE, Problem
 from mkclust.engine.proof import Certificate, certify, entries_of_combination
 from mkclust.engine.relaxation import (
-    KRYLOV_BLOCKS,
     MANY_KRYLOV_BLOCKS,
     Relaxation,
     improve,
     precision_of_products,
+    rayleigh_ritz,
     relax,
 )
-from mkclust.engine.subspace import SubspaceSearch
+from mkclust.engine.subspace import SHARE, SubspaceSearch
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -36,7 +37,11 @@ FIRST_VECTORS_TOLERANCE = 1e-3
 # Between two looks at all kernels the error falls to this share of its square, or to so much of the
 # tolerance, in so many products at most: they take a single matrix, and save a look at all. Where
 # that leads nowhere, as with eigenvalues that nearly tie, there may be more.
-INNER_SHARE, LEAST_ERROR, INNER_PRODUCTS, MOST_INNER_PRODUCTS = 0.1, 1e-3, 8, 30
+INNER_SHARE, LEAST_ERROR, INNER_PRODUCTS, MOST_INNER_PRODUCTS = 0.1, 1e-3, 12, 30
+# Blocks of vectors that they are kept in: eight times those of the basis, in half of its precision.
+INNER_BLOCKS = 8
+# Weights that move, squared, by less than this share of the tolerance need no other combination.
+SMALL_MOVE = 0.01
 # Of the error aimed at, what may be lost with directions that the basis is not expanded by, and how
 # much those count that follow the partition in the spectrum.
 SHARE_LOST, GUARD_SHARE = 0.3, 1e-3
@@ -111,7 +116,7 @@ class InMemorySearch(SubspaceSearch):
             logarithms = start + share * (end - start)
             weights = np.exp(logarithms - logarithms.max())
             weights /= weights.sum()
-            evaluation, best = self.basis.evaluate(weights), self.relaxation
+            evaluation, best = self.basis.problem.evaluate(weights), self.relaxation
             relaxation = self.basis.relaxation(weights, evaluation)
             if relaxation.value + relaxation.error < best.value + best.error:
                 self.weights, self.evaluation, self.relaxation = weights, evaluation, relaxation
@@ -129,21 +134,52 @@ class InMemorySearch(SubspaceSearch):
 
     def next_vectors(self) -> Array:
         """Return better eigenvectors of the combination, by products of that one matrix."""
-        slow, tol = self.progress.waited > 0, self.problem.tol
-        self.rounded = self.rounded and not slow
+        is_slow, tol = self.progress.waited > 0, self.problem.tol
+        self.rounded = self.rounded and not is_slow
         self.combine()
-        operator = self.anchored_operator
         # As the weights move by about the error, the error left is about its square.
         least = LEAST_ERROR * tol * 0.1**self.n_refinements
-        goal = float(np.clip(INNER_SHARE * self.error**2, least, FIRST_TOLERANCE))
+        goals = np.clip(INNER_SHARE * self.error ** np.array([2, 3]), least, FIRST_TOLERANCE)
+        vectors = self.better_vectors(self.relaxation, float(goals[0]), is_slow)
+        if is_slow or not vectors.shape[1] or is_on_accelerator(self.stack.like):
+            return vectors
+        # Weights that are foreseen from these move by less, and take a sum instead of a look.
+        foreseen = self.foresee(vectors, max(SHARE * tol, float(goals[0])))
+        return vectors if foreseen is None else self.better_vectors(foreseen, float(goals[1]))
+
+    def better_vectors(self, start: Relaxation, goal: float, is_slow: bool = False) -> Array:
+        """Return what better eigenvectors of the combination have outside the basis."""
+        operator = self.anchored_operator
         better = improve(
             operator,
-            self.relaxation.astype(precision_of_products(operator)),
+            start.astype(precision_of_products(operator)),
             goal,
-            max_products=MOST_INNER_PRODUCTS if slow else INNER_PRODUCTS,
-            n_blocks=MANY_KRYLOV_BLOCKS if slow else KRYLOV_BLOCKS,
+            max_products=MOST_INNER_PRODUCTS if is_slow else INNER_PRODUCTS,
+            n_blocks=MANY_KRYLOV_BLOCKS if is_slow else INNER_BLOCKS,
         )
         return self.directions_that_count(better, max(goal * better.value, better.error))
+
+    def foresee(self, vectors: Array, tol: float) -> Relaxation | None:
+        """Combine the kernels by weights foreseen for a larger basis; return their eigenvectors.
+
+        None where the weights hardly move.
+        """
+        assert self.operator is not None
+        problem = self.basis.foreseen_problem(vectors, self.operator @ vectors, self.weights)
+        surfaces = CuttingSurfaces(self.stack.n_kernels)
+        surfaces.weights = self.weights
+        weights, best, _ = surfaces.minimize(problem.evaluate, tol)
+        moves = np.abs(weights - self.weights).max() / self.weights.max()
+        if moves**2 <= SMALL_MOVE * self.problem.tol:
+            return None
+        self.weights = self.surfaces.weights = weights
+        self.combine()
+        basis, turn = self.basis.vectors, to_device(best.state[1], vectors)
+        leading = basis @ turn[: basis.shape[1], :] + vectors @ turn[basis.shape[1] :, :]
+        operator = self.anchored_operator
+        return rayleigh_ritz(
+            operator, astype(leading, precision_of_products(operator)), self.problem.n_clusters
+        )
 
     def directions_that_count(self, better: Relaxation, error: float) -> Array:
         """Return what better vectors have outside the basis, orthonormal, as far as it matters.

@@ -45,7 +45,7 @@ class StreamedSearch(SubspaceSearch):
         vectors = noise((self.stack.n_samples, basis.width), 0, self.stack.like)
         while True:
             basis.expand(vectors, uniform)
-            relaxation = basis.relaxation(uniform, basis.evaluate(uniform))
+            relaxation = basis.relaxation(uniform, basis.problem.evaluate(uniform))
             progress.note(relaxation.error)
             if relaxation.error <= BASELINE_TOLERANCE * relaxation.value or progress.stalled:
                 return

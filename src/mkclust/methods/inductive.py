@@ -26,8 +26,11 @@ from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.unheard import unheard_among_new, warn_of_unheard
 from mkclust.stack import KernelStack
-from mkclust.stack.discretize import assign
+from mkclust.stack.discretize import TIE, assign
 from mkclust.types import Array, Float, Labels
+
+# By so many roundings of the largest eigenvalue two products with the same vectors may differ.
+ROUNDINGS = 16
 
 
 class InductiveClusterer(
@@ -180,6 +183,10 @@ class InductiveClusterer(
     def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension]:
         """Embed the training samples as new ones are, so that their labels agree."""
         extension = self._extend(stack, solution)
+        if solution.projections is None and _is_plain(stack, extension):
+            rows = _rows_of_solve(stack, solution)
+            if rows is not None:
+                return rows, extension
         return extension.embed_training(stack), extension
 
     def _extend(self, stack: KernelStack, solution: Solution) -> AnyExtension:
@@ -211,6 +218,29 @@ class InductiveClusterer(
             extension.with_regressions(stack, regressions),
             learned=replace(learned, regressions=[each.pattern() for each in regressions]),
         )
+
+
+def _rows_of_solve(stack: KernelStack, solution: Solution) -> Array | None:
+    """Embed the training samples by the products of the solve, None where they tell too little.
+
+    Those are as exact as products anew, and round differently: that must not decide on a label.
+    """
+    products, relaxation = solution.kernel_products, solution.relaxation
+    if products is None or relaxation is None or solution.coefficients is None:
+        return None
+    k = solution.partition.shape[1]
+    values = relaxation.eigenvalues[:k]
+    rounding = ROUNDINGS * stack.precision * float(values[0])
+    if not values[-1] > 0:
+        return None
+    xp, rows = namespace(products), None
+    for p in np.flatnonzero(solution.coefficients).tolist():
+        term = float(solution.coefficients[p]) * products[p, :, :]
+        rows = term if rows is None else rows + term
+    assert rows is not None
+    rows = rows * to_device(1 / values, rows)
+    shortest = float(xp.min(xp.linalg.vector_norm(rows, axis=1)))
+    return rows if rounding / float(values[-1]) < TIE * shortest else None
 
 
 def _is_plain(stack: KernelStack, extension: AnyExtension) -> bool:
