@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from mkclust.linalg import copy_array, is_foreign, namespace, set_diagonal, sum_of_squares
+from mkclust.linalg import is_foreign, namespace, set_diagonal, sum_of_squares
 from mkclust.linalg.lanczos import products_with, ritz_values
 from mkclust.linalg.threads import threads_for
 from mkclust.types import Array, Float
@@ -113,7 +113,7 @@ def leading_shares(entries: Array) -> Float:
     Parameters
     ----------
     entries : array of shape (m, s, s)
-        The kernels, among some of the samples.
+        The kernels, among some of the samples; their memory is made use of.
 
     Returns
     -------
@@ -145,11 +145,11 @@ def _largest_seen(matrices: Sequence[Float]) -> Float:
 
 
 def _u_centered(K: Array) -> Array:
-    """Return a kernel with zeros on its diagonal and row sums of zero, (s, s)."""
+    """Return a kernel with zeros on its diagonal and row sums of zero, (s, s), in its memory."""
     xp, n = namespace(K), K.shape[0]
     if n < FEWEST_SAMPLES:
         return xp.zeros_like(K)
-    centered = copy_array(K)
+    centered = K
     set_diagonal(centered, 0.0)
     sums = xp.sum(centered, axis=1) / (n - 2)
     centered -= sums - xp.sum(sums) / (n - 1)

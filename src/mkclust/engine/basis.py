@@ -87,7 +87,8 @@ class Basis:
         strength, overlap = 0.0, None
         if self._anchor is not None:
             strength, overlap = self._anchor.strength, self._overlap[:, : self.size]
-        return SmallProblem(self.G, self.n_clusters, self.width, self.like, strength, overlap)
+        G = np.ascontiguousarray(self.G)  # they are summed up many times
+        return SmallProblem(G, self.n_clusters, self.width, self.like, strength, overlap)
 
     def foreseen_problem(self, vectors: Array, products: Array, weights: Float) -> SmallProblem:
         r"""Return the problem as it will be seen with more vectors, before the kernels are.

@@ -51,6 +51,6 @@ class SmallProblem:
         )
         if self.overlap is not None:
             offset = self.strength * sum_of_squares(self.overlap @ S[:, :k])
-        leading = S[:, :k]
-        alignments = np.array([np.vdot(leading, G_p @ leading) for G_p in self.G])
+        leading = np.ascontiguousarray(S[:, :k])
+        alignments = np.tensordot(self.G @ leading, leading, 2)
         return Evaluation(float(values[:k].sum()), alignments, (values, S), offset)

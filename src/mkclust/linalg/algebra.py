@@ -78,9 +78,12 @@ def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array
     if not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like):
         values, vectors = namespace(like).linalg.eigh(to_device(M, like))
         values, vectors = to_host(values), to_host(vectors[:, first:])
-    else:
+    elif is_foreign(M):
         values, vectors = xp.linalg.eigh(M)
         values, vectors = to_host(values), vectors[:, first:]
+    else:
+        values, vectors = np.linalg.eigh(M)
+        return values[first:][::-1], vectors[:, first:][:, ::-1]
     return values[first:][::-1], xp.flip(vectors, axis=1)
 
 
@@ -107,8 +110,8 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     before = xp.sum(X * X, axis=0)[None, :]
     if against is not None:
         X = X - against @ (against.T @ X)
-    *gram, squares = to_host(xp.concat([X.T @ X, before]))
-    gram = np.reshape(gram, (len(squares), len(squares)))
+    both = to_host(xp.concat([X.T @ X, before]))  # one transfer for both
+    gram, squares = both[:-1], both[-1]
     left = np.diag(gram)
     # What is left of a vector after the projection must exceed its rounding error.
     least = SINGLE_LEAST_LEFT if is_single else LEAST_LEFT
@@ -143,21 +146,24 @@ def _inverse_root(gram: Float, tolerance: float, mask: Any = True) -> tuple[Floa
     well_conditioned : bool
         Whether they are orthonormal then but for rounding.
     """
-    used = np.flatnonzero(np.broadcast_to(mask, len(gram)) & (np.diag(gram) > 0))
+    used = np.flatnonzero(mask & (np.diag(gram) > 0))
     lengths = np.sqrt(np.diag(gram)[used])[:, None]
-    scaled = gram[np.ix_(used, used)] / lengths / lengths.T
+    is_all = len(used) == len(gram)
+    scaled = (gram if is_all else gram[np.ix_(used, used)]) / lengths / lengths.T
     try:
         # A tenth of the time of eigenvalues, and as good where the inverse is not large.
         inverse = np.linalg.inv(np.linalg.cholesky(scaled)).T
-        size = float(np.linalg.norm(inverse)) / max(np.sqrt(len(used)), 1)
+        size = (float(np.vdot(inverse, inverse)) / max(len(used), 1)) ** 0.5
     except np.linalg.LinAlgError:
         size = np.inf
     if not size < WELL_CONDITIONED:
         values, vectors = np.linalg.eigh(scaled)
         some = values > tolerance * max(values[-1], 0)
         inverse = vectors[:, some] / np.sqrt(values[some])
-    mixing = np.zeros((len(gram), inverse.shape[1]))
-    mixing[used] = inverse / lengths
+    mixing = inverse / lengths
+    if not is_all:
+        mixing = np.zeros((len(gram), inverse.shape[1]))
+        mixing[used] = inverse / lengths
     return mixing, size < VERY_WELL_CONDITIONED
 
 
