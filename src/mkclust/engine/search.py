@@ -104,12 +104,14 @@ def _search_whole_space(problem: Problem) -> Search:
         relaxation = relax_whole(M if anchor is None else anchor.added_to(M), k)
         H = relaxation.vectors[:, :k]
         offset = 0.0 if anchor is None else anchor.offset(H)
-        return Evaluation(relaxation.value, _exact_alignments(stack, H), relaxation, offset)
+        alignments, products = _exact_alignments(stack, H)
+        return Evaluation(relaxation.value, alignments, (relaxation, products), offset)
 
     weights, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
     # A dense eigensolver is exact but for rounding.
     rounding = np.sqrt(stack.n_samples) * np.finfo(np.float64).eps
-    relaxation = replace(best.state, error=float(rounding * best.value))
+    relaxation, products = best.state
+    relaxation = replace(relaxation, error=float(rounding * best.value))
     return Search(
         weights,
         relaxation,
@@ -118,12 +120,14 @@ def _search_whole_space(problem: Problem) -> Search:
         n_passes=2 * len(history),
         certificate=Certificate("proved", relaxation.error),
         alignments=best.alignments,
+        kernel_products=products,
     )
 
 
-def _exact_alignments(stack: Any, H: Array) -> Float:
-    """Return ``Tr(H^T K_p H)`` in double precision, even of kernels in single precision."""
+def _exact_alignments(stack: Any, H: Array) -> tuple[Float, Array | None]:
+    """Return ``Tr(H^T K_p H)`` in double precision, and ``K_p H`` where that has all of it."""
     if stack.precision <= DOUBLE:
-        return inner_products(stack.apply(H), H)
-    products = (stack.kernel(index).dense() @ H for index in range(stack.n_kernels))
-    return np.array([inner_products(product[None, :, :], H)[0] for product in products])
+        products = stack.apply(H)
+        return inner_products(products, H), products
+    exact = (stack.kernel(index).dense() @ H for index in range(stack.n_kernels))
+    return np.array([inner_products(product[None, :, :], H)[0] for product in exact]), None
