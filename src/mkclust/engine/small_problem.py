@@ -38,7 +38,8 @@ class SmallProblem:
 
     def combined(self, weights: Float) -> Float:
         """Return the combination of some weights, anchor included, (r, r)."""
-        combined = np.tensordot(weights**2, self.G, 1)
+        m, r, _ = self.G.shape
+        combined = (weights**2 @ self.G.reshape(m, r * r)).reshape(r, r)
         if self.overlap is None:
             return combined
         return combined + self.strength * (self.overlap.T @ self.overlap)
@@ -52,5 +53,5 @@ class SmallProblem:
         if self.overlap is not None:
             offset = self.strength * sum_of_squares(self.overlap @ S[:, :k])
         leading = np.ascontiguousarray(S[:, :k])
-        alignments = np.tensordot(self.G @ leading, leading, 2)
+        alignments = (self.G @ leading).reshape(len(self.G), -1) @ leading.reshape(-1)
         return Evaluation(float(values[:k].sum()), alignments, (values, S), offset)

@@ -8,6 +8,10 @@ from scipy.linalg import blas
 from mkclust.linalg.arrays import noise
 from mkclust.types import Float
 
+# The share of a vector's squared length that a projection must leave, or it is done once more: it
+# leaves rounding that is larger by the inverse of the root.
+LITTLE_TAKEN = 1e-6
+
 
 def products_with(matrices: Sequence[np.ndarray]) -> Callable[[Float], Float]:
     """Return what multiplies symmetric matrices of the host with a vector each, (m, s) to (m, s).
@@ -71,12 +75,18 @@ def ritz_values(
             largest = np.abs(image).max(axis=1)
             unit = np.where(largest > 0, largest, 1.0)
         image /= unit[:, None]
-        T[:, step, step] = np.sum(basis[:, step] * image, axis=1)
-        size = np.maximum(size, np.abs(T[:, step, step]))
         past = basis[:, : step + 1]
-        for _ in range(2):  # full reorthogonalization keeps the few steps honest
-            image -= (past.transpose(0, 2, 1) @ (past @ image[..., None]))[..., 0]
-        length = np.linalg.norm(image, axis=1)
+        before = np.einsum("ms,ms->m", image, image)
+        for repetition in range(2):  # full reorthogonalization keeps the few steps honest
+            shares = past @ image[..., None]
+            image -= (past.transpose(0, 2, 1) @ shares)[..., 0]
+            if repetition == 0:
+                T[:, step, step] = shares[:, step, 0]
+            after = np.einsum("ms,ms->m", image, image)
+            if np.all(after >= LITTLE_TAKEN * before):
+                break
+        size = np.maximum(size, np.abs(T[:, step, step]))
+        length = np.sqrt(after)
         goes_on = length > 1e-12 * size
         length = np.where(goes_on, length, 0.0)
         basis[:, step + 1] = image / np.where(goes_on, length, np.inf)[:, None]

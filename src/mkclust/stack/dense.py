@@ -297,6 +297,8 @@ class DenseStack(UncompressedStack):
         The kernels as they came, before any repair.
     view_numbers : tuple of int or None
         The number of the view that each kernel is of; None where each is of its own.
+    writes_out : bool
+        Whether kernels of few samples are written out, centered and scaled, once they are needed.
     """
 
     kernels: Sequence[StandardizedKernel]
@@ -304,6 +306,7 @@ class DenseStack(UncompressedStack):
     standardizations: Sequence[Standardization] = field(repr=False)
     raw_kernels: Sequence[Any] = field(repr=False)
     view_numbers: tuple[int, ...] | None = None
+    writes_out: bool = True
     combining_pays: ClassVar[bool] = True
 
     @property
@@ -394,7 +397,7 @@ class DenseStack(UncompressedStack):
     def _written(self) -> np.ndarray | None:
         """All kernels, centered and scaled, (m, n, n), where they are small; not to be changed."""
         m, n = self.n_kernels, self.n_samples
-        if not are_written_out(m, n):
+        if not self.writes_out or not are_written_out(m, n):
             return None
         matrices = [kernel.matrix for kernel in self.kernels]
         is_plain = all(type(each) is np.ndarray and each.dtype == np.float64 for each in matrices)

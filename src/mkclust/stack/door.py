@@ -72,7 +72,9 @@ def as_stack(
     """Check kernels and stack them, to be centered and scaled on the fly.
 
     The kernels are neither copied nor changed (integer ones are converted), and float32 kernels
-    stay float32. Centering comes first, then the scaling to a unit diagonal.
+    stay float32. Centering comes first, then the scaling to a unit diagonal. Of at most 500
+    samples, float64 kernels of 16 MiB in all are written out once, centered and scaled: that saves
+    more time than it takes.
 
     Kernels that do not fit into memory are streamed: read some rows at a time, as often as a
     solver asks for products. Nothing of their size is allocated.
