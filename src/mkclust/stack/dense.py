@@ -409,9 +409,9 @@ class DenseStack(UncompressedStack):
             is_whole = isinstance(whole, np.ndarray) and whole.shape == (m, n, n)
             if is_whole and all(map(_is_same_memory, matrices, whole)):
                 return whole if whole.flags.c_contiguous else None
-        written = np.stack(matrices)
-        for part, standardization in zip(written, standards, strict=True):
-            standardization.standardize(part, slice(None), slice(None))
+        written = np.empty((m, n, n))
+        for matrix, standardization, out in zip(matrices, standards, written, strict=True):
+            standardization.write(matrix, out)
         return written
 
     def apply(self, V: Array) -> Array:
