@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mkclust.engine.leading import leading_share
+from mkclust.engine.leading_together import leading_shares_together
 from mkclust.linalg.operators import MatrixOperator
 
 N, K = 300, 5
@@ -78,3 +79,32 @@ def test_what_the_solver_knows_is_not_computed_again():
         share, abs=1e-12
     )
     assert alone.columns - helped.columns == K
+
+
+@pytest.mark.parametrize("spectra", [*([each] for each in SPECTRA), list(SPECTRA)])
+@pytest.mark.parametrize("known", [False, True])
+def test_shares_of_several_kernels_together_are_those_of_each_alone(spectra, known):
+    H, tol = some_partition(), 5e-4
+    kernels = [
+        MatrixOperator(with_spectrum(SPECTRA[each], seed)[0]) for seed, each in enumerate(spectra)
+    ]
+    products = np.stack([kernel @ H for kernel in kernels])
+    captured = np.tensordot(products, H, 2)
+    shares = leading_shares_together(
+        kernels,
+        H,
+        tol=tol,
+        products=products if known else None,
+        captured=captured if known else None,
+    )
+    alone = [leading_share(kernel, H, tol=tol) for kernel in kernels]
+    np.testing.assert_allclose(shares, alone, rtol=0, atol=1e-9)
+
+
+def test_shares_of_few_samples_together_are_those_of_all_eigenvalues():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3, 60, 70))
+    kernels = [MatrixOperator(each @ each.T) for each in X]
+    H = np.linalg.qr(rng.normal(size=(60, K)))[0]
+    shares = leading_shares_together(kernels, H, tol=5e-4, products=None, captured=None)
+    np.testing.assert_allclose(shares, [exact_share(M.entries, H) for M in kernels], rtol=1e-12)

@@ -289,6 +289,60 @@ def test_checking_and_applying_takes_much_less_memory_than_one_kernel(whole, dty
     assert peak < kernels[0].nbytes / 2
 
 
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(("center", "normalize"), STANDARDS)
+def test_few_samples_are_written_out_and_nothing_else_changes(whole, center, normalize):
+    kernels = integer_kernels() / 7
+    before = kernels.copy()
+    stack = as_stack(kernels if whole else list(kernels), center=center, normalize=normalize)
+    on_the_fly = replace(stack, writes_out=False)
+    rng = np.random.default_rng(0)
+    V, c, some = rng.normal(size=(N, 4)), rng.uniform(size=M), np.array([5, 1, 8, 30])
+    products, expected = stack.off_diagonal_products(), on_the_fly.off_diagonal_products()
+    pairs = {
+        "apply": (stack.apply(V), on_the_fly.apply(V)),
+        "combine": (stack.combine(c).dense(), on_the_fly.combine(c).dense()),
+        "combine again": (
+            stack.combine(c, out=stack.combine(2 * c)) @ V,
+            on_the_fly.combine(c) @ V,
+        ),
+        "entries": (stack.entries(), on_the_fly.entries()),
+        "some entries": (stack.entries(some), on_the_fly.entries(some)),
+        "gram": (stack.gram(), on_the_fly.gram()),
+        "rough kernel": (stack.rough_kernel(1) @ V, on_the_fly.kernel(1) @ V),
+        "products": (products.products, expected.products),
+        "row products": (products.row_products, expected.row_products),
+        "totals": (products.totals, expected.totals),
+    }
+    for name, (ours, theirs) in pairs.items():
+        np.testing.assert_allclose(
+            ours, theirs, rtol=0, atol=1e-10 * (1 + np.abs(theirs).max()), err_msg=name
+        )
+    stack.entries()[...] = 0.0  # a copy, whoever has it
+    stack.combine(c).dense()[...] = 0.0
+    np.testing.assert_array_equal(kernels, before)
+    np.testing.assert_allclose(stack.entries(), on_the_fly.entries(), atol=1e-12)
+
+
+def test_a_multiple_of_the_identity_has_nothing_off_its_diagonal():
+    products = as_stack(np.stack([np.eye(N), 3 * np.eye(N)]), center=False).off_diagonal_products()
+    assert not products.products.any()
+    assert not products.totals.any()
+
+
+def test_prepared_kernels_of_few_samples_are_not_written_out_again():
+    X = np.random.default_rng(0).normal(size=(3, 300, 8))
+    kernels = X @ X.transpose(0, 2, 1)
+    stack = as_stack(kernels, center=False, normalize=False, validate=False)
+    tracemalloc.start()
+    stack.apply(np.ones((300, 2)))
+    stack.gram()
+    stack.combine(np.ones(3))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.5 * kernels[0].nbytes
+
+
 def test_combining_takes_the_memory_of_one_kernel_and_none_again(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     X = np.random.default_rng(0).normal(size=(3, 1200, 8))
@@ -458,7 +512,7 @@ def test_products_with_members_of_clusters_are_those_of_the_kernel(center, norma
 
 def test_kernels_that_centering_leaves_little_of_keep_their_digits():
     X = np.random.default_rng(0).normal(size=(60, 4))
-    stack = as_stack([X @ X.T, X @ X.T + 1e4])
+    stack = replace(as_stack([X @ X.T, X @ X.T + 1e4]), writes_out=False)
     assert stack.rough_kernel(0).matrix.dtype == np.float32
     assert stack.rough_kernel(1) is stack.kernel(1)
     mixed = stack.combine(np.array([0.5, 0.5]), rounded=True)

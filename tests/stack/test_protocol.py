@@ -1,6 +1,7 @@
 """The border: every stack answers what the protocol says, and nothing else is asked of one."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,7 @@ def compressed_stack():
 
 STACKS = {
     "dense": lambda: as_stack(plain_kernels()),
+    "dense, not written out": lambda: replace(as_stack(plain_kernels()), writes_out=False),
     "repaired": lambda: as_stack(indefinite_kernels(), psd="shift"),
     "sparse": lambda: as_stack([scipy.sparse.csr_array(K) for K in plain_kernels()]),
     "factored": lambda: as_stack(factored_kernels()),

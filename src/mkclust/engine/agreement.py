@@ -17,13 +17,15 @@ References
    Maximization. JMLR 13, 2012. Eq. 5.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaincc
 
-from mkclust.linalg import copy_array, is_foreign, namespace, set_diagonal, sum_of_squares
-from mkclust.linalg.lanczos import ritz_values
+from mkclust.linalg import is_foreign, namespace, set_diagonal, sum_of_squares
+from mkclust.linalg.lanczos import products_with, ritz_values
+from mkclust.linalg.threads import threads_for
 from mkclust.types import Array, Float
 
 # Samples that u_pq takes at least: with three of them nothing is left to compare.
@@ -31,9 +33,9 @@ FEWEST_SAMPLES = 4
 # A kernel whose squared U-centered norm is below this share of its entries' is a multiple of the
 # identity, up to rounding.
 ROUNDING = 1e-12
-# Lanczos steps by which the largest eigenvalue is sought, and the share of it within which it has
-# to be found; where it is not, all eigenvalues are computed.
-LANCZOS_STEPS, WELL_KNOWN = 24, 1e-7
+# Lanczos steps by which the largest eigenvalue is sought, fewer where these are enough, and the
+# share of it within which it has to be found; where it is not, all eigenvalues are computed.
+LANCZOS_STEPS, FEW_STEPS, WELL_KNOWN = 24, 16, 1e-7
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def leading_shares(entries: Array) -> Float:
     Parameters
     ----------
     entries : array of shape (m, s, s)
-        The kernels, among some of the samples.
+        The kernels, among some of the samples; their memory is made use of.
 
     Returns
     -------
@@ -123,25 +125,35 @@ def leading_shares(entries: Array) -> Float:
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
     largest = np.full(len(norms), np.nan)
     if len(norms) and not is_foreign(entries):
-        values, residuals = ritz_values(np.stack(centered), LANCZOS_STEPS)
-        place = np.arange(len(norms)), np.argmax(np.abs(values), axis=1)
-        sizes = np.abs(values[place])
-        largest = np.where(residuals[place] <= WELL_KNOWN * sizes, sizes, np.nan)
+        largest = _largest_seen(centered)
     for p in np.flatnonzero(np.isnan(largest)).tolist():
         xp = namespace(centered[p])
         largest[p] = float(xp.max(xp.abs(xp.linalg.eigvalsh(centered[p]))))
     return np.minimum(np.divide(largest, norms, out=np.ones_like(norms), where=norms > 0), 1.0)
 
 
+def _largest_seen(matrices: Sequence[Float]) -> Float:
+    """Return the largest sizes of eigenvalues that Lanczos steps find, NaN where not for sure."""
+    shape = len(matrices), len(matrices[0])
+    with threads_for(shape[1]):
+        values, residuals = ritz_values(
+            products_with(matrices), shape, LANCZOS_STEPS, few_steps=FEW_STEPS, enough=WELL_KNOWN
+        )
+    place = np.arange(len(values)), np.argmax(np.abs(values), axis=1)
+    sizes = np.abs(values[place])
+    return np.where(residuals[place] <= WELL_KNOWN * sizes, sizes, np.nan)
+
+
 def _u_centered(K: Array) -> Array:
-    """Return a kernel with zeros on its diagonal and row sums of zero, (s, s)."""
+    """Return a kernel with zeros on its diagonal and row sums of zero, (s, s), in its memory."""
     xp, n = namespace(K), K.shape[0]
     if n < FEWEST_SAMPLES:
         return xp.zeros_like(K)
-    centered = copy_array(K)
+    centered = K
     set_diagonal(centered, 0.0)
     sums = xp.sum(centered, axis=1) / (n - 2)
-    centered = centered + xp.sum(sums) / (n - 1) - sums - sums[:, None]
+    centered -= sums - xp.sum(sums) / (n - 1)
+    centered -= sums[:, None]
     set_diagonal(centered, 0.0)
     return centered
 

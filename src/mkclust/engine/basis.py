@@ -15,7 +15,6 @@ from mkclust.linalg import (
     to_device,
     to_host,
     top_eigenpairs,
-    zeros,
 )
 from mkclust.linalg.operators import Anchor
 from mkclust.types import Array, Float
@@ -88,7 +87,8 @@ class Basis:
         strength, overlap = 0.0, None
         if self._anchor is not None:
             strength, overlap = self._anchor.strength, self._overlap[:, : self.size]
-        return SmallProblem(self.G, self.n_clusters, self.width, self.like, strength, overlap)
+        G = np.ascontiguousarray(self.G)  # they are summed up many times
+        return SmallProblem(G, self.n_clusters, self.width, self.like, strength, overlap)
 
     def foreseen_problem(self, vectors: Array, products: Array, weights: Float) -> SmallProblem:
         r"""Return the problem as it will be seen with more vectors, before the kernels are.
@@ -124,9 +124,12 @@ class Basis:
         values, S = evaluation.state
         rotation = to_device(S.T, self.like)
         vectors = (rotation @ self._rows[: self.size, :]).T
-        products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
-        for p, c in enumerate(weights**2):
-            products += (float(c) * rotation) @ self._images[p, : self.size, :]
+        # Summed up before they are rotated: of all kernels together, one product.
+        coefficients = weights**2
+        combined = float(coefficients[0]) * self._images[0, : self.size, :]
+        for p, c in enumerate(coefficients[1:], start=1):
+            combined += float(c) * self._images[p, : self.size, :]
+        products = rotation @ combined
         images = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
         return with_error_bound(vectors, images, values, self.n_clusters)
 

@@ -78,7 +78,8 @@ def search(
     n = stack.n_samples
     problem = Problem(stack, n_clusters, surfaces, tol, max_iter, anchor, prove)
     if block_width(n, n_clusters) >= n:
-        return _search_whole_space(problem)
+        with threads_for(n):
+            return _search_whole_space(problem)
     kind: type[SubspaceSearch] = InMemorySearch if stack.combining_pays else StreamedSearch
     subspace = kind(problem)
     with threads_for(n):
@@ -86,7 +87,8 @@ def search(
     n_left = max_iter - len(result.history)
     if result.converged or n_left <= 0 or not subspace.could_be_whole():
         return result
-    whole = _search_whole_space(replace(problem, max_iter=n_left))
+    with threads_for(n):
+        whole = _search_whole_space(replace(problem, max_iter=n_left))
     history = np.concatenate([result.history, whole.history])
     return replace(whole, history=history, n_passes=result.n_passes + whole.n_passes)
 
@@ -102,12 +104,14 @@ def _search_whole_space(problem: Problem) -> Search:
         relaxation = relax_whole(M if anchor is None else anchor.added_to(M), k)
         H = relaxation.vectors[:, :k]
         offset = 0.0 if anchor is None else anchor.offset(H)
-        return Evaluation(relaxation.value, _exact_alignments(stack, H), relaxation, offset)
+        alignments, products = _exact_alignments(stack, H)
+        return Evaluation(relaxation.value, alignments, (relaxation, products), offset)
 
     weights, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
     # A dense eigensolver is exact but for rounding.
     rounding = np.sqrt(stack.n_samples) * np.finfo(np.float64).eps
-    relaxation = replace(best.state, error=float(rounding * best.value))
+    relaxation, products = best.state
+    relaxation = replace(relaxation, error=float(rounding * best.value))
     return Search(
         weights,
         relaxation,
@@ -116,12 +120,14 @@ def _search_whole_space(problem: Problem) -> Search:
         n_passes=2 * len(history),
         certificate=Certificate("proved", relaxation.error),
         alignments=best.alignments,
+        kernel_products=products,
     )
 
 
-def _exact_alignments(stack: Any, H: Array) -> Float:
-    """Return ``Tr(H^T K_p H)`` in double precision, even of kernels in single precision."""
+def _exact_alignments(stack: Any, H: Array) -> tuple[Float, Array | None]:
+    """Return ``Tr(H^T K_p H)`` in double precision, and ``K_p H`` where that has all of it."""
     if stack.precision <= DOUBLE:
-        return inner_products(stack.apply(H), H)
-    products = (stack.kernel(index).dense() @ H for index in range(stack.n_kernels))
-    return np.array([inner_products(product[None, :, :], H)[0] for product in products])
+        products = stack.apply(H)
+        return inner_products(products, H), products
+    exact = (stack.kernel(index).dense() @ H for index in range(stack.n_kernels))
+    return np.array([inner_products(product[None, :, :], H)[0] for product in exact]), None

@@ -38,7 +38,8 @@ class SmallProblem:
 
     def combined(self, weights: Float) -> Float:
         """Return the combination of some weights, anchor included, (r, r)."""
-        combined = np.tensordot(weights**2, self.G, 1)
+        m, r, _ = self.G.shape
+        combined = (weights**2 @ self.G.reshape(m, r * r)).reshape(r, r)
         if self.overlap is None:
             return combined
         return combined + self.strength * (self.overlap.T @ self.overlap)
@@ -51,6 +52,6 @@ class SmallProblem:
         )
         if self.overlap is not None:
             offset = self.strength * sum_of_squares(self.overlap @ S[:, :k])
-        leading = S[:, :k]
-        alignments = np.array([np.vdot(leading, G_p @ leading) for G_p in self.G])
+        leading = np.ascontiguousarray(S[:, :k])
+        alignments = (self.G @ leading).reshape(len(self.G), -1) @ leading.reshape(-1)
         return Evaluation(float(values[:k].sum()), alignments, (values, S), offset)

@@ -36,6 +36,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.memory import fits
 from mkclust.linalg.operators import LazyOperator, Operator, ScaledOperator
+from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
 # How accurately the partition of the first weights' combination is solved.
@@ -147,7 +148,8 @@ class InMemorySearch(SubspaceSearch):
         least = LEAST_ERROR * tol * 0.1**self.n_refinements
         goals = np.clip(INNER_SHARE * self.error ** np.array([2, 3]), least, FIRST_TOLERANCE)
         vectors = self.better_vectors(self.relaxation, float(goals[0]), is_slow)
-        if is_slow or is_on_accelerator(self.stack.like):
+        looks_are_cheap = is_on_accelerator(self.stack.like) or self.stack.n_samples <= FEW_SAMPLES
+        if is_slow or looks_are_cheap:
             return vectors
         # Weights foreseen from these move by less after a look, and take a sum instead of one.
         for small_tol in np.maximum(SHARE * tol, goals[[0, 1, 1]]):

@@ -13,6 +13,7 @@ from mkclust.linalg.arrays import (
     to_device,
     to_host,
 )
+from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
 # Directions whose share of a block's squared length falls below this are rounding noise, not
@@ -27,6 +28,8 @@ WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e3, 5.0
 LITTLE_TAKEN = 0.1
 # From this size on, eigenvalues of a matrix of the host come sooner by way of an accelerator.
 FASTER_ON_ACCELERATOR = 150
+# From this size on, and up to this share of all, some eigenvectors are found without the others.
+FEWEST_SELECTED_FROM, FEW_SELECTED = 64, 0.125
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
 # from about a quarter on it is slower, several times in the end.
 FEW_POSITIVE = 0.125
@@ -63,16 +66,36 @@ def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array
     vectors : array of shape (b, count)
         Where M lives.
     """
-    # NumPy's full solver rather than SciPy's selective one: the two bring their own BLAS threads,
-    # which stand in each other's way when calls alternate.
     xp, first = namespace(M), max(M.shape[0] - count, 0)
+    if _is_for_selection(M, count):
+        try:
+            values, vectors = scipy.linalg.eigh(
+                M, subset_by_index=(first, M.shape[0] - 1), check_finite=False
+            )
+            return values[::-1], vectors[:, ::-1]
+        except np.linalg.LinAlgError:
+            pass  # of eigenvalues that nearly tie some may not be found alone
     if not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like):
         values, vectors = namespace(like).linalg.eigh(to_device(M, like))
         values, vectors = to_host(values), to_host(vectors[:, first:])
-    else:
+    elif is_foreign(M):
         values, vectors = xp.linalg.eigh(M)
         values, vectors = to_host(values), vectors[:, first:]
+    else:
+        values, vectors = np.linalg.eigh(M)
+        return values[first:][::-1], vectors[:, first:][:, ::-1]
     return values[first:][::-1], xp.flip(vectors, axis=1)
+
+
+def _is_for_selection(M: Array, count: int) -> bool:
+    """Return whether some eigenvectors of a matrix come sooner alone than with all others.
+
+    Only where one thread computes: NumPy and SciPy have threads of their own, which stand in each
+    other's way when calls alternate.
+    """
+    size = M.shape[0]
+    is_between = FEWEST_SELECTED_FROM <= size <= FEW_SAMPLES
+    return is_between and count <= FEW_SELECTED * size and not is_foreign(M)
 
 
 def orthonormalize(X: Array, against: Array | None = None) -> Array:
@@ -87,8 +110,8 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
     before = xp.sum(X * X, axis=0)[None, :]
     if against is not None:
         X = X - against @ (against.T @ X)
-    *gram, squares = to_host(xp.concat([X.T @ X, before]))
-    gram = np.reshape(gram, (len(squares), len(squares)))
+    both = to_host(xp.concat([X.T @ X, before]))  # one transfer for both
+    gram, squares = both[:-1], both[-1]
     left = np.diag(gram)
     # What is left of a vector after the projection must exceed its rounding error.
     least = SINGLE_LEAST_LEFT if is_single else LEAST_LEFT
@@ -123,21 +146,24 @@ def _inverse_root(gram: Float, tolerance: float, mask: Any = True) -> tuple[Floa
     well_conditioned : bool
         Whether they are orthonormal then but for rounding.
     """
-    used = np.flatnonzero(np.broadcast_to(mask, len(gram)) & (np.diag(gram) > 0))
+    used = np.flatnonzero(mask & (np.diag(gram) > 0))
     lengths = np.sqrt(np.diag(gram)[used])[:, None]
-    scaled = gram[np.ix_(used, used)] / lengths / lengths.T
+    is_all = len(used) == len(gram)
+    scaled = (gram if is_all else gram[np.ix_(used, used)]) / lengths / lengths.T
     try:
         # A tenth of the time of eigenvalues, and as good where the inverse is not large.
         inverse = np.linalg.inv(np.linalg.cholesky(scaled)).T
-        size = float(np.linalg.norm(inverse)) / max(np.sqrt(len(used)), 1)
+        size = (float(np.vdot(inverse, inverse)) / max(len(used), 1)) ** 0.5
     except np.linalg.LinAlgError:
         size = np.inf
     if not size < WELL_CONDITIONED:
         values, vectors = np.linalg.eigh(scaled)
         some = values > tolerance * max(values[-1], 0)
         inverse = vectors[:, some] / np.sqrt(values[some])
-    mixing = np.zeros((len(gram), inverse.shape[1]))
-    mixing[used] = inverse / lengths
+    mixing = inverse / lengths
+    if not is_all:
+        mixing = np.zeros((len(gram), inverse.shape[1]))
+        mixing[used] = inverse / lengths
     return mixing, size < VERY_WELL_CONDITIONED
 
 

@@ -11,6 +11,8 @@ from scipy.sparse import issparse
 
 from mkclust.types import Array
 
+# Of the numbers that nearly all arrays hold.
+DOUBLE_ROUNDING = float(np.finfo(np.float64).eps)
 # The functions for every type of array that was seen.
 _LIBRARIES: dict[type, Any] = {}
 # Large odd numbers whose products with a number spread its bits.
@@ -32,6 +34,8 @@ def namespace(*arrays: Any) -> Any:
 
     Memory maps, sparse matrices and matrices known by their rows are computed with by NumPy.
     """
+    if len(arrays) == 1:  # as mostly, and in the innermost loops
+        return _library(arrays[0]) or array_api_compat.numpy
     libraries = {_library(array) for array in arrays} - {None}
     if len(libraries) > 1:
         raise TypeError(f"arrays of several libraries: {', '.join(sorted(map(str, libraries)))}")
@@ -44,7 +48,8 @@ def _library(thing: Any) -> Any:
     Types do not change, and are asked millions of times.
     """
     kind = type(thing)
-    if kind not in _LIBRARIES:
+    library = _LIBRARIES.get(kind, _LIBRARIES)
+    if library is _LIBRARIES:  # a type that was not seen before
         foreign = (
             not isinstance(thing, np.ndarray | np.generic)
             and array_api_compat.is_array_api_obj(thing)
@@ -52,8 +57,8 @@ def _library(thing: Any) -> Any:
             and not array_api_compat.is_dask_array(thing)
             and not array_api_compat.is_pydata_sparse_array(thing)
         )
-        _LIBRARIES[kind] = array_api_compat.array_namespace(thing) if foreign else None
-    return _LIBRARIES[kind]
+        library = _LIBRARIES[kind] = array_api_compat.array_namespace(thing) if foreign else None
+    return library
 
 
 def device(array: Any) -> Any:
@@ -63,6 +68,8 @@ def device(array: Any) -> Any:
 
 def is_on_accelerator(array: Any) -> bool:
     """Return whether an array lives on a device that is not the host's processor."""
+    if type(array) is np.ndarray:
+        return False
     return is_cupy_array(array) or (is_torch_array(array) and array.device.type != "cpu")
 
 
@@ -107,6 +114,8 @@ def to_host(array: Any, dtype: Any = np.float64) -> Any:
 
     A sparse matrix is there already, and stays one.
     """
+    if type(array) is np.ndarray:
+        return np.asarray(array, dtype=dtype)
     if issparse(array):
         return array if dtype is None else array.astype(dtype, copy=False)
     if is_torch_array(array):
@@ -239,6 +248,8 @@ def precision_of(array: Any) -> str:
 
 def rounding_of(array: Any) -> float:
     """Return the relative rounding of the floating numbers of an array, or of what has entries."""
+    if type(array) is np.ndarray and array.dtype == np.float64:
+        return DOUBLE_ROUNDING
     return float(namespace(getattr(array, "like", array)).finfo(array.dtype).eps)
 
 
@@ -249,6 +260,8 @@ def smallest_normal(array: Any) -> float:
 
 def astype(array: Any, dtype: str) -> Array:
     """Return an array in another number type, not copied where it is in that already."""
+    if type(array) is np.ndarray:
+        return array.astype(dtype, copy=False)
     xp = namespace(array)
     return xp.astype(array, getattr(xp, dtype), copy=False)
 

@@ -8,6 +8,11 @@ from pathlib import Path
 MEMINFO = Path("/proc/meminfo")
 OWN_GROUPS = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
+# Up to so many samples, and bytes in all, kernels may be written out wherever that saves time: what
+# takes it at such a size is not the arithmetic, but how often it is begun.
+MOST_SAMPLES_WRITTEN, MOST_BYTES_WRITTEN = 500, 2**24
+# Limits from here on stand for none.
+NO_LIMIT = 2**60
 
 
 def available_bytes() -> int | None:
@@ -53,43 +58,51 @@ def _free_in_groups() -> Iterator[int]:
             files = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
         else:
             continue
-        group = root / name.strip("/")
         # Limits of the groups around it hold too; within a container only the root may be there.
-        for folder in (group, *group.parents):
-            if folder.is_relative_to(root):
-                yield from _free_in_group(folder, *files)
+        folder = str(root)
+        yield from _free_in_group(folder, *files)
+        for part in filter(None, name.split("/")):
+            folder = f"{folder}/{part}"
+            yield from _free_in_group(folder, *files)
 
 
-def _free_in_group(folder: Path, limit: str, usage: str, cache: str) -> Iterator[int]:
+def _free_in_group(folder: str, limit: str, usage: str, cache: str) -> Iterator[int]:
     """Yield what one control group's limit leaves, where it has one."""
-    most, used = _number(folder / limit), _number(folder / usage)
-    if most is None or used is None:
+    most = _number(f"{folder}/{limit}")
+    if most is None or most >= NO_LIMIT or (used := _number(f"{folder}/{usage}")) is None:
         return
     # Pages of files that nobody uses count as used, and go when they are in the way.
-    for line in _lines(folder / "memory.stat"):
+    for line in _lines(f"{folder}/memory.stat"):
         if line.split()[0] == cache:
             used -= int(line.split()[1])
     yield max(most - used, 0)
 
 
-def _number(path: Path) -> int | None:
+def _number(path: str) -> int | None:
     """Return the number that a file holds, None where it cannot be read or says "max"."""
     text = next(_lines(path), "")
     return int(text) if text.strip().isdigit() else None
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: str | Path) -> Iterator[str]:
     """Yield the lines of a file, none where it cannot be read."""
     try:
-        yield from path.read_text().splitlines()
+        with open(path, "rb") as file:
+            text = file.read().decode()
     except OSError:
         return
+    yield from text.splitlines()
 
 
 def fits(n_bytes: int, *, available: int | None = None) -> bool:
     """Return whether so much memory is available, on a device or, by default, on the host."""
     available = available_bytes() if available is None else available
     return available is None or n_bytes <= available
+
+
+def are_written_out(n_kernels: int, n_samples: int) -> bool:
+    """Return whether kernels are so small that a copy of all of them in float64 does not count."""
+    return n_samples <= MOST_SAMPLES_WRITTEN and 8 * n_kernels * n_samples**2 <= MOST_BYTES_WRITTEN
 
 
 def require_memory(

@@ -7,6 +7,8 @@ entries that are computed with are float64 whatever the kernels are.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from mkclust.linalg.memory import are_written_out
+
 Terms = dict[str, int]
 
 # The names of the methods, and how many partitions each holds while it looks for the next one.
@@ -114,8 +116,10 @@ class Fit:
     def moments(self) -> Iterable[Terms]:
         """Yield what is held at each moment that may be the worst."""
         moments = SOLVER_TERMS.get(self.method, _mixing_terms)(self) + _embedding_terms(self)
-        kernels = self.m * self.n**2 * self.itemsize if self.makes_kernels else 0
-        return ({"kernels": kernels, **moment} for moment in moments)
+        held = {"kernels": self.m * self.n**2 * self.itemsize if self.makes_kernels else 0}
+        if self.has_mix and self.itemsize == 8 and are_written_out(self.m, self.n):
+            held["kernels written out"] = self.m * self.square
+        return ({**held, **moment} for moment in moments)
 
     def worst(self) -> Terms:
         """Return the terms of the moment that takes most."""

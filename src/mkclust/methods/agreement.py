@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from mkclust.engine.agreement import (
@@ -150,7 +151,7 @@ class Agreement:
         """
         kernels = np.flatnonzero(self.shares)
         links = self._links | (self.voices[:, None] == self.voices)
-        number = connected_components(links[np.ix_(kernels, kernels)], directed=False)[1]
+        number = _components(links[np.ix_(kernels, kernels)])
         groups = [kernels[number == each] for each in np.unique(number)]
 
         def rank(group: np.ndarray) -> tuple[int, float]:
@@ -449,4 +450,10 @@ def _voices(alignments: Float, views: Any, are_many: np.ndarray | bool) -> np.nd
     has_copy = np.array([(alike[:, other].any(axis=1)) for other in of_view])  # (view, kernel)
     within = np.array([has_copy[:, members].all(axis=1) for members in of_view])
     copies = within & within.T
-    return connected_components(copies, directed=False)[1][numbers]
+    return _components(copies)[numbers]
+
+
+def _components(links: np.ndarray) -> np.ndarray:
+    """Return the number of the component that each is part of, by which are linked, (m, m)."""
+    # A dense graph would be searched for masked entries, which takes longer than all else.
+    return connected_components(csr_array(links), directed=False)[1]

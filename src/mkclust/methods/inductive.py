@@ -10,6 +10,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.linalg import namespace, to_device, to_host
+from mkclust.linalg.memory import are_written_out
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.out_of_sample import (
@@ -169,6 +170,10 @@ class InductiveClusterer(
         assert coefficients is not None
         if not stack.combining_pays or not _is_plain(stack, centroids):
             return centroids.times(coefficients).embed_training(stack)
+        if are_written_out(stack.n_kernels, stack.n_samples):
+            means = (labels[:, None] == np.unique(labels)).astype(np.float64)
+            means /= means.sum(axis=0)
+            return stack.combine(coefficients) @ to_device(means, stack.like)
         members = csr_array(labels == np.unique(labels)[:, None], dtype=np.float64)
         members = members.multiply(1 / members.sum(axis=1)[:, None]).tocsr()
         mixed = np.flatnonzero(coefficients).tolist()

@@ -3,7 +3,10 @@
 import numpy as np
 
 from mkclust.engine.leading import leading_share
+from mkclust.engine.leading_together import leading_shares_together
 from mkclust.engine.relaxation import relax
+from mkclust.linalg import is_foreign
+from mkclust.linalg.memory import are_written_out
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
 from mkclust.types import Float
@@ -26,6 +29,11 @@ def leading_shares(stack: KernelStack, solution: Solution) -> Float:
     if products is None and not stack.combining_pays:
         products = stack.apply(H)  # of all kernels in one pass
     sums, shares = solution.shared_sums, []
+    if not is_foreign(H) and are_written_out(stack.n_kernels, stack.n_samples):
+        kernels = [stack.rough_kernel(p) for p in range(stack.n_kernels)]
+        return leading_shares_together(
+            kernels, H, tol=SHARE_TOLERANCE, products=products, captured=sums
+        )
     for p in range(stack.n_kernels):
         share = leading_share(
             stack.rough_kernel(p),

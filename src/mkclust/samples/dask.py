@@ -13,7 +13,7 @@ import numpy as np
 from mkclust.datasets.on_disk import TableOnDisk
 from mkclust.datasets.parquet import ParquetView
 from mkclust.linalg.sparse_rows import spread_rows
-from mkclust.metrics import adjusted_rand_index, adjusted_rand_of_table
+from mkclust.metrics import adjusted_rand_of_table
 from mkclust.samples.blocks import MOST_ROWS, BlockFunction, SeenRows, add, without_missing
 from mkclust.samples.checks import as_floats, is_dask
 from mkclust.samples.cluster import active_client, compute, persist
@@ -364,7 +364,8 @@ def agreement(first: Array, second: Array, n_clusters: int) -> float:
     float
     """
     if not is_dask(first):
-        return adjusted_rand_index(first, second)
+        pairs = np.bincount(n_clusters * first + second, minlength=n_clusters**2)
+        return adjusted_rand_of_table(pairs.reshape(n_clusters, n_clusters))
     return adjusted_rand_of_table(contingency(first, second.rechunk(first.chunks), n_clusters))
 
 

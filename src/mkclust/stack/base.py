@@ -346,6 +346,17 @@ class Standardization:
         self.standardize(part, rows, columns)
         return part
 
+    def write(self, matrix: np.ndarray, out: np.ndarray) -> None:
+        """Write all entries of a kernel of the host, centered and scaled, in float64."""
+        if self.row_means is None:
+            out[...] = matrix
+        else:
+            np.subtract(matrix, self.row_means[:, None], out=out)
+            out -= self.row_means - self.mean
+        if self.scale is not None:
+            out *= self.scale[:, None]
+            out *= self.scale
+
     def standardize(self, part: Array, rows: Any, columns: Any) -> None:
         """Center and scale entries of some rows and columns where they are, in float64."""
         if self.row_means is not None:

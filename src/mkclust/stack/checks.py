@@ -1,6 +1,7 @@
 """The checks at the door: what is wrong with a kernel, where, and what can be done about it."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -150,12 +151,18 @@ def _is_surely_symmetric(matrix: Any) -> bool:
     """
     if not isinstance(matrix, np.ndarray) or not matrix.flags.forc:
         return False
-    rng, n = np.random.default_rng(0), matrix.shape[0]
-    probe = (rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)).astype(matrix.dtype)
+    probe = _symmetry_probe(matrix.shape[0], matrix.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         difference = np.abs(matrix @ probe - probe @ matrix).max()
     allowed = np.sqrt(rounding_of(matrix)) * np.abs(matrix.diagonal()).max()
     return bool(difference <= allowed / 4)
+
+
+@lru_cache(maxsize=1)
+def _symmetry_probe(n: int, dtype: np.dtype) -> np.ndarray:
+    """Return a random vector, the same for all kernels, none of whose entries is small, (n,)."""
+    rng = np.random.default_rng(0)
+    return (rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)).astype(dtype)
 
 
 def diagonal_of(matrix: Array) -> Array:
@@ -180,19 +187,20 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:
         """Return the mean absolute value of a vector."""
         return float(xp.mean(xp.abs(vector)))
 
+    typical = mean_size(diagonal)
     # What is small beside the diagonal has to have its digits, too.
-    if 0 < mean_size(diagonal) < smallest_normal(matrix) / rounding_of(matrix):
+    if 0 < typical < smallest_normal(matrix) / rounding_of(matrix):
         raise ValueError(
             f"{who} has entries so small that digits are lost, self-similarities of "
-            f"{mean_size(diagonal):.3g} on average: multiply it with a constant"
+            f"{typical:.3g} on average: multiply it with a constant"
         )
-    if mean_size(standardization.centered_diagonal()) <= rounding * mean_size(diagonal):
+    if mean_size(standardization.centered_diagonal()) <= rounding * typical:
         # An indefinite kernel may have a zero diagonal and something beside it.
         probe = np.random.default_rng(0).standard_normal((matrix.shape[0], 1))
         column = to_device(probe - probe.mean() if center else probe, diagonal)
         image = to_host(matrix @ astype(column, precision_of(matrix)))
         rest = np.abs(image - image.mean() if center else image).max()
-        if rest <= rounding * np.abs(probe).sum() * mean_size(diagonal):
+        if rest <= rounding * np.abs(probe).sum() * typical:
             constant = center and bool(xp.any(diagonal != 0))
             state = "constant: nothing is left of it after centering" if constant else "zero"
             raise ValueError(f"{who} is {state}; leave it out")

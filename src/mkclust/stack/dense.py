@@ -28,14 +28,19 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.in_triton import written_in_triton
-from mkclust.linalg.memory import require_memory
+from mkclust.linalg.memory import are_written_out, require_memory
 from mkclust.linalg.operators import ExactOperator
 from mkclust.linalg.parallel import in_single_precision, sparse_product
 from mkclust.linalg.sums import weighted_sum
 from mkclust.linalg.threads import n_threads
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
+from mkclust.stack.off_diagonal import (
+    Comparison,
+    OffDiagonalSums,
+    compared_samples,
+    off_diagonal_products,
+)
 from mkclust.types import Array, Float
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -83,6 +88,15 @@ def _vector_product(matrix: np.ndarray, column: np.ndarray) -> np.ndarray:
     (symv,) = scipy.linalg.get_blas_funcs(["symv"], [matrix])
     in_order = matrix if matrix.flags.f_contiguous else matrix.T  # as BLAS has it, or it is copied
     return symv(1.0, in_order, column[:, 0])[:, None]
+
+
+def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether two arrays of the same type are the same entries in the same memory."""
+    return (
+        one.shape == other.shape
+        and one.strides == other.strides
+        and one.__array_interface__["data"] == other.__array_interface__["data"]
+    )
 
 
 def _n_entries(matrix: Any) -> int:
@@ -296,6 +310,8 @@ class DenseStack(UncompressedStack):
         The kernels as they came, before any repair.
     view_numbers : tuple of int or None
         The number of the view that each kernel is of; None where each is of its own.
+    writes_out : bool
+        Whether kernels of few samples are written out, centered and scaled, once they are needed.
     """
 
     kernels: Sequence[StandardizedKernel]
@@ -303,6 +319,7 @@ class DenseStack(UncompressedStack):
     standardizations: Sequence[Standardization] = field(repr=False)
     raw_kernels: Sequence[Any] = field(repr=False)
     view_numbers: tuple[int, ...] | None = None
+    writes_out: bool = True
     combining_pays: ClassVar[bool] = True
 
     @property
@@ -381,13 +398,39 @@ class DenseStack(UncompressedStack):
 
     def rough_kernel(self, index: int) -> StandardizedKernel:
         """Return one kernel for products that need few digits: in float32 on a host."""
+        if self._written is not None:
+            entries = self._written[index]
+            return StandardizedKernel(entries, Standardization(entries.diagonal()))
         kernel = self.kernels[index]
         if not (kernel.is_array and kernel.bears_single_precision):
             return kernel
         return replace(kernel, matrix=in_single_precision(kernel.matrix))
 
+    @cached_property
+    def _written(self) -> np.ndarray | None:
+        """All kernels, centered and scaled, (m, n, n), where they are small; not to be changed."""
+        m, n = self.n_kernels, self.n_samples
+        if not self.writes_out or not are_written_out(m, n):
+            return None
+        matrices = [kernel.matrix for kernel in self.kernels]
+        is_plain = all(type(each) is np.ndarray and each.dtype == np.float64 for each in matrices)
+        if not is_plain or any(kernel.shift for kernel in self.kernels):
+            return None
+        standards = [kernel.standardization for kernel in self.kernels]
+        if all(each.row_means is None and each.scale is None for each in standards):
+            whole = matrices[0].base
+            is_whole = isinstance(whole, np.ndarray) and whole.shape == (m, n, n)
+            if is_whole and all(map(_is_same_memory, matrices, whole)):
+                return whole if whole.flags.c_contiguous else None
+        written = np.empty((m, n, n))
+        for matrix, standardization, out in zip(matrices, standards, written, strict=True):
+            standardization.write(matrix, out)
+        return written
+
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (n, b) to (m, n, b), in one pass over the data."""
+        if self._written is not None:
+            return np.matmul(V.T, self._written).transpose(0, 2, 1)
         products = empty((self.n_kernels, V.shape[1], self.n_samples), V)
         for p, kernel in enumerate(self.kernels):
             products[p, :, :] = (kernel @ V).T
@@ -399,6 +442,8 @@ class DenseStack(UncompressedStack):
         """Return ``sum_p c_p K_p``, in the memory of an earlier combination where given."""
         if self.n_kernels == 1 and coefficients[0] == 1:
             return self.kernels[0]  # nothing to add up, so nothing to copy
+        if self._written is not None:
+            return self._combine_written(coefficients, out)
         rounded = rounded and self._bear_single_precision
         precision = "float32" if rounded else "float64"
         left, right, shift = [], [], None
@@ -424,6 +469,15 @@ class DenseStack(UncompressedStack):
             None if shift is None else astype(shift, precision),
         )
 
+    def _combine_written(self, coefficients: Float, out: Operator | None) -> Combination:
+        """Return ``sum_p c_p K_p`` of kernels that are written out."""
+        assert self._written is not None
+        m, n = self.n_kernels, self.n_samples
+        matrix = out.matrix if isinstance(out, Combination) else np.empty((n, n))
+        np.dot(coefficients, self._written.reshape(m, n * n), out=matrix.reshape(n * n))
+        nothing = np.zeros((n, 0))
+        return Combination(matrix, nothing, nothing, None)
+
     def _columns(self, vectors: Sequence[Array]) -> Array:
         """Return vectors over the samples as the columns of a matrix."""
         if not vectors:
@@ -443,6 +497,8 @@ class DenseStack(UncompressedStack):
     def gram(self) -> Float:
         """Return ``Tr(K_p K_q)``, (m, m)."""
         m, xp = self.n_kernels, namespace(self.like)
+        if self._written is not None:
+            return np.tensordot(self._written, self._written, ((1, 2), (1, 2)))
         total = zeros((m, m), self.like)
         height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else GRAM_ROWS
         for rows in ranges(self.n_samples, height):
@@ -458,6 +514,8 @@ class DenseStack(UncompressedStack):
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
+        if self._written is not None:
+            return off_diagonal_products(self._written)
         samples = compared_samples(self.n_samples)
         n, is_everyone = len(samples), len(samples) == self.n_samples
         height = GRAM_ROWS_ON_DEVICE if is_foreign(self.like) else OFF_DIAGONAL_ROWS
@@ -501,6 +559,12 @@ class DenseStack(UncompressedStack):
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
             available=free_bytes(self.like),
         )
+        if self._written is not None:
+            if samples is None:
+                return self._written.copy()
+            places = np.ravel_multi_index(np.ix_(samples, samples), self._written.shape[1:])
+            flat = self._written.reshape(self.n_kernels, -1).take(places.reshape(-1), axis=1)
+            return flat.reshape(self.n_kernels, count, count)
         part = slice(None) if samples is None else to_device(np.asarray(samples), self.like)
         out = empty((self.n_kernels, count, count), self.like)
         for p, kernel in enumerate(self.kernels):

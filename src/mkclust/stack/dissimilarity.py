@@ -1,5 +1,6 @@
 """Distances taken for similarities: how they are told apart, and what to do with them."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
     n = matrix.shape[0]
     if n < 3:
         return
-    rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
+    rows = _looked_at(n)
     # Most kernels have a diagonal, which two rows tell: more of them need not come to the host.
     largest, xp = float(np.abs(_rows(matrix, rows[:2])).max()), namespace(diagonal)
     if float(xp.max(xp.abs(diagonal))) > 2 * SELF_DISTANCE * largest:
@@ -58,6 +59,12 @@ def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
         f"this check; or have the kernel made of {distances}: kernels='from_distances' for "
         f"all matrices, kernels={{NAME: 'from_distances'}} for one among views"
     )
+
+
+@lru_cache(maxsize=1)
+def _looked_at(n: int) -> np.ndarray:
+    """Return the numbers of the samples that are looked at, rising, the same for all kernels."""
+    return np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
 
 
 def _rows(matrix: Any, samples: np.ndarray) -> Float:

@@ -15,6 +15,11 @@ from mkclust.samples.samples import Samples
 LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY = 2 * 2**30, 0.25
 
 
+def has_files(samples: Samples) -> bool:
+    """Return whether any kernels are memory maps or HDF5 datasets."""
+    return bool(_in_files(samples))
+
+
 def better_streamed(samples: Samples, available: int | None) -> bool:
     """Return whether kernels are better read some rows at a time than held in memory.
 

@@ -26,6 +26,8 @@ from mkclust.types import Array, Float
 DISTANCE_BYTES = 1 << 30
 # Centers stay that move, squared and all together, by less than this share of a column's variance.
 TOLERANCE, MAX_ITER = 1e-4, 300
+# Up to so many entries, who belongs where is written out on a host, zeros and all.
+DENSE_MEMBERS = 1 << 17
 
 
 def k_means(
@@ -119,16 +121,19 @@ def _spread(rows: Array, firsts: Array, drawn: Array) -> Array:
     lengths = xp.sum(rows * rows, axis=1)
     numbers = xp.arange(starts, device=device(rows))
     chosen = [firsts]
-    nearest = _squared(rows, lengths, firsts)  # (s, n): to the nearest center so far
+    # To the nearest center so far, (s, n).
+    nearest = _squared(rows, lengths, firsts, xp.sum(firsts * firsts, axis=1))
     for step in range(steps):
         heights = xp.cumulative_sum(astype(nearest, "float64"), axis=1)
         levels = drawn[step, :, :] * heights[:, -1][None, :]
         # The first row to reach a level; the last row reaches all of them.
-        reached = astype(heights[None, :, :] >= levels[:, :, None], "uint8")
+        reached = heights[None, :, :] >= levels[:, :, None]
+        if is_foreign(rows):  # the standard knows no largest of truth values
+            reached = astype(reached, "uint8")
         tries = xp.reshape(xp.argmax(reached, axis=2), (trials * starts,))
         candidates = xp.take(rows, tries, axis=0)
-        distances = xp.reshape(_squared(rows, lengths, candidates), (trials, starts, n))
-        distances = xp.where(distances < nearest[None, :, :], distances, nearest[None, :, :])
+        distances = _squared(rows, lengths, candidates, xp.take(lengths, tries, axis=0))
+        distances = xp.minimum(xp.reshape(distances, (trials, starts, n)), nearest[None, :, :])
         best = xp.argmin(xp.sum(distances, axis=2), axis=0) * starts + numbers
         chosen.append(xp.take(candidates, best, axis=0))
         nearest = xp.take(xp.reshape(distances, (trials * starts, n)), best, axis=0)
@@ -159,6 +164,8 @@ def _means(rows: Array, labels: Array, centers: Array, rounding: float) -> Array
     xp = namespace(rows)
     sizes, sums = _sums(rows, labels, centers.shape[1])
     is_occupied = (sizes > 0)[:, :, None]
+    if bool(xp.all(is_occupied)):
+        return sums / sizes[:, :, None]
     means = xp.where(is_occupied, sums / xp.where(is_occupied, sizes[:, :, None], 1.0), centers)
     for start in np.flatnonzero(to_host(xp.any(sizes == 0, axis=1), bool)).tolist():
         start_labels = labels[:, start]
@@ -177,6 +184,11 @@ def _sums(rows: Array, labels: Array, k: int) -> tuple[Array, Array]:
     # Sums by a product with who belongs where: no order of adding that varies.
     if not is_foreign(rows):
         numbers = (labels + k * np.arange(starts)).reshape(-1)
+        if n * starts * k <= DENSE_MEMBERS:
+            members = np.zeros((n, starts * k), rows.dtype)
+            members[np.repeat(np.arange(n), starts), numbers] = 1.0
+            sizes = members.sum(axis=0)
+            return sizes.reshape(starts, k), (members.T @ rows).reshape(starts, k, d)
         ones, ends = np.ones(n * starts, rows.dtype), np.arange(0, n * starts + 1, starts)
         members = csc_array((ones, numbers, ends), shape=(starts * k, n))
         sizes = np.bincount(numbers, minlength=starts * k).astype(rows.dtype)
@@ -219,10 +231,14 @@ def _distances(rows: Array, centers: Array) -> Array:
     return xp.reshape(distances, (rows.shape[0], starts, k))
 
 
-def _squared(rows: Array, lengths: Array, others: Array) -> Array:
-    """Return the squared distances from other rows to all rows, none negative."""
-    xp = namespace(rows)
+def _squared(rows: Array, lengths: Array, others: Array, other_lengths: Array) -> Array:
+    """Return the squared distances from other rows to all rows, none negative.
+
+    Lengths are squared, too.
+    """
     distances = (-2 * others) @ rows.T
     distances += lengths[None, :]
-    distances += xp.sum(others * others, axis=1)[:, None]
-    return xp.where(distances > 0, distances, 0.0)
+    distances += other_lengths[:, None]
+    if not is_foreign(rows):
+        return np.maximum(distances, 0.0, out=distances)
+    return namespace(rows).where(distances > 0, distances, 0.0)

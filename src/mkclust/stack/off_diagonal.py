@@ -6,13 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from mkclust.engine.agreement import OffDiagonalProducts
-from mkclust.linalg import namespace, set_diagonal, to_host, zeros
+from mkclust.linalg import namespace, ranges, set_diagonal, to_host, zeros
 from mkclust.stack.mapped import draw
 from mkclust.types import Array
 
 # Up to so many samples all are compared. Of more, some stand for all: by so many, two kernels that
 # share one percent of what they have are told from chance, and the cost grows no further.
 ALL_COMPARED, SOME_COMPARED = 2048, 1024
+# Rows of kernels that are written out, of which the diagonal is left out at a time.
+WRITTEN_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,19 @@ class OffDiagonalSums:
         return OffDiagonalProducts(
             self.n_samples, (products + products.T) / 2, sums @ sums.T, sums.sum(axis=1)
         )
+
+
+def off_diagonal_products(entries: np.ndarray) -> OffDiagonalProducts:
+    """Return what kernels share off their diagonals, written out on the host, (m, n, n)."""
+    m, n, _ = entries.shape
+    products, sums = np.zeros((m, m)), np.empty((m, n))
+    for rows in ranges(n, WRITTEN_ROWS):
+        apart = entries[:, rows].copy()
+        apart[:, np.arange(rows.stop - rows.start), np.arange(rows.start, rows.stop)] = 0.0
+        sums[:, rows] = apart.sum(axis=2)
+        apart = apart.reshape(m, -1)
+        products += apart @ apart.T
+    return OffDiagonalProducts(n, products, sums @ sums.T, sums.sum(axis=1))
 
 
 def compared_samples(n_samples: int) -> np.ndarray:

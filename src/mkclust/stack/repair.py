@@ -12,21 +12,21 @@ from mkclust.linalg import (
     free_bytes,
     namespace,
     noise,
-    ranges,
     rounding_of,
     to_device,
     to_host,
 )
-from mkclust.linalg.lanczos import ritz_values
+from mkclust.linalg.lanczos import products_with, ritz_values
 from mkclust.linalg.memory import require_memory
+from mkclust.linalg.threads import threads_for
 from mkclust.stack.base import Operator, Standardization
 from mkclust.stack.dense import StandardizedKernel
 from mkclust.types import Float
 
 # Lanczos steps spent on each kernel in search of negative eigenvalues.
 LANCZOS_STEPS = 10
-# Up to so many samples, arrays of the host are searched together; entries looked at together.
-MOST_TOGETHER, ENTRIES_AT_ONCE, ROWS_AT_ONCE = 640, 2**18, 64
+# Up to so many samples, arrays of the host are searched together.
+MOST_TOGETHER = 640
 # Restarts in search of the smallest eigenvalue, and the relative error that is good enough where
 # these do not find it.
 ARPACK_RESTARTS, LOOSE_TOLERANCE = 300, 1e-3
@@ -87,19 +87,17 @@ def extremes_seen(kernels: Sequence[StandardizedKernel]) -> list[tuple[float, fl
     n = kernels[0].shape[0]
     if n > MOST_TOGETHER or not all(kernel.is_array for kernel in kernels):
         return [extreme_eigenvalues_seen(kernel) for kernel in kernels]
-    pairs: list[tuple[float, float]] = []
-    everyone = slice(0, n)
-    at_once = max(1, ENTRIES_AT_ONCE // n**2)
-    memory = np.empty((min(at_once, len(kernels)), n, n))
-    for some in ranges(len(kernels), at_once):
-        entries = memory[: some.stop - some.start]
-        for out, kernel in zip(entries, kernels[some], strict=True):
-            for rows in ranges(n, ROWS_AT_ONCE):  # what is in between takes memory, too
-                out[rows] = kernel.entries(rows, everyone)
-            kernel.standardization.standardize(out, everyone, everyone)
-        values, _ = ritz_values(entries, LANCZOS_STEPS)
-        pairs += zip(values[:, 0].tolist(), np.abs(values).max(axis=1).tolist(), strict=True)
-    return pairs
+    products = products_with([kernel.matrix for kernel in kernels])
+    is_centered = np.array([[each.standardization.row_means is not None] for each in kernels])
+
+    def multiply(vectors: Float) -> Float:
+        """Multiply each kernel, centered on the fly, with its vector."""
+        images = products(vectors - is_centered * vectors.mean(axis=1, keepdims=True))
+        return images - is_centered * images.mean(axis=1, keepdims=True)
+
+    with threads_for(n):
+        values, _ = ritz_values(multiply, (len(kernels), n), LANCZOS_STEPS)
+    return list(zip(values[:, 0].tolist(), np.abs(values).max(axis=1).tolist(), strict=True))
 
 
 def extreme_eigenvalues_seen(kernel: Operator) -> tuple[float, float]:
