@@ -24,6 +24,8 @@ from mkclust.types import Array, Float
 # Entries combined at a time on a host: few enough to stay in a core's own cache. Where there are
 # several threads, more.
 BLOCK_ENTRIES, LARGE_BLOCK_ENTRIES = 2**16, 2**19
+# Rows that mirror each other as one strip, and those of them that are added up at a time.
+STRIP_ROWS, HALF_ROWS = 128, 32
 # Entries written at a time on a device where what is in between is written, too.
 SUM_ENTRIES = 2**24
 
@@ -35,6 +37,7 @@ def weighted_sum(
     *,
     out: Array | None = None,
     precision: str | None = None,
+    symmetric: bool = False,
     block_entries: int | None = None,
 ) -> Array:
     """Return the sum of matrices by their coefficients, rows and columns scaled.
@@ -51,6 +54,8 @@ def weighted_sum(
         Memory to write to, in whose number type everything is computed then.
     precision : str, default=None
         The number type of dense sums, such as "float32"; None is the widest of the matrices'.
+    symmetric : bool, default=False
+        Whether all matrices are, and half of their entries tell the others.
     block_entries : int, default=None
         How many entries to write at a time; None writes as many as are fastest where they live.
 
@@ -74,7 +79,10 @@ def weighted_sum(
     if out is None:
         dtype = np.result_type(*(matrix.dtype for matrix in matrices))
         out = np.empty((n, n), dtype if precision is None else precision)
-    _sum_on_host(coefficients, matrices, scales, out, block_entries)
+    if symmetric and out.dtype == np.float32 and all(map(_is_double, matrices)):
+        _sum_of_halves(coefficients, matrices, scales, out)
+    else:
+        _sum_on_host(coefficients, matrices, scales, out, block_entries)
     return out
 
 
@@ -110,6 +118,48 @@ def _sum_on_host(
 
     # Every block is computed alike on whichever thread, so the result does not depend on these.
     for_each_range(n, len(matrices) * n, fill, height=height)
+
+
+def _is_double(matrix: Any) -> bool:
+    """Return whether a matrix is an array in double precision."""
+    return isinstance(matrix, np.ndarray) and matrix.dtype == np.float64
+
+
+def _sum_of_halves(
+    coefficients: Float,
+    matrices: Sequence[np.ndarray],
+    scales: Sequence[Float | None],
+    out: np.ndarray,
+) -> None:
+    """Add symmetric matrices up on the host in single precision: one half tells the other."""
+    n, dtype = len(out), out.dtype
+    factors = [dtype.type(c) for c in coefficients]
+    columns = [None if scale is None else scale.astype(dtype) for scale in scales]
+
+    def fill(strip: slice) -> None:
+        """Write some rows from the diagonal on, and the columns that mirror them."""
+        right = slice(strip.start, n)
+        room = np.empty((2, HALF_ROWS, n - strip.start), dtype)
+        for first in range(strip.start, strip.stop, HALF_ROWS):
+            rows = slice(first, min(first + HALF_ROWS, strip.stop))
+            term, factor = room[:, : rows.stop - rows.start]
+            total = out[rows, right]
+            for p, matrix in enumerate(matrices):
+                term[...] = matrix[rows, right]
+                column = columns[p]
+                if column is None:
+                    term *= factors[p]
+                else:
+                    np.multiply.outer(factors[p] * column[rows], column[right], out=factor)
+                    term *= factor
+                if p:
+                    total += term
+                else:
+                    total[...] = term
+        below = slice(strip.stop, n)
+        out[below, strip] = out[strip, below].T
+
+    for_each_range(n, len(matrices) * n, fill, height=STRIP_ROWS)
 
 
 def _dense(part: Any, dtype: np.dtype, room: np.ndarray) -> np.ndarray:

@@ -13,6 +13,8 @@ from mkclust.types import Array
 # Up to so many samples all are compared. Of more, some stand for all: by so many, two kernels that
 # share one percent of what they have are told from chance, and the cost grows no further.
 ALL_COMPARED, SOME_COMPARED = 2048, 1024
+# Up to so many kernels, their products are taken row by row.
+FEW_KERNELS = 8
 # Rows of kernels that are written out, of which the diagonal is left out at a time.
 WRITTEN_ROWS = 64
 
@@ -87,7 +89,7 @@ class OffDiagonalSums:
             whole = xp.stack([xp.reshape(part, (height * width,)) for part in parts])
         squares = xp.stack([xp.reshape(part[:, :height], (height**2,)) for part in parts])
         # Both halves of the square on the diagonal are among the entries already.
-        self._products += 2 * (whole @ whole.T) - squares @ squares.T
+        self._products += 2 * _gram(whole) - squares @ squares.T
 
     def merge(self, other: "OffDiagonalSums") -> "OffDiagonalSums":
         """Take in what was summed up over other rows of the same kernels."""
@@ -101,6 +103,16 @@ class OffDiagonalSums:
         return OffDiagonalProducts(
             self.n_samples, (products + products.T) / 2, sums @ sums.T, sums.sum(axis=1)
         )
+
+
+def _gram(rows: Array) -> Array:
+    """Return the inner products of rows, (m, m)."""
+    if not isinstance(rows, np.ndarray) or len(rows) > FEW_KERNELS:
+        return rows @ rows.T
+    gram = np.empty((len(rows), len(rows)))
+    for p, row in enumerate(rows):  # a product of so few rows is slower
+        gram[p, p:] = gram[p:, p] = rows[p:] @ row
+    return gram
 
 
 def off_diagonal_products(entries: np.ndarray) -> OffDiagonalProducts:
