@@ -1,69 +1,130 @@
-"""The first weights of a search, from a small sample of the samples."""
+"""The first weights of a search, from samples of the samples."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mkclust.engine.basis import Basis
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.problem import FIRST_TOLERANCE
-from mkclust.engine.small_problem import SmallProblem
-from mkclust.linalg import orthonormalize, select, to_host
-from mkclust.linalg.operators import Anchor
+from mkclust.engine.relaxation import relax
+from mkclust.linalg import astype, is_on_accelerator, orthonormalize, select, to_host
+from mkclust.linalg.operators import Anchor, AnchoredOperator, MatrixOperator, Operator
 from mkclust.types import Array, Float
 
-# Samples that they are learned from: at least so many, of many samples more; ten for each cluster
-# as long as that makes no more than 200, which take little time, and five at least.
-FEWEST_SAMPLES, MORE_SAMPLES, MANY_SAMPLES = 150, 200, 3000
-SAMPLES_A_CLUSTER, FEWEST_A_CLUSTER = 10, 5
+# Samples that they are learned from: a quarter of all, but no more than so many of a host, and of an
+# accelerator, which they have to leave; no fewer than these, and than so many a cluster.
+MOST_SAMPLES, MOST_OF_ACCELERATOR = 2048, 256
+FEWEST_SAMPLES, FEWEST_A_CLUSTER = 150, 5
+# Half of the sample tells how weights depend on its size, if there are so many a cluster in it.
+FEWEST_A_CLUSTER_OF_HALF = 4
+# How accurately partitions and weights are found, in how many rounds at most, and the largest
+# change of a weight's logarithm after which another round would change little.
+TOLERANCE, ROUNDS, SMALL_CHANGE = 1e-4, 3, 0.03
 
 
 def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     """Return the weights that a sample of the samples asks for, as a place to start from.
 
     Few samples make noise look like structure, the more the fewer they are: by about the inverse
-    root of their number. What its two halves ask for tells how much of that is in the sample's
-    weights, and how much of the difference is chance.
+    root of their number. What half of the sample asks for tells how much.
     """
     m, n = stack.n_kernels, stack.n_samples
-    least = MORE_SAMPLES if n >= MANY_SAMPLES else FEWEST_SAMPLES
-    wanted = min(SAMPLES_A_CLUSTER * n_clusters, MORE_SAMPLES)
-    size = max(least, wanted, FEWEST_A_CLUSTER * n_clusters)
-    if m == 1 or 4 * size > n:
-        return np.full(m, 1 / m)
+    uniform, fewest = np.full(m, 1 / m), FEWEST_A_CLUSTER * n_clusters
+    most = MOST_OF_ACCELERATOR if is_on_accelerator(stack.like) else MOST_SAMPLES
+    size = min(n // 4, max(most, fewest))
+    if m == 1 or size < max(FEWEST_SAMPLES, fewest):
+        return uniform
     samples = np.random.default_rng(0).choice(n, size, replace=False)
-    entries = to_host(stack.entries(samples))
+    half = size // 2
+    samples = np.concatenate([np.sort(samples[:half]), np.sort(samples[half:])])
+    entries = to_host(stack.entries(samples), None).astype(np.float32)
     H = None if anchor is None else to_host(select(anchor.vectors, samples))
 
-    def logarithms(some: slice) -> Float:
-        """Return the logarithms of the weights that some of the samples ask for."""
+    def weights_of(some: slice, start: Float) -> Float:
+        """Return the weights that some of the samples ask for."""
         drawn_to = None
         if anchor is not None and H is not None:
             # Eigenvalues of a part of a kernel are about as much smaller as it has fewer samples.
             strength = anchor.strength * len(H[some]) / n
             drawn_to = Anchor(orthonormalize(H[some]), strength)
-        part = np.ascontiguousarray(entries[:, some, some])
-        return np.log(_weights_of(part, n_clusters, stack.like, drawn_to))
+        kernels = SampledKernels(np.ascontiguousarray(entries[:, some, some]))
+        return _weights_of(kernels, n_clusters, drawn_to, start)
 
-    whole = logarithms(slice(None))
-    halves = logarithms(slice(0, None, 2)), logarithms(slice(1, None, 2))
-    trend, chance = whole - (halves[0] + halves[1]) / 2, (halves[0] - halves[1]) / 2
-    if not trend @ trend > chance @ chance:
-        return _normalized(whole)
-    believed = 1 - (chance @ chance) / (trend @ trend)
-    further = (1 - np.sqrt(size / n)) / (np.sqrt(2) - 1)
-    return _normalized(whole + believed * further * trend)
-
-
-def _normalized(logarithms: Float) -> Float:
-    """Return weights that sum to one."""
+    if half < FEWEST_A_CLUSTER_OF_HALF * n_clusters:
+        return weights_of(slice(None), uniform)
+    fewer = weights_of(slice(half), uniform)
+    more = weights_of(slice(None), fewer)
+    if not (np.all(fewer > 0) and np.all(more > 0)):
+        return more
+    trend = np.log(more) - np.log(fewer)
+    further = (1 / np.sqrt(size) - 1 / np.sqrt(n)) / (1 / np.sqrt(half) - 1 / np.sqrt(size))
+    logarithms = np.log(more) + further * trend
     weights = np.exp(logarithms - logarithms.max())
     return weights / weights.sum()
 
 
-def _weights_of(G: Float, n_clusters: int, like: Array, anchor: Anchor | None) -> Float:
-    """Return the weights of small kernels, (m, s, s)."""
-    problem = SmallProblem(G, n_clusters, n_clusters, like)
-    if anchor is not None:
-        problem = replace(problem, strength=anchor.strength, overlap=anchor.vectors.T)
-    return CuttingSurfaces(len(G)).minimize(problem.evaluate, FIRST_TOLERANCE)[0]
+@dataclass(frozen=True)
+class SampledKernels:
+    """Kernels among few samples, written out in float32: what a basis asks of a stack.
+
+    Attributes
+    ----------
+    entries : ndarray of shape (m, s, s)
+        The kernels.
+    """
+
+    entries: np.ndarray
+
+    @property
+    def n_kernels(self) -> int:
+        """Number of kernels, m."""
+        return self.entries.shape[0]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, s."""
+        return self.entries.shape[1]
+
+    @property
+    def like(self) -> Array:
+        """An array that says where vectors over the samples live."""
+        return self.entries
+
+    def combine(self, coefficients: Float) -> Operator:
+        """Return ``sum_p c_p K_p``."""
+        return RoundedMatrix(np.tensordot(coefficients.astype(np.float32), self.entries, 1))
+
+    def apply(self, V: Array) -> Array:
+        """Multiply every kernel with V, (s, b) to (m, s, b)."""
+        products = V.astype(np.float32).T @ self.entries
+        return products.transpose(0, 2, 1).astype(np.float64)
+
+
+class RoundedMatrix(MatrixOperator):
+    """A matrix whose vectors are in single precision, too."""
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether it is in single precision although what it was made of is not: yes."""
+        return True
+
+
+def _weights_of(
+    kernels: SampledKernels, n_clusters: int, anchor: Anchor | None, start: Float
+) -> Float:
+    """Return the weights that kernels of few samples ask for, from others on."""
+    basis, weights, vectors = Basis(kernels, n_clusters, anchor), start, None
+    for _ in range(ROUNDS):
+        operator = kernels.combine(weights**2)
+        if anchor is not None:
+            operator = AnchoredOperator(operator, anchor)
+        relaxation = relax(operator, n_clusters, tol=TOLERANCE, start=vectors)
+        basis.expand(astype(relaxation.vectors, "float64"), weights)
+        surfaces, previous = CuttingSurfaces(kernels.n_kernels), weights
+        surfaces.weights = weights
+        weights, best, _ = surfaces.minimize(basis.problem.evaluate, TOLERANCE)
+        if np.all(np.abs(weights - previous) <= SMALL_CHANGE * previous):
+            break
+        vectors = basis.relaxation(weights, best).vectors
+    return weights

@@ -21,8 +21,11 @@ from mkclust.types import Array
 N_RANDOM, LEAST_WIDTH, LEAST_SIZE = 4, 8, 20
 # Blocks of products beyond which restarts get further.
 MOST_BLOCKS = 8
+# By how many times the error allowed the two sums may differ, and after the first product: a flat
+# spectrum seems to be known before it is.
+ALLOWED, FIRST_ALLOWED = 2.0, 0.5
 # By how much more the residuals may leave open: of a flat spectrum both sums are too small alike.
-SLOWEST = 2.0
+SLOWEST = 4.0
 # Directions of less than this share of the largest are left to rounding.
 SMALLEST_SHARE = 1e-6
 
@@ -39,8 +42,9 @@ def leading_share(
 
     Of products W = K V with a basis V two sums of leading eigenvalues are known, both too small:
     those of :math:`V^\top W`, and those of :math:`W (V^\top W)^{-1} W^\top`, half a product
-    further. Where both say the same, the second is taken. Where they will not, since the kernel is
-    indefinite or its eigenvalues lie close together, eigenvectors are found as elsewhere.
+    further. Where both say nearly the same, they tell what is left to say. Where they will not,
+    since the kernel is indefinite or its eigenvalues lie close together, eigenvectors are found as
+    elsewhere.
 
     Parameters
     ----------
@@ -49,7 +53,7 @@ def leading_share(
     H : array of shape (n_samples, k)
         The orthonormal partition.
     tol : float
-        By how much the shares that the two sums give may differ; the error is about as large.
+        About by how much the share may be wrong.
     products : array of shape (n_samples, k), default=None
         The kernel times the partition, where it is known.
     captured : float, default=None
@@ -75,15 +79,18 @@ def leading_share(
         _Space(H, products, min(MOST_BLOCKS * max(k, LEAST_WIDTH) + N_RANDOM, n)),
         noise((n, N_RANDOM), 0, H),
     )
+    allowed = FIRST_ALLOWED * tol
     while True:
         lower, upper, highest, residuals = space.sums(k)
+        fallen = share(lower) - share(upper)
         if (
             space.size >= min(LEAST_SIZE, n)
             and blind is None
-            and share(lower) - share(upper) <= tol
+            and fallen <= allowed
             and share(upper) - share(highest) <= SLOWEST * tol
         ):
-            return share(upper)
+            # Half a product leaves about a third of what is still to fall.
+            return max(share(upper) - fallen / 2, 0.0)
         new = orthonormalize(
             residuals if blind is None else side_by_side(residuals, blind), space.vectors
         )
@@ -91,6 +98,7 @@ def leading_share(
             return share(lower)  # an invariant subspace: the residuals are rounding
         if not space.has_room(new.shape[1]):
             return share(relax(operator, k, tol=tol, start=H).value)
+        allowed = (FIRST_ALLOWED if blind is not None else ALLOWED) * tol
         space.expand(new, operator @ new)
         blind = None
 

@@ -7,7 +7,13 @@ import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.first_weights import first_weights
-from mkclust.engine.missed import HIGHEST_PROBABILITY, find_missed_eigenvectors, n_steps_expected
+from mkclust.engine.missed import (
+    HIGHEST_PROBABILITY,
+    MAX_STEPS,
+    default_probes,
+    find_missed_eigenvectors,
+    n_steps_expected,
+)
 from mkclust.engine.problem import FIRST_TOLERANCE, Problem
 from mkclust.engine.proof import Certificate, certify, entries_of_combination
 from mkclust.engine.relaxation import (
@@ -34,7 +40,7 @@ from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
 # How accurately the partition of the first weights' combination is solved.
-FIRST_VECTORS_TOLERANCE = 1e-3
+FIRST_VECTORS_TOLERANCE = 1e-5
 # Between two looks at all kernels the error falls to this share of its square, or to so much of the
 # tolerance, in so many products at most: they take a single matrix, and save a look at all. Where
 # that leads nowhere, as with eigenvalues that nearly tie, there may be more.
@@ -42,7 +48,7 @@ INNER_SHARE, LEAST_ERROR, INNER_PRODUCTS, MOST_INNER_PRODUCTS = 0.1, 1e-3, 12, 3
 # Blocks of vectors that they are kept in: eight times those of the basis, in half of its precision.
 INNER_BLOCKS = 8
 # Weights that move, squared, by less than this share of the tolerance need no other combination.
-SMALL_MOVE = 0.01
+SMALL_MOVE = 0.1
 # Of the error aimed at, what may be lost with directions that the basis is not expanded by, and how
 # much those count that follow the partition in the spectrum.
 SHARE_LOST, GUARD_SHARE = 0.3, 1e-3
@@ -58,9 +64,9 @@ SMALL_EXCESS = 1e-3
 SEARCH_COLUMNS = 80
 # The same on an accelerator: up to so many samples.
 MOST_SAMPLES_PROVED_FIRST = 12_000
-# From so many steps on that a search is expected to take, better vectors come first, where a
-# residual of this share would save half of the steps.
-MANY_STEPS, BETTER_SHARE = 12, 0.1
+# A search that is expected to take more steps than a few may wait for better vectors, whose
+# residuals are of this share; they take a look at all kernels, and so many products more.
+FEW_STEPS, BETTER_SHARE, FEW_PRODUCTS = 12, 0.1, 6
 # How often vectors are improved further where they are too poor for a proof or a search to tell.
 MAX_REFINEMENTS = 2
 # Up to so many samples, problems whose eigenvalues lie too close together for a subspace are solved
@@ -143,11 +149,15 @@ class InMemorySearch(SubspaceSearch):
         goals = np.clip(INNER_SHARE * self.error ** np.array([2, 3]), least, FIRST_TOLERANCE)
         vectors = self.better_vectors(self.relaxation, float(goals[0]), is_slow)
         looks_are_cheap = is_on_accelerator(self.stack.like) or self.stack.n_samples <= FEW_SAMPLES
-        if is_slow or not vectors.shape[1] or looks_are_cheap:
+        if is_slow or looks_are_cheap:
             return vectors
-        # Weights that are foreseen from these move by less, and take a sum instead of a look.
-        foreseen = self.foresee(vectors, max(SHARE * tol, float(goals[0])))
-        return vectors if foreseen is None else self.better_vectors(foreseen, float(goals[1]))
+        # Weights foreseen from these move by less after a look, and take a sum instead of one.
+        for small_tol in np.maximum(SHARE * tol, goals[[0, 1, 1]]):
+            foreseen = self.foresee(vectors, float(small_tol)) if vectors.shape[1] else None
+            if foreseen is None:
+                break
+            vectors = self.better_vectors(foreseen, float(goals[1]))
+        return vectors
 
     def better_vectors(self, start: Relaxation, goal: float, is_slow: bool = False) -> Array:
         """Return what better eigenvectors of the combination have outside the basis."""
@@ -228,14 +238,21 @@ class InMemorySearch(SubspaceSearch):
         return certificate, None
 
     def better_vectors_pay(self) -> bool:
-        """Return whether better vectors would save a search half of its steps."""
+        """Return whether better vectors would save a search more than they take."""
         room, relaxation = self.error_allowed, self.relaxation
         n_steps = n_steps_expected(relaxation, room)
-        if n_steps <= MANY_STEPS:
+        if n_steps <= FEW_STEPS:
             return False
         residuals: Any = relaxation.residuals
         better = replace(relaxation, residuals=BETTER_SHARE * residuals)
-        return n_steps_expected(better, room) <= n_steps / 2
+        n_better = n_steps_expected(better, room)
+        if n_steps > MAX_STEPS:
+            return n_better <= n_steps / 2
+        # In products of the combination with a block: a look at all kernels, a sum, and a few more.
+        price, n_probes = 2 * self.stack.n_kernels + FEW_PRODUCTS, default_probes(self.stack.like)
+        if not is_on_accelerator(self.stack.like):
+            price *= self.basis.width / n_probes
+        return n_steps - n_better > price
 
     def when_to_prove(self) -> Literal["first", "last", "never"]:
         """Return whether a proof comes before a search, after one that does not tell, or never."""

@@ -13,7 +13,7 @@ from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
 
 # Relative error of the compromise's eigenvalue sum: its clusters are compared, not computed on.
-COMPARED_TOLERANCE = 1e-6
+COMPARED_TOLERANCE = 1e-5
 # Down to this share of the largest, eigenvalues are found in single precision.
 LEAST_ROUNDED = 1e-3
 

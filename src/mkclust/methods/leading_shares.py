@@ -11,8 +11,8 @@ from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
 from mkclust.types import Float
 
-# How accurately shares are found: they are read, not computed on.
-SHARE_TOLERANCE = 5e-4
+# How accurately shares are found: they are read, to two digits, and not computed on.
+SHARE_TOLERANCE = 1.5e-3
 
 
 def leading_shares(stack: KernelStack, solution: Solution) -> Float:

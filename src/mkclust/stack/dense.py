@@ -7,6 +7,7 @@ from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg
 
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
@@ -68,6 +69,8 @@ def _product(matrix: Array, X: Array) -> Array:
     if not hasattr(matrix, "__array__") and not is_foreign(matrix):
         return matrix @ X  # known by its rows, which see to all that
     columns, precision = astype(X, precision_of(matrix)), precision_of(X)
+    if X.shape[1] == 1 and isinstance(matrix, np.ndarray) and matrix.flags.forc:
+        return astype(_vector_product(matrix, columns), precision)
     if precision_of(matrix) == "float32":
         # Others round as much, and take about twice as long.
         fused = written_in_triton("fused_products", matrix)
@@ -78,6 +81,13 @@ def _product(matrix: Array, X: Array) -> Array:
         return astype(matrix @ columns, precision)
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
     return astype(columns.T @ matrix, precision).T
+
+
+def _vector_product(matrix: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Multiply a symmetric matrix of the host with one column, of which half of it tells."""
+    (symv,) = scipy.linalg.get_blas_funcs(["symv"], [matrix])
+    in_order = matrix if matrix.flags.f_contiguous else matrix.T  # as BLAS has it, or it is copied
+    return symv(1.0, in_order, column[:, 0])[:, None]
 
 
 def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
@@ -176,8 +186,11 @@ class StandardizedKernel(ExactOperator):
 
     def block(self, rows: Array | slice, columns: Array | slice) -> Array:
         """Return the entries of some rows and columns."""
-        part = select(select(self.matrix, rows), columns, axis=1)
-        part = part.toarray() if is_sparse(part) else part
+        if self.is_array and isinstance(rows, np.ndarray) and isinstance(columns, np.ndarray):
+            part = self.entries(rows, columns)  # no more of the rows than those columns
+        else:
+            part = select(select(self.matrix, rows), columns, axis=1)
+            part = part.toarray() if is_sparse(part) else part
         part = self.standardization.entries(part, rows, columns)
         if self.shift:
             everyone = to_device(np.arange(self.shape[0]), part)
