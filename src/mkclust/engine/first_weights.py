@@ -12,8 +12,8 @@ from mkclust.linalg import astype, is_on_accelerator, orthonormalize, select, to
 from mkclust.linalg.operators import Anchor, AnchoredOperator, MatrixOperator, Operator
 from mkclust.types import Array, Float
 
-# Samples that they are learned from: a quarter of all, but no more than so many of a host, and of an
-# accelerator, which they have to leave; no fewer than these, and than so many a cluster.
+# Samples that they are learned from: a quarter of all, but no more than so many of a host, or of
+# an accelerator, which they have to leave; no fewer than these, and than so many a cluster.
 MOST_SAMPLES, MOST_OF_ACCELERATOR = 2048, 256
 FEWEST_SAMPLES, FEWEST_A_CLUSTER = 150, 5
 # Half of the sample tells how weights depend on its size, if there are so many a cluster in it.

@@ -547,7 +547,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         learned["labels_"], learned["_centers"] = self._discretize(rows, order, unheard)
         if further and solution.agreement is not None:  # they are of the views' compromise
             unheard = unheard_samples(stack, solution.agreement.coefficients())
-        return learned, [self._discretize(rows, order, unheard)[0] for rows in further]
+        labels = learned["labels_"]
+        return learned, [self._discretize(rows, order, unheard, labels)[0] for rows in further]
 
     def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
@@ -558,12 +559,17 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         return solution.partition, None
 
     def _discretize(
-        self, rows: Array, order: np.ndarray | None, unheard: np.ndarray
+        self,
+        rows: Array,
+        order: np.ndarray | None,
+        unheard: np.ndarray,
+        similar: Array | None = None,
     ) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings.
 
-        Starts are drawn among the rows in an order, where there is one. Samples of which nothing is
-        heard have no part in the centers, and are given to the nearest.
+        Starts are drawn among the rows in an order, where there is one; one begins with similar
+        labels, where there are any. Samples of which nothing is heard have no part in the centers,
+        and are given to the nearest.
         """
         if len(unheard):
             order = np.arange(rows.shape[0]) if order is None else order
@@ -577,6 +583,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 self.n_clusters,
                 n_init=self.n_init,
                 random_state=self.random_state,
+                start=similar if similar is None or order is None else select(similar, order),
             )
         if len(unheard):
             # Without a direction, whatever rounding has left of them.

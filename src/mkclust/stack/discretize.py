@@ -55,6 +55,7 @@ def discretize(
     n_init: int = 10,
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
+    start: np.ndarray | None = None,
     all_rows: int | None = None,
     sample_rows: int | None = None,
 ) -> tuple[Array, Float]:
@@ -76,6 +77,9 @@ def discretize(
         How a start chooses its centers: spread out, or any samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts, and of the sample.
+    start : ndarray of int of shape (n_samples,), default=None
+        Clusters to begin one more start with, where the centers are learned from all rows and not
+        by scikit-learn; a third of the other starts is enough then.
     all_rows, sample_rows : int, default=None
         Up to how many rows the centers are learned on all of them, and on how many otherwise;
         None means 100,000 and 50,000.
@@ -98,10 +102,13 @@ def discretize(
     sample = _sample(rows, random_state, all_rows or ALL_ROWS, sample_rows or SAMPLE_ROWS)
     unit_rows = normalize_rows(sample)
     options: Any = {"n_init": n_init, "init": init, "random_state": random_state}
-    if is_on_accelerator(unit_rows):
+    on_device = is_on_accelerator(unit_rows)
+    if on_device or 8 * unit_rows.shape[0] * n_clusters <= HOST_BYTES:
+        if start is not None and not is_dask(rows) and unit_rows.shape[0] == rows.shape[0]:
+            options |= {"labels": start, "n_init": max(1, n_init // 3)}
+        if not on_device:
+            options["distance_bytes"] = HOST_BYTES
         centers = k_means(unit_rows, n_clusters, **options)
-    elif 8 * unit_rows.shape[0] * n_clusters <= HOST_BYTES:
-        centers = k_means(unit_rows, n_clusters, distance_bytes=HOST_BYTES, **options)
     else:
         centers = KMeans(n_clusters, **options).fit(unit_rows).cluster_centers_
     if is_dask(rows):

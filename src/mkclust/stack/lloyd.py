@@ -26,6 +26,8 @@ from mkclust.types import Array, Float
 DISTANCE_BYTES = 1 << 30
 # Centers stay that move, squared and all together, by less than this share of a column's variance.
 TOLERANCE, MAX_ITER = 1e-4, 300
+# From so many distances of one start on, single precision pays on a host.
+MANY_DISTANCES = 1 << 14
 # Up to so many entries, who belongs where is written out on a host, zeros and all.
 DENSE_MEMBERS = 1 << 17
 
@@ -37,9 +39,13 @@ def k_means(
     n_init: int = 10,
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
+    labels: np.ndarray | None = None,
     distance_bytes: int = DISTANCE_BYTES,
 ) -> Float:
     """Return the centers of the best of several starts of k-means.
+
+    Starts of many rows on a host are settled in single precision, and the best of them in that of
+    the rows.
 
     Parameters
     ----------
@@ -53,6 +59,8 @@ def k_means(
         How a start chooses its centers: spread out, or any samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
+    labels : ndarray of int of shape (n_samples,), default=None
+        Clusters of the rows that one more start begins with; one without rows makes it useless.
     distance_bytes : int, default=2**30
         What the distances of the starts that are taken at once may take; one start takes what it
         needs.
@@ -76,25 +84,42 @@ def k_means(
     if not is_foreign(rows):
         rows = np.ascontiguousarray(rows)  # rows are picked out, and NumPy would copy them all
     variance = float(xp.mean(xp.sum(rows * rows, axis=0))) / n
-    # Nearer to each other than this, squared, equal rows and their mean may be by rounding.
-    rounding = n * rounding_of(rows) ** 2 * length
+    rough = rows
+    if not is_foreign(rows) and precision_of(rows) == "float64" and n * k >= MANY_DISTANCES:
+        rough = rows.astype(np.float32)
     rng = check_random_state(random_state)
     at_once = max(1, distance_bytes // (8 * n * k))
     candidates = []
     for starts in ranges(n_init, at_once):
-        centers = _start(rows, k, init, rng, starts.stop - starts.start)
-        centers = _settle(rows, centers, max(TOLERANCE * variance, rounding), rounding)
-        distances = _distances(rows, centers)
-        inertia = to_host(xp.sum(astype(xp.min(distances, axis=2), "float64"), axis=0))
-        best = int(np.argmin(inertia))
-        labels = xp.argmin(distances[:, best, :], axis=1)
-        candidates.append((inertia[best], centers[best, :, :], labels))
-    _, centers, labels = min(candidates, key=lambda one: one[0])
+        centers = _start(rough, k, init, rng, starts.stop - starts.start)
+        candidates.append(_best_settled(rough, centers, variance, length))
+    if labels is not None:
+        sizes, sums = _sums(rough, to_device(labels, rough, None)[:, None], k)
+        if bool(xp.all(sizes > 0)):
+            candidates.append(_best_settled(rough, sums / sizes[:, :, None], variance, length))
+    best = min(candidates, key=lambda one: one[0])
+    if rough is not rows:
+        best = _best_settled(rows, best[1][None, :, :].astype(np.float64), variance, length)
+    _, centers, labels = best
     distinct = xp.unique_values(labels).shape[0]
     if distinct < k:
         message = f"Number of distinct clusters ({distinct}) found smaller than n_clusters ({k})."
         warnings.warn(f"{message} Are there duplicates?", ConvergenceWarning, stacklevel=2)
     return to_host(centers + middle, None)
+
+
+def _best_settled(
+    rows: Array, centers: Array, variance: float, length: float
+) -> tuple[float, Array, Array]:
+    """Return the inertia, but for a constant, the centers and the labels of the best start."""
+    xp, n = namespace(rows), rows.shape[0]
+    # Nearer to each other than this, squared, equal rows and their mean may be by rounding.
+    rounding = n * rounding_of(rows) ** 2 * length
+    centers = _settle(rows, centers, max(TOLERANCE * variance, rounding), rounding)
+    distances = _distances(rows, centers)
+    inertia = to_host(xp.sum(astype(xp.min(distances, axis=2), "float64"), axis=0))
+    best = int(np.argmin(inertia))
+    return float(inertia[best]), centers[best, :, :], xp.argmin(distances[:, best, :], axis=1)
 
 
 def _start(rows: Array, k: int, init: str, rng: np.random.RandomState, starts: int) -> Array:
