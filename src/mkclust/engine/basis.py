@@ -10,6 +10,7 @@ from mkclust.engine.relaxation import Relaxation, block_width, with_error_bound
 from mkclust.engine.small_problem import SmallProblem
 from mkclust.linalg import (
     empty,
+    is_foreign,
     namespace,
     orthonormalize,
     to_device,
@@ -125,13 +126,20 @@ class Basis:
         rotation = to_device(S.T, self.like)
         vectors = (rotation @ self._rows[: self.size, :]).T
         # Summed up before they are rotated: of all kernels together, one product.
-        coefficients = weights**2
-        combined = float(coefficients[0]) * self._images[0, : self.size, :]
-        for p, c in enumerate(coefficients[1:], start=1):
-            combined += float(c) * self._images[p, : self.size, :]
+        combined = self._combined_images(weights**2)
         products = rotation @ combined
         images = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
         return with_error_bound(vectors, images, values, self.n_clusters)
+
+    def _combined_images(self, coefficients: Float) -> Array:
+        """Return the products of a combination with the basis, as rows, (r, n)."""
+        images = self._images[:, : self.size, :]
+        if not is_foreign(images):
+            return np.einsum("p,prn->rn", coefficients, images)
+        combined = float(coefficients[0]) * images[0, :, :]
+        for p, c in enumerate(coefficients[1:], start=1):
+            combined += float(c) * images[p, :, :]
+        return combined
 
     def kernel_products(self, evaluation: Evaluation) -> Array:
         """Return the products of every kernel with the partition found in the basis, (m, n, k)."""

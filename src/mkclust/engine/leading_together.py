@@ -10,6 +10,8 @@ import numpy as np
 import scipy.linalg
 
 from mkclust.engine.leading import (
+    ALLOWED,
+    FIRST_ALLOWED,
     LEAST_SIZE,
     LEAST_WIDTH,
     MOST_BLOCKS,
@@ -47,7 +49,7 @@ def leading_shares_together(
     H : ndarray of shape (n, k)
         The orthonormal partition.
     tol : float
-        By how much two estimates of a share may differ.
+        About by how much a share may be wrong.
     products : ndarray of shape (m, n, k) or None
         The kernels times the partition, where they are known.
     captured : ndarray of shape (m,) or None
@@ -65,14 +67,15 @@ def leading_shares_together(
     capacity = min(MOST_BLOCKS * max(k, LEAST_WIDTH) + N_RANDOM, n)
     blind = np.broadcast_to(noise((n, N_RANDOM), 0, H).T, (m, N_RANDOM, n))
     new = np.concatenate([space.first_residuals(), blind], axis=1)
+    allowed = FIRST_ALLOWED * tol
     while space.size + new.shape[1] <= capacity and space.expand(new):
         lower, upper, highest, new = space.sums(k)
-        if space.size < min(LEAST_SIZE, n):
-            continue
-        lowest, middle, least = (_shares(known[left], each) for each in (lower, upper, highest))
-        goes_on = (lowest - middle > tol) | (middle - least > SLOWEST * tol)
-        result[left[~goes_on]] = middle[~goes_on]
-        left, new = left[goes_on], new[goes_on]
+        first, second, last = (_shares(known[left], each) for each in (lower, upper, highest))
+        fallen = first - second
+        goes_on = (fallen > allowed) | (second - last > SLOWEST * tol)
+        goes_on |= space.size < min(LEAST_SIZE, n)
+        result[left[~goes_on]] = np.maximum(second - fallen / 2, 0.0)[~goes_on]
+        allowed, left, new = ALLOWED * tol, left[goes_on], new[goes_on]
         if not len(left):
             return result
         space.keep(goes_on)

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from mkclust.engine.cutting import Evaluation
 from mkclust.linalg import sum_of_squares, top_eigenpairs
 from mkclust.types import Array, Float
@@ -52,6 +50,6 @@ class SmallProblem:
         )
         if self.overlap is not None:
             offset = self.strength * sum_of_squares(self.overlap @ S[:, :k])
-        leading = np.ascontiguousarray(S[:, :k])
-        alignments = (self.G @ leading).reshape(len(self.G), -1) @ leading.reshape(-1)
+        projector = S[:, :k] @ S[:, :k].T
+        alignments = self.G.reshape(len(self.G), -1) @ projector.reshape(-1)
         return Evaluation(float(values[:k].sum()), alignments, (values, S), offset)

@@ -287,7 +287,7 @@ class Combination:
         matrix = matrix.toarray() if is_sparse(matrix) else matrix
         xp = namespace(matrix)
         M = xp.astype(matrix, xp.float64)
-        for rows in ranges(self.shape[0], DENSE_ROWS):
+        for rows in ranges(self.shape[0] if self.left.shape[1] else 0, DENSE_ROWS):
             M[rows, :] -= self.left[rows, :] @ self.right.T + self.right[rows, :] @ self.left.T
         if self.shift is not None:
             set_diagonal(M, namespace(M).linalg.diagonal(M) + self.shift)
