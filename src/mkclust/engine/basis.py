@@ -8,6 +8,7 @@ from mkclust.engine.cutting import Evaluation
 from mkclust.engine.relaxation import Relaxation, block_width, with_error_bound
 from mkclust.linalg import (
     empty,
+    is_on_accelerator,
     namespace,
     orthonormalize,
     sum_of_squares,
@@ -35,6 +36,8 @@ class Basis:
         self._rows = empty((self.capacity, n), self.like)
         self._images = empty((m, self.capacity, n), self.like)
         self._G = np.empty((m, self.capacity, self.capacity))
+        # Every kernel seen from the basis, (m, r, r), in one piece.
+        self.G: Float = np.empty((m, 0, 0))
         # What is added to every combination, and H_0^T V.
         self._anchor = anchor
         self._overlap = np.empty((0 if anchor is None else anchor.vectors.shape[1], self.capacity))
@@ -43,11 +46,6 @@ class Basis:
     def vectors(self) -> Array:
         """The basis, (n, r)."""
         return self._rows[: self.size, :].T
-
-    @property
-    def G(self) -> Float:
-        """Every kernel seen from the basis, (m, r, r)."""
-        return self._G[:, : self.size, : self.size]
 
     def expand(self, vectors: Array, weights: Float, *, orthonormal: bool = False) -> None:
         """Take in more vectors, with one pass over the kernels.
@@ -80,6 +78,7 @@ class Basis:
         blocks[:, old:] = (blocks[:, old:] + blocks[:, old:].transpose(0, 2, 1)) / 2
         self._G[:, : self.size, old : self.size] = blocks
         self._G[:, old : self.size, : self.size] = blocks.transpose(0, 2, 1)
+        self.G = self._G[:, : self.size, : self.size].copy()
 
     def evaluate(self, weights: Float) -> Evaluation:
         """Return the value and the alignments at some weights as seen from the basis."""
@@ -104,9 +103,14 @@ class Basis:
         values, S = evaluation.state
         rotation = to_device(S.T, self.like)
         vectors = (rotation @ self._rows[: self.size, :]).T
-        products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
-        for p, c in enumerate(weights**2):
-            products += (float(c) * rotation) @ self._images[p, : self.size, :]
+        if is_on_accelerator(self.like):
+            # Few calls rather than little memory.
+            turns = to_device(weights**2, self.like)[:, None, None] * rotation
+            products = namespace(turns).sum(turns @ self._images[:, : self.size, :], axis=0)
+        else:
+            products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
+            for p, c in enumerate(weights**2):
+                products += (float(c) * rotation) @ self._images[p, : self.size, :]
         images = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
         return with_error_bound(vectors, images, values, self.n_clusters)
 
@@ -134,9 +138,10 @@ class Basis:
         for p, G in enumerate(self._G):
             self._images[p, : self.keep, :] = rotation @ self._images[p, :old, :]
             G[: self.keep, : self.keep] = S.T @ G[:old, :old] @ S
+        self.G = self._G[:, : self.keep, : self.keep].copy()
 
 
 def alignments(S: Float, G: Float, n_clusters: int) -> Float:
     """Return ``Tr(S_k^T G_p S_k)`` for every kernel."""
     S = S[:, :n_clusters]
-    return np.array([np.vdot(S, G_p @ S) for G_p in G])
+    return np.tensordot(G, S @ S.T, 2)

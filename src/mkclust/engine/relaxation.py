@@ -2,16 +2,19 @@
 
 import sys
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mkclust.linalg import (
+    MOST_DOUBT,
     astype,
     empty,
     namespace,
     noise,
     orthonormalize,
+    orthonormalize_ahead,
     precision_of,
     side_by_side,
     to_device,
@@ -85,6 +88,21 @@ class Relaxation:
         """
         distance = max(self.value - lower_bound, 0.0) + self.error
         return distance / self.value if distance else 0.0  # both may be zero
+
+    @cached_property
+    def rises(self) -> Float:
+        """By how much eigenvalues may rise, at a distance of one from the rest of them, (b,).
+
+        In proportion to squared residuals, since these are all but orthogonal.
+        """
+        R: Any = self.residuals
+        gram = to_host(R.T @ R)
+        lengths = np.sqrt(np.maximum(np.diag(gram), 0))
+        used = lengths > 0
+        if not used.any():
+            return np.zeros(len(lengths))
+        cosines = gram[np.ix_(used, used)] / np.outer(lengths[used], lengths[used])
+        return lengths**2 * float(np.linalg.eigvalsh(cosines)[-1])
 
     def _gap(self, index: int) -> float:
         """Return the drop after the first ``index`` eigenvalues, NaN where there is none."""
@@ -235,6 +253,7 @@ class KrylovSpace:
         self.T = np.zeros((self.capacity, self.capacity))
         self.T[:width, :width] = np.diag(start.eigenvalues)
         self.rest: Any = start.residuals
+        self.rest_gram: Any = None
         self.values, self.S, self.error = start.eigenvalues, np.eye(width), start.error
 
     @property
@@ -249,21 +268,32 @@ class KrylovSpace:
 
     def expand(self) -> bool:
         """Take in what is left of the last block, by one product; return whether anything is."""
-        new = orthonormalize(self.rest, self.rows[: self.size, :].T)
-        if not new.shape[1]:
-            return False
+        basis = self.rows[: self.size, :].T
+        ahead = orthonormalize_ahead(self.rest, basis, self.rest_gram)
+        if ahead is not None and self._take_in(*ahead):
+            return True
+        new = orthonormalize(self.rest, basis)
+        return bool(new.shape[1]) and self._take_in(new)
+
+    def _take_in(self, new: Array, doubts: Array | None = None) -> bool:
+        """Take in a block by one product; return whether it was orthonormal, or leave all as is."""
         end = self.size + new.shape[1]
-        self.last = slice(self.size, end)
-        self.rows[self.last, :] = new.T
+        last = slice(self.size, end)
+        self.rows[last, :] = new.T
         images, basis = self.operator @ new, self.rows[:end, :]
         shares = basis @ images
-        self.rest = images - basis.T @ shares
-        # One transfer for both.
-        both = to_host(namespace(shares).concat([shares, self.rest.T @ self.rest]))
-        shares, gram = both[:end], both[end:]
-        self.T[:end, self.last] = shares
-        self.T[self.last, : self.size] = shares[: self.size].T
+        rest = images - basis.T @ shares
+        rest_gram = rest.T @ rest
+        # One transfer for all.
+        parts = [shares, rest_gram] if doubts is None else [shares, rest_gram, doubts[None, :]]
+        together = to_host(namespace(shares).concat(parts))
+        shares, gram = together[:end], together[end : 2 * end - self.size]
+        if doubts is not None and not np.all(together[-1] <= MOST_DOUBT):
+            return False
+        self.T[:end, last] = shares
+        self.T[last, : self.size] = shares[: self.size].T
         T = self.T[:end, :end]
+        self.last, self.rest, self.rest_gram = last, rest, rest_gram
         self.size, self.n_products = end, self.n_products + 1
         self.values, self.S = top_eigenpairs((T + T.T) / 2, self.width, self.rows)
         left = self.S[self.last]

@@ -6,8 +6,10 @@ that depends on the library is in this folder.
 """
 
 from mkclust.linalg.algebra import (
+    MOST_DOUBT,
     inner_products,
     orthonormalize,
+    orthonormalize_ahead,
     polar_factor,
     psd_part,
     side_by_side,
@@ -43,6 +45,7 @@ from mkclust.linalg.factored import FactoredMatrix, is_sparse
 from mkclust.linalg.sums import weighted_sum
 
 __all__ = [
+    "MOST_DOUBT",
     "FactoredMatrix",
     "arrays_to_host",
     "as_floats",
@@ -60,6 +63,7 @@ __all__ = [
     "namespace",
     "noise",
     "orthonormalize",
+    "orthonormalize_ahead",
     "place",
     "polar_factor",
     "precision_of",

@@ -17,7 +17,13 @@ from mkclust.types import Array
 
 # Rows and columns of a tile, and columns of one that is stored. Sums over so many columns are added
 # up on their own: a sum of millions of float32 would lose digits.
-ROWS, COLUMNS, STORED_COLUMNS, SUMMED_COLUMNS = 128, 64, 32, 4096
+ROWS, COLUMNS, STORED_COLUMNS, SUMMED_COLUMNS = 128, 64, 64, 4096
+# Columns of a stored tile whose rows are looked at for their largest entries.
+CAREFUL_COLUMNS = 32
+# Rows of a thin matrix that are split at a time, and how many times as many are looked at.
+SPLIT_ROWS, SIZED_BLOCKS = 64, 4
+# Warps that compute a stored tile, and how many tiles are loaded ahead.
+STORED_WARPS, STORED_STAGES = 8, 3
 # Fewest and most features, and columns of the thin matrix, that a tile is computed with.
 FEWEST, MOST_FEATURES, MOST_COLUMNS = 16, 128, 64
 # Up to so many features, a tile is computed by four warps.
@@ -88,6 +94,87 @@ def _multiply(
 
 
 @triton.jit
+def _find_sizes(
+    sizes,
+    X,
+    matrix,
+    n,
+    b,
+    by_row,
+    by_column,
+    width: tl.constexpr,
+    rows: tl.constexpr,
+    count: tl.constexpr,
+):
+    """Write the largest absolute values in some rows of a thin matrix, scaled, by columns."""
+    thin, largest = tl.arange(0, width), tl.zeros((width,), dtype=tl.float64)
+    for block in range(0, count):
+        row = (tl.program_id(0) * count + block) * rows + tl.arange(0, rows)
+        entries, _, _ = _scaled(X, matrix, row, thin, n, b, by_row, by_column)
+        largest = tl.maximum(largest, tl.max(tl.abs(entries), axis=0))
+    tl.store(sizes + tl.program_id(0) * width + thin, largest)
+
+
+@triton.jit
+def _split_scaled(
+    high_out,
+    low_out,
+    scales,
+    exponents,
+    X,
+    matrix,
+    sizes,
+    n,
+    b,
+    by_row,
+    by_column,
+    n_sizes,
+    width: tl.constexpr,
+    rows: tl.constexpr,
+):
+    """Write some rows of a thin matrix, scaled, as parts of half precision, and its scales."""
+    row, thin = tl.program_id(0) * rows + tl.arange(0, rows), tl.arange(0, width)
+    largest = tl.zeros((width,), dtype=tl.float64)
+    for start in range(0, n_sizes, rows):
+        some = start + tl.arange(0, rows)[:, None]
+        here = tl.load(sizes + some * width + thin[None, :], mask=some < n_sizes, other=0.0)
+        largest = tl.maximum(largest, tl.max(here, axis=0))
+    # A column of zeros has no size; none is so small that its inverse overflows.
+    exponent = tl.maximum(((largest.to(tl.int64, bitcast=True) >> 52) - 1022).to(tl.int32), -900)
+    scaled, root, is_positive = _scaled(X, matrix, row, thin, n, b, by_row, by_column)
+    entries = (scaled * _power_of_two(14 - exponent)[None, :]).to(tl.float32)
+    high = entries.to(tl.float16)
+    there = row[:, None] * width + thin[None, :]
+    tl.store(high_out + there, high)
+    tl.store(low_out + there, (entries - high.to(tl.float32)).to(tl.float16))
+    # The sign tells where the diagonal says nothing about the size of entries.
+    tl.store(scales + row, tl.where(is_positive, _power_of_two(-root).to(tl.float32), -1.0))
+    if tl.program_id(0) == 0:
+        tl.store(exponents + thin, exponent)
+
+
+@triton.jit
+def _scaled(X, matrix, row, thin, n, b, by_row, by_column):
+    """Return rows of a thin matrix times powers of two near the roots of a matrix's diagonal.
+
+    Also the exponents of these, and which entries of the diagonal are positive.
+    """
+    diagonal = tl.load(matrix + row.to(tl.int64) * (n + 1), mask=row < n, other=1.0)
+    biased = diagonal.to(tl.int32, bitcast=True) >> 23
+    is_positive = biased > 0  # the sign is the first bit; a number that is not normal counts as 0
+    root = tl.where(is_positive, (biased - 126) >> 1, 0)
+    here = row.to(tl.int64)[:, None] * by_row + thin.to(tl.int64)[None, :] * by_column
+    entries = tl.load(X + here, mask=(row < n)[:, None] & (thin < b)[None, :], other=0.0)
+    return entries.to(tl.float64) * _power_of_two(root)[:, None], root, is_positive
+
+
+@triton.jit
+def _power_of_two(exponent):
+    """Return a power of two in double precision."""
+    return ((exponent.to(tl.int64) + 1023) << 52).to(tl.float64, bitcast=True)
+
+
+@triton.jit
 def _multiply_stored(
     out,
     matrix,
@@ -100,31 +187,75 @@ def _multiply_stored(
     width: tl.constexpr,
     rows: tl.constexpr,
     columns: tl.constexpr,
+    careful_columns: tl.constexpr,
 ):
-    """Write some rows of the product of a stored matrix, summed up over some of its columns."""
+    """Write some rows of the product of a stored matrix, summed up over some of its columns.
+
+    Entries of a positive semidefinite matrix are no larger than the roots of the diagonal, and are
+    scaled by these. Where one turns out to be so large that half precision cannot hold it, what is
+    summed up is no number, and all is done once more with scales found in the rows themselves.
+    """
     row, thin = tl.program_id(0) * rows + tl.arange(0, rows), tl.arange(0, width)
     here = row.to(tl.int64)[:, None] * n
+    row_scale = tl.load(scales + row, mask=row < n, other=1.0)
+    of_rows = tl.where(row_scale > 0, row_scale * 8192.0, float("inf"))
     total = tl.zeros((rows, width), dtype=tl.float32)
     first = tl.program_id(1) * columns_each
     for begin in range(first, first + columns_each, columns):
         column = begin + tl.arange(0, columns)
         inside = (row < n)[:, None] & (column < n)[None, :]
         entries = tl.load(matrix + here + column[None, :], mask=inside, other=0.0)
-        entries *= tl.load(scales + column, mask=column < n, other=0.0)[None, :]
-        # Each row is brought to the same size by a power of two, whatever its entries are.
-        largest = tl.max(tl.abs(entries), axis=1)
-        exponent = tl.maximum(largest.to(tl.int32, bitcast=True) >> 23, 16)
-        entries *= ((267 - exponent) << 23).to(tl.float32, bitcast=True)[:, None]
+        scale = tl.load(scales + column)
+        entries *= tl.where(scale > 0, scale, float("inf"))[None, :]
+        entries *= of_rows[:, None]
         high = entries.to(tl.float16)
         low = (entries - high.to(tl.float32)).to(tl.float16)
         there = column[:, None] * width + thin[None, :]
         right_high, right_low = tl.load(thin_high + there), tl.load(thin_low + there)
         part = tl.dot(low, right_high)
         part = tl.dot(high, right_low, part)
-        part = tl.dot(high, right_high, part)
-        total += part * ((exponent - 13) << 23).to(tl.float32, bitcast=True)[:, None]
+        # Tensor cores round towards zero: what they add up is short.
+        total += tl.dot(high, right_high, part)
+    is_number = (tl.abs(total) < float("inf")).to(tl.int32)
+    if tl.min(tl.min(is_number, axis=1), axis=0) == 0:
+        total = tl.zeros((rows, width), dtype=tl.float32)
+        for begin in range(first, first + columns_each, careful_columns):
+            column = begin + tl.arange(0, careful_columns)
+            inside = (row < n)[:, None] & (column < n)[None, :]
+            entries = tl.load(matrix + here + column[None, :], mask=inside, other=0.0)
+            entries *= tl.abs(tl.load(scales + column))[None, :]
+            # Each row is brought to the same size by a power of two, whatever its entries are.
+            largest = tl.max(tl.abs(entries), axis=1)
+            exponent = tl.maximum(largest.to(tl.int32, bitcast=True) >> 23, 16)
+            entries *= ((267 - exponent) << 23).to(tl.float32, bitcast=True)[:, None]
+            high = entries.to(tl.float16)
+            low = (entries - high.to(tl.float32)).to(tl.float16)
+            there = column[:, None] * width + thin[None, :]
+            right_high, right_low = tl.load(thin_high + there), tl.load(thin_low + there)
+            part = tl.dot(low, right_high)
+            part = tl.dot(high, right_low, part)
+            part = tl.dot(high, right_high, part)
+            total += part * ((exponent - 13) << 23).to(tl.float32, bitcast=True)[:, None]
+        total *= tl.abs(row_scale)[:, None] * 8192.0
     place = (tl.program_id(1) * n_out + row).to(tl.int64)
     tl.store(out + place[:, None] * width + thin[None, :], total)
+
+
+@triton.jit
+def _add_parts(
+    product, parts, scales, exponents, n, b, n_out, n_parts, width: tl.constexpr, rows: tl.constexpr
+):
+    """Write some rows of a product: the sum of its parts, in double precision, not scaled."""
+    row, thin = tl.program_id(0) * rows + tl.arange(0, rows), tl.arange(0, width)
+    total = tl.zeros((rows, width), dtype=tl.float64)
+    for part in range(0, n_parts):
+        place = (part * n_out + row).to(tl.int64)
+        total += tl.load(parts + place[:, None] * width + thin[None, :]).to(tl.float64)
+    total *= _power_of_two(tl.load(exponents + thin) - 27)[None, :]
+    total /= tl.abs(tl.load(scales + row)).to(tl.float64)[:, None]
+    inside = (row < n)[:, None] & (thin < b)[None, :]
+    here = row.to(tl.int64)[:, None] * b + thin[None, :]
+    tl.store(product + here, total, mask=inside)
 
 
 @dataclass(frozen=True)
@@ -183,41 +314,69 @@ def gaussian_products(
 
 
 def stored_products(matrix: Array, X: Array) -> Array | None:
-    """Multiply a matrix of float32 with a thin matrix, (n, b), in float64.
+    """Multiply a matrix of float32 with a thin matrix, (n, b), in the precision of that.
 
     None where it is not laid out row by row, or too small or the other too wide for that to pay.
     """
     n, b = X.shape
     if n < FEWEST_SAMPLES or b > MOST_COLUMNS or not matrix.is_contiguous():
         return None
-    # Columns of a positive semidefinite matrix are of one size when divided by the roots of its
-    # diagonal; by powers of two, nothing is rounded.
-    roots = torch.frexp(matrix.diagonal()).exponent // 2
-    X = torch.ldexp(X, roots[:, None])
-    sizes = torch.frexp(X.abs().amax(dim=0)).exponent
-    n_parts = triton.cdiv(n, SUMMED_COLUMNS)
-    high, low = _split(torch.ldexp(X, 14 - sizes), (n_parts * SUMMED_COLUMNS, _padded(b)))
-    n_blocks = triton.cdiv(n, ROWS)
-    out = torch.empty(
-        (n_parts, n_blocks * ROWS, high.shape[1]), dtype=torch.float32, device=X.device
-    )
+    n_parts, n_blocks, width = triton.cdiv(n, SUMMED_COLUMNS), triton.cdiv(n, ROWS), _padded(b)
+    padded, here = n_parts * SUMMED_COLUMNS, {"device": X.device}
+    n_sizes = triton.cdiv(n, SPLIT_ROWS * SIZED_BLOCKS)
+    sizes = torch.empty((n_sizes, width), dtype=torch.float64, **here)
+    high, low = torch.empty((2, padded, width), dtype=torch.float16, **here)
+    scales = torch.empty(padded, dtype=torch.float32, **here)
+    exponents = torch.empty(width, dtype=torch.int32, **here)
+    parts = torch.empty((n_parts, n_blocks * ROWS, width), dtype=torch.float32, **here)
+    product = torch.empty((n, b), dtype=X.dtype, **here)
+    thin = n, b, *X.stride()
     with torch.cuda.device(X.device):
-        _multiply_stored[(n_blocks, n_parts)](
-            out,
+        _find_sizes[(n_sizes,)](
+            sizes, X, matrix, *thin, width=width, rows=SPLIT_ROWS, count=SIZED_BLOCKS
+        )
+        _split_scaled[(padded // SPLIT_ROWS,)](
+            high,
+            low,
+            scales,
+            exponents,
+            X,
             matrix,
-            torch.ldexp(torch.ones_like(roots, dtype=torch.float32), -roots),
+            sizes,
+            *thin,
+            n_sizes,
+            width=width,
+            rows=SPLIT_ROWS,
+        )
+        _multiply_stored[(n_blocks, n_parts)](
+            parts,
+            matrix,
+            scales,
             high,
             low,
             n,
             n_blocks * ROWS,
             SUMMED_COLUMNS,
-            width=high.shape[1],
+            width=width,
             rows=ROWS,
             columns=STORED_COLUMNS,
-            num_warps=8,
-            num_stages=4,
+            careful_columns=CAREFUL_COLUMNS,
+            num_warps=STORED_WARPS,
+            num_stages=STORED_STAGES,
         )
-    return torch.ldexp(out[:, :n, :b].sum(dim=0, dtype=torch.float64), sizes - 14)
+        _add_parts[(triton.cdiv(n, SPLIT_ROWS),)](
+            product,
+            parts,
+            scales,
+            exponents,
+            n,
+            b,
+            n_blocks * ROWS,
+            n_parts,
+            width=width,
+            rows=SPLIT_ROWS,
+        )
+    return product
 
 
 def _narrow_products(points: SplitPoints, steepness: float, X: Array, resolution: float) -> Array:

@@ -22,6 +22,7 @@ from mkclust.linalg import (
     rounding_of,
     select,
     set_diagonal,
+    side_by_side,
     to_device,
     to_host,
     zeros,
@@ -62,13 +63,13 @@ def _product(matrix: Array, X: Array) -> Array:
         return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=X.dtype)
     if not hasattr(matrix, "__array__") and not is_foreign(matrix):
         return matrix @ X  # known by its rows, which see to all that
-    columns, precision = astype(X, precision_of(matrix)), precision_of(X)
     if precision_of(matrix) == "float32":
         # Others round as much, and take about twice as long.
         fused = written_in_triton("fused_products", matrix)
         product = None if fused is None else fused.stored_products(matrix, X)
         if product is not None:
-            return astype(product, precision)
+            return product
+    columns, precision = astype(X, precision_of(matrix)), precision_of(X)
     if X.shape[1] <= NARROW and is_on_accelerator(matrix):
         return astype(matrix @ columns, precision)
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
@@ -239,8 +240,19 @@ class Combination:
         X = astype(X, precision_of(self.left))
         Y = _product(self.matrix, X)
         if self.left.shape[1]:
-            Y = Y - self.left @ (self.right.T @ X) - self.right @ (self.left.T @ X)
+            # One product each way.
+            Y = Y - self._both @ (self._both_turned.T @ X)
         return astype(Y if self.shift is None else Y + self.shift[:, None] * X, precision)
+
+    @cached_property
+    def _both(self) -> Array:
+        """Both sides of the correction, (n, 2 m)."""
+        return side_by_side(self.left, self.right)
+
+    @cached_property
+    def _both_turned(self) -> Array:
+        """The same, right before left."""
+        return side_by_side(self.right, self.left)
 
     def rounding_error(self) -> float:
         """Return how far eigenvalues are from those of the kernels' own precision, at most."""
