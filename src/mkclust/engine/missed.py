@@ -28,17 +28,16 @@ from mkclust.engine.relaxation import (
 )
 from mkclust.linalg import (
     MOST_DOUBT,
+    all_to_host,
     astype,
     empty,
     gaussian_noise,
     is_on_accelerator,
-    namespace,
     orthonormalize,
     orthonormalize_ahead,
     precision_of,
     side_by_side,
     to_device,
-    to_host,
     top_eigenpairs,
 )
 from mkclust.linalg.operators import Operator
@@ -56,7 +55,7 @@ HIGHEST_PROBABILITY = 1e-3
 # many steps a search takes there.
 PASSING_PROBABILITY, PASSING_STEPS = 1e-3, 8
 # On an accelerator a search is looked at from this share of the steps on that it is likely to take.
-LIKELY_SHARE = 0.75
+LIKELY_SHARE = 0.9
 # Ritz values this many roundings above an eigenvalue are equal to it.
 ROUNDINGS = 16
 # Distances, as shares of the k-th eigenvalue, at which what lies outside is tried: rising.
@@ -276,21 +275,13 @@ class _Outside:
 
     def look(self) -> None:
         """Bring what was seen since the last look to the host."""
-        xp = namespace(self._rows)
-        flat = [
-            xp.reshape(part, (-1,)) for pair in self._unseen for part in pair if part is not None
-        ]
-        numbers, place = to_host(xp.concat(flat)), 0
-        for shares, doubts in self._unseen:
-            (end, width), count = shares.shape, shares.shape[0] * shares.shape[1]
-            block = numbers[place : place + count].reshape(end, width)
-            place += count
-            if doubts is not None:
-                if not np.all(numbers[place : place + width] <= MOST_DOUBT):
-                    self._repeat()
-                    return
-                place += width
-            self._take_note(block)
+        together = all_to_host([part for pair in self._unseen for part in pair if part is not None])
+        if any(part.ndim == 1 and not np.all(part <= MOST_DOUBT) for part in together):
+            self._repeat()
+            return
+        for shares in together:
+            if shares.ndim == 2:
+                self._take_note(shares)
         self._unseen = []
 
     def _repeat(self) -> None:

@@ -17,6 +17,7 @@ from mkclust.linalg.algebra import (
     top_eigenpairs,
 )
 from mkclust.linalg.arrays import (
+    all_to_host,
     arrays_to_host,
     as_floats,
     astype,
@@ -47,6 +48,7 @@ from mkclust.linalg.sums import weighted_sum
 __all__ = [
     "MOST_DOUBT",
     "FactoredMatrix",
+    "all_to_host",
     "arrays_to_host",
     "as_floats",
     "astype",

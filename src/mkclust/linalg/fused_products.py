@@ -23,7 +23,7 @@ CAREFUL_COLUMNS = 32
 # Rows of a thin matrix that are split at a time, and how many times as many are looked at.
 SPLIT_ROWS, SIZED_BLOCKS = 64, 4
 # Warps that compute a stored tile, and how many tiles are loaded ahead.
-STORED_WARPS, STORED_STAGES = 8, 3
+STORED_WARPS, STORED_STAGES = 4, 3
 # Fewest and most features, and columns of the thin matrix, that a tile is computed with.
 FEWEST, MOST_FEATURES, MOST_COLUMNS = 16, 128, 64
 # Up to so many features, a tile is computed by four warps.

@@ -417,6 +417,7 @@ class DenseStack(UncompressedStack):
                 [kernel.standardization.scale for kernel in self.kernels],
                 out=None if earlier is None else earlier.matrix,
                 precision="float32" if rounded else None,
+                symmetric=True,
             ),
             astype(self._columns(left), precision),
             astype(self._columns(right), precision),
