@@ -36,8 +36,6 @@ class Basis:
         self._rows = empty((self.capacity, n), self.like)
         self._images = empty((m, self.capacity, n), self.like)
         self._G = np.empty((m, self.capacity, self.capacity))
-        # Every kernel seen from the basis, (m, r, r), in one piece.
-        self.G: Float = np.empty((m, 0, 0))
         # What is added to every combination, and H_0^T V.
         self._anchor = anchor
         self._overlap = np.empty((0 if anchor is None else anchor.vectors.shape[1], self.capacity))
@@ -46,6 +44,11 @@ class Basis:
     def vectors(self) -> Array:
         """The basis, (n, r)."""
         return self._rows[: self.size, :].T
+
+    @property
+    def G(self) -> Float:
+        """Every kernel seen from the basis, (m, r, r)."""
+        return self._G[:, : self.size, : self.size]
 
     def expand(self, vectors: Array, weights: Float, *, orthonormal: bool = False) -> None:
         """Take in more vectors, with one pass over the kernels.
@@ -78,7 +81,6 @@ class Basis:
         blocks[:, old:] = (blocks[:, old:] + blocks[:, old:].transpose(0, 2, 1)) / 2
         self._G[:, : self.size, old : self.size] = blocks
         self._G[:, old : self.size, : self.size] = blocks.transpose(0, 2, 1)
-        self.G = self._G[:, : self.size, : self.size].copy()
 
     def evaluate(self, weights: Float) -> Evaluation:
         """Return the value and the alignments at some weights as seen from the basis."""
@@ -138,10 +140,9 @@ class Basis:
         for p, G in enumerate(self._G):
             self._images[p, : self.keep, :] = rotation @ self._images[p, :old, :]
             G[: self.keep, : self.keep] = S.T @ G[:old, :old] @ S
-        self.G = self._G[:, : self.keep, : self.keep].copy()
 
 
 def alignments(S: Float, G: Float, n_clusters: int) -> Float:
     """Return ``Tr(S_k^T G_p S_k)`` for every kernel."""
     S = S[:, :n_clusters]
-    return np.tensordot(G, S @ S.T, 2)
+    return np.array([np.vdot(S, G_p @ S) for G_p in G])

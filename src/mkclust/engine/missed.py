@@ -54,8 +54,8 @@ HIGHEST_PROBABILITY = 1e-3
 # The same between two steps of a method, where the last step is looked at more closely, and how
 # many steps a search takes there.
 PASSING_PROBABILITY, PASSING_STEPS = 1e-3, 8
-# On an accelerator a search is looked at from this share of the steps on that it is likely to take.
-LIKELY_SHARE = 0.9
+# Where a device computes ahead, a search is looked at from this share of its likely steps on.
+LIKELY_SHARE = 0.95
 # Ritz values this many roundings above an eigenvalue are equal to it.
 ROUNDINGS = 16
 # Distances, as shares of the k-th eigenvalue, at which what lies outside is tried: rising.
@@ -185,9 +185,7 @@ def find_missed_eigenvectors(
             # All that can be reached was seen.
             is_harmless = _is_below(space.band, harmless)
             return MissedSearch(None, PROBABILITY if is_harmless else 1.0, step - 1)
-        # A look makes a device wait. One that is likely to be in vain is taken at powers of two.
-        likely = step >= LIKELY_SHARE * n_likely or not step & (step - 1) or step == max_steps
-        if space.is_ahead and not likely:
+        if space.is_ahead and not _is_time_to_look(step, n_likely, max_steps):
             continue
         space.look()
         share = share_known(n_outside, step, probability, n_probes)
@@ -384,6 +382,14 @@ def n_steps_expected(relaxation: Relaxation, room: float) -> float:
     V, outside = relaxation.vectors, float(relaxation.eigenvalues[-1])
     harmless = largest_outside(relaxation, room)
     return _steps_likely(V.shape[0] - V.shape[1], outside, harmless, default_probes(V))
+
+
+def _is_time_to_look(step: int, n_likely: float, max_steps: int) -> bool:
+    """Return whether a step is among those that a device is made to wait for."""
+    if step == max_steps or step >= LIKELY_SHARE * n_likely:
+        return True
+    # What was missed shows early, and it may take fewer steps than what is likely.
+    return step == n_likely // 2 if n_likely <= max_steps else not step & (step - 1)
 
 
 def _steps_likely(n: int, outside: float, harmless: float, n_probes: int) -> float:

@@ -12,12 +12,12 @@ from mkclust.linalg import (
     all_to_host,
     astype,
     empty,
-    is_on_accelerator,
     namespace,
     noise,
     orthonormalize,
     orthonormalize_ahead,
     precision_of,
+    runs_ahead,
     side_by_side,
     to_device,
     to_host,
@@ -31,10 +31,10 @@ PATIENCE = 5
 # Blocks of vectors that a Krylov space holds before it is restarted; where eigenvalues lie so
 # close together that it gets nowhere, more of them.
 KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
-# On an accelerator, where a step takes less time than what the host does about a restart: at least
-# so many. There, so many steps at most are taken between two looks at a Krylov space, as many as
-# the error takes to fall to what is asked for by such factors.
-BLOCKS_ON_ACCELERATOR, MOST_AHEAD, EXPECTED_FALL = 9, 4, 10.0
+# Where a device computes ahead, a step takes less time than what the host does about a restart, and
+# there are more of them. So many steps at most are taken there between two looks at a Krylov space:
+# as many as the error takes to fall to what is asked for, by such a factor each.
+BLOCKS_AHEAD, MOST_AHEAD, EXPECTED_FALL = 9, 6, 15.0
 
 
 @dataclass(frozen=True)
@@ -244,14 +244,15 @@ class KrylovSpace:
 
     Of the last block something is left, ``A Q_last = Q T_last + F``, and the residuals of all Ritz
     vectors are parts of that rest: neither they nor products have to be written out to tell how
-    accurate the Ritz vectors are. On an accelerator several steps are taken between two looks at T.
+    accurate the Ritz vectors are. A device may take several steps between two looks at T.
     """
 
     def __init__(self, operator: Operator, start: Relaxation, n_blocks: int):
         n, width = start.vectors.shape
         self.operator, self.n_clusters, self.width = operator, start.n_clusters, width
-        if is_on_accelerator(start.vectors):
-            n_blocks = max(n_blocks, BLOCKS_ON_ACCELERATOR)
+        self._runs_ahead = runs_ahead(start.vectors)
+        if self._runs_ahead:
+            n_blocks = max(n_blocks, BLOCKS_AHEAD)
         self.capacity = max(KRYLOV_BLOCKS * width, min(n_blocks * width, n // 4))
         self.n_products, self.size, self.last = 0, width, slice(0, width)
         self.rows = empty((self.capacity, n), start.vectors, precision_of(start.vectors))
@@ -277,11 +278,11 @@ class KrylovSpace:
         return self.size + self.width <= self.capacity
 
     def n_ahead(self, tol: float) -> int:
-        """Return how many products to take before the next look: one, but on an accelerator."""
+        """Return how many products to take before the next look: several where looks cost time."""
         excess = self.error / self.value / tol if tol * self.value > 0 else np.inf
-        if not is_on_accelerator(self.rows) or not 1 < excess < np.inf:
+        if not self._runs_ahead or not 1 < excess < np.inf:
             return 1
-        return int(np.clip(np.log(excess) / np.log(EXPECTED_FALL), 1, MOST_AHEAD))
+        return int(np.clip(np.ceil(np.log(excess) / np.log(EXPECTED_FALL)), 1, MOST_AHEAD))
 
     def advance(self, most: int) -> int:
         """Expand, as long as there is room, so many times at most, and look; return how often."""

@@ -29,7 +29,7 @@ LITTLE_TAKEN = 0.1
 # By how much inner products may differ from those of orthonormal vectors for these to be repaired.
 MOST_DOUBT = 0.1
 # From this size on, eigenvalues of a matrix of the host come sooner by way of an accelerator.
-FASTER_ON_ACCELERATOR = 150
+FASTER_ON_ACCELERATOR = 125
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
 # from about a quarter on it is slower, several times in the end.
 FEW_POSITIVE = 0.125
@@ -128,12 +128,18 @@ def orthonormalize_ahead(
         Where one exceeds `MOST_DOUBT`, the basis is none, and `orthonormalize` finds one. To look
         at these takes as long as everything that a device has still to do before.
 
-    None where that saves no time, as on a host.
+    None where the host is asked first: `runs_ahead` says where.
     """
-    fused = written_in_triton("fused_bases", X)
-    if fused is None or not X.shape[1]:
+    if not runs_ahead(X):
         return None
+    fused = written_in_triton("fused_bases", X)
     return fused.orthonormalize_ahead(X, against, X.T @ X if gram is None else gram)
+
+
+def runs_ahead(X: Array) -> bool:
+    """Return whether a device orthonormalizes columns like those of X without the host's help."""
+    fused = written_in_triton("fused_bases", X)
+    return fused is not None and 0 < X.shape[1] <= fused.MOST_COLUMNS
 
 
 def _inverse_root(gram: Float, tolerance: float, mask: Any = True) -> tuple[Float, bool]:

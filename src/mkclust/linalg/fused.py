@@ -10,7 +10,7 @@ from mkclust.types import Array
 
 # How many matrices are summed up at a time, how many entries of a row, and the rows and columns of
 # a square of a symmetric matrix.
-TOGETHER, ENTRIES, SIDE = 8, 1024, 64
+TOGETHER, ENTRIES, SIDE = 8, 1024, 32
 
 
 @triton.jit
@@ -110,7 +110,7 @@ def write_sum(
             how = {"count": len(some), "first": start == 0, "dtype": dtype}
             if symmetric:
                 grid = (n_squares * (n_squares + 1) // 2,)
-                _add_up_symmetric[grid](*here, **how, side=SIDE, num_warps=8)
+                _add_up_symmetric[grid](*here, **how, side=SIDE)
             else:
                 _add_up[(n, triton.cdiv(n, ENTRIES))](*here, **how, entries=ENTRIES)
 
