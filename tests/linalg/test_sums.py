@@ -36,3 +36,19 @@ def test_a_sum_is_that_of_the_formula(library, dtype, m, n, fused, monkeypatch):
         rounded = weighted_sum(c, matrices, on_device, precision="float32", **blocks)
         assert rounded.dtype == np.float32
         np.testing.assert_allclose(rounded, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("m", "n"), [(1, 5), (3, 300), (11, 1101)])
+def test_a_sum_of_symmetric_matrices_is_told_by_half_of_their_entries(library, dtype, m, n):
+    rng = np.random.default_rng(1)
+    K, c = rng.normal(size=(m, n, n)).astype(dtype), rng.uniform(0.5, 1.5, m)
+    K = K + K.transpose(0, 2, 1)
+    scales = rng.uniform(0.5, 1.5, (m, n))
+    matrices, on_device = as_library(library, list(K)), as_library(library, list(scales))
+    expected = np.einsum("p,pi,pij,pj->ij", c, scales, K, scales)
+    for precision in {dtype, "float32"}:
+        out = weighted_sum(c, matrices, on_device, precision=precision, symmetric=True)
+        tolerance = 1e-12 if precision == "float64" else 3e-5
+        np.testing.assert_allclose(to_host(out), expected, atol=tolerance)

@@ -20,8 +20,8 @@ from mkclust.types import Array
 ROWS, COLUMNS, STORED_COLUMNS, SUMMED_COLUMNS = 128, 64, 64, 4096
 # Columns of a stored tile whose rows are looked at for their largest entries.
 CAREFUL_COLUMNS = 32
-# Rows of a thin matrix that are split at a time, and how many times as many are looked at.
-SPLIT_ROWS, SIZED_BLOCKS = 64, 4
+# Rows of a product whose parts are added up at a time.
+ADDED_ROWS = 64
 # Warps that compute a stored tile, and how many tiles are loaded ahead.
 STORED_WARPS, STORED_STAGES = 4, 3
 # Fewest and most features, and columns of the thin matrix, that a tile is computed with.
@@ -94,78 +94,44 @@ def _multiply(
 
 
 @triton.jit
-def _find_sizes(
-    sizes,
-    X,
-    matrix,
-    n,
-    b,
-    by_row,
-    by_column,
-    width: tl.constexpr,
-    rows: tl.constexpr,
-    count: tl.constexpr,
-):
-    """Write the largest absolute values in some rows of a thin matrix, scaled, by columns."""
-    thin, largest = tl.arange(0, width), tl.zeros((width,), dtype=tl.float64)
-    for block in range(0, count):
-        row = (tl.program_id(0) * count + block) * rows + tl.arange(0, rows)
-        entries, _, _ = _scaled(X, matrix, row, thin, n, b, by_row, by_column)
-        largest = tl.maximum(largest, tl.max(tl.abs(entries), axis=0))
-    tl.store(sizes + tl.program_id(0) * width + thin, largest)
-
-
-@triton.jit
 def _split_scaled(
     high_out,
     low_out,
     scales,
-    exponents,
+    sizes,
     X,
     matrix,
-    sizes,
     n,
     b,
     by_row,
     by_column,
-    n_sizes,
     width: tl.constexpr,
     rows: tl.constexpr,
 ):
-    """Write some rows of a thin matrix, scaled, as parts of half precision, and its scales."""
-    row, thin = tl.program_id(0) * rows + tl.arange(0, rows), tl.arange(0, width)
-    largest = tl.zeros((width,), dtype=tl.float64)
-    for start in range(0, n_sizes, rows):
-        some = start + tl.arange(0, rows)[:, None]
-        here = tl.load(sizes + some * width + thin[None, :], mask=some < n_sizes, other=0.0)
-        largest = tl.maximum(largest, tl.max(here, axis=0))
-    # A column of zeros has no size; none is so small that its inverse overflows.
-    exponent = tl.maximum(((largest.to(tl.int64, bitcast=True) >> 52) - 1022).to(tl.int32), -900)
-    scaled, root, is_positive = _scaled(X, matrix, row, thin, n, b, by_row, by_column)
-    entries = (scaled * _power_of_two(14 - exponent)[None, :]).to(tl.float32)
-    high = entries.to(tl.float16)
-    there = row[:, None] * width + thin[None, :]
-    tl.store(high_out + there, high)
-    tl.store(low_out + there, (entries - high.to(tl.float32)).to(tl.float16))
-    # The sign tells where the diagonal says nothing about the size of entries.
-    tl.store(scales + row, tl.where(is_positive, _power_of_two(-root).to(tl.float32), -1.0))
-    if tl.program_id(0) == 0:
-        tl.store(exponents + thin, exponent)
+    """Write some rows of a thin matrix as parts of half precision, and what they are scaled by.
 
-
-@triton.jit
-def _scaled(X, matrix, row, thin, n, b, by_row, by_column):
-    """Return rows of a thin matrix times powers of two near the roots of a matrix's diagonal.
-
-    Also the exponents of these, and which entries of the diagonal are positive.
+    Rows are multiplied by powers of two near the roots of the diagonal that they meet, and each
+    column of a block by another one that brings it to one size.
     """
+    row, thin = tl.program_id(0) * rows + tl.arange(0, rows), tl.arange(0, width)
     diagonal = tl.load(matrix + row.to(tl.int64) * (n + 1), mask=row < n, other=1.0)
     biased = diagonal.to(tl.int32, bitcast=True) >> 23
     is_positive = biased > 0  # the sign is the first bit; a number that is not normal counts as 0
     root = tl.where(is_positive, (biased - 126) >> 1, 0)
     here = row.to(tl.int64)[:, None] * by_row + thin.to(tl.int64)[None, :] * by_column
     entries = tl.load(X + here, mask=(row < n)[:, None] & (thin < b)[None, :], other=0.0)
-    return entries.to(tl.float64) * _power_of_two(root)[:, None], root, is_positive
+    entries = entries.to(tl.float64) * _power_of_two(root)[:, None]
+    largest = tl.max(tl.abs(entries), axis=0).to(tl.int64, bitcast=True)
+    # What is smaller than single precision can say is as good as zero.
+    exponent = tl.minimum(tl.maximum(((largest >> 52) - 1022).to(tl.int32), -110), 120)
+    entries = (entries * _power_of_two(14 - exponent)[None, :]).to(tl.float32)
+    high = entries.to(tl.float16)
+    there = row[:, None] * width + thin[None, :]
+    tl.store(high_out + there, high)
+    tl.store(low_out + there, (entries - high.to(tl.float32)).to(tl.float16))
+    tl.store(sizes + tl.program_id(0) * width + thin, _power_of_two(exponent - 14).to(tl.float32))
+    # The sign tells where the diagonal says nothing about the size of entries.
+    tl.store(scales + row, tl.where(is_positive, _power_of_two(-root).to(tl.float32), -1.0))
 
 
 @triton.jit
@@ -179,6 +145,7 @@ def _multiply_stored(
     out,
     matrix,
     scales,
+    sizes,
     thin_high,
     thin_low,
     n,
@@ -215,7 +182,8 @@ def _multiply_stored(
         part = tl.dot(low, right_high)
         part = tl.dot(high, right_low, part)
         # Tensor cores round towards zero: what they add up is short.
-        total += tl.dot(high, right_high, part)
+        part = tl.dot(high, right_high, part)
+        total += part * tl.load(sizes + (begin // columns) * width + thin)[None, :]
     is_number = (tl.abs(total) < float("inf")).to(tl.int32)
     if tl.min(tl.min(is_number, axis=1), axis=0) == 0:
         total = tl.zeros((rows, width), dtype=tl.float32)
@@ -235,7 +203,8 @@ def _multiply_stored(
             part = tl.dot(low, right_high)
             part = tl.dot(high, right_low, part)
             part = tl.dot(high, right_high, part)
-            total += part * ((exponent - 13) << 23).to(tl.float32, bitcast=True)[:, None]
+            part *= ((exponent - 13) << 23).to(tl.float32, bitcast=True)[:, None]
+            total += part * tl.load(sizes + (begin // columns) * width + thin)[None, :]
         total *= tl.abs(row_scale)[:, None] * 8192.0
     place = (tl.program_id(1) * n_out + row).to(tl.int64)
     tl.store(out + place[:, None] * width + thin[None, :], total)
@@ -243,7 +212,7 @@ def _multiply_stored(
 
 @triton.jit
 def _add_parts(
-    product, parts, scales, exponents, n, b, n_out, n_parts, width: tl.constexpr, rows: tl.constexpr
+    product, parts, scales, n, b, n_out, n_parts, width: tl.constexpr, rows: tl.constexpr
 ):
     """Write some rows of a product: the sum of its parts, in double precision, not scaled."""
     row, thin = tl.program_id(0) * rows + tl.arange(0, rows), tl.arange(0, width)
@@ -251,8 +220,7 @@ def _add_parts(
     for part in range(0, n_parts):
         place = (part * n_out + row).to(tl.int64)
         total += tl.load(parts + place[:, None] * width + thin[None, :]).to(tl.float64)
-    total *= _power_of_two(tl.load(exponents + thin) - 27)[None, :]
-    total /= tl.abs(tl.load(scales + row)).to(tl.float64)[:, None]
+    total /= (tl.abs(tl.load(scales + row)) * 8192.0).to(tl.float64)[:, None]
     inside = (row < n)[:, None] & (thin < b)[None, :]
     here = row.to(tl.int64)[:, None] * b + thin[None, :]
     tl.store(product + here, total, mask=inside)
@@ -323,35 +291,31 @@ def stored_products(matrix: Array, X: Array) -> Array | None:
         return None
     n_parts, n_blocks, width = triton.cdiv(n, SUMMED_COLUMNS), triton.cdiv(n, ROWS), _padded(b)
     padded, here = n_parts * SUMMED_COLUMNS, {"device": X.device}
-    n_sizes = triton.cdiv(n, SPLIT_ROWS * SIZED_BLOCKS)
-    sizes = torch.empty((n_sizes, width), dtype=torch.float64, **here)
     high, low = torch.empty((2, padded, width), dtype=torch.float16, **here)
-    scales = torch.empty(padded, dtype=torch.float32, **here)
-    exponents = torch.empty(width, dtype=torch.int32, **here)
+    n_tiles = padded // STORED_COLUMNS
+    numbers = torch.empty(padded + n_tiles * width, dtype=torch.float32, **here)
+    scales, sizes = numbers[:padded], numbers[padded:]
     parts = torch.empty((n_parts, n_blocks * ROWS, width), dtype=torch.float32, **here)
     product = torch.empty((n, b), dtype=X.dtype, **here)
-    thin = n, b, *X.stride()
     with torch.cuda.device(X.device):
-        _find_sizes[(n_sizes,)](
-            sizes, X, matrix, *thin, width=width, rows=SPLIT_ROWS, count=SIZED_BLOCKS
-        )
-        _split_scaled[(padded // SPLIT_ROWS,)](
+        _split_scaled[(n_tiles,)](
             high,
             low,
             scales,
-            exponents,
+            sizes,
             X,
             matrix,
-            sizes,
-            *thin,
-            n_sizes,
+            n,
+            b,
+            *X.stride(),
             width=width,
-            rows=SPLIT_ROWS,
+            rows=STORED_COLUMNS,
         )
         _multiply_stored[(n_blocks, n_parts)](
             parts,
             matrix,
             scales,
+            sizes,
             high,
             low,
             n,
@@ -364,17 +328,16 @@ def stored_products(matrix: Array, X: Array) -> Array | None:
             num_warps=STORED_WARPS,
             num_stages=STORED_STAGES,
         )
-        _add_parts[(triton.cdiv(n, SPLIT_ROWS),)](
+        _add_parts[(triton.cdiv(n, ADDED_ROWS),)](
             product,
             parts,
             scales,
-            exponents,
             n,
             b,
             n_blocks * ROWS,
             n_parts,
             width=width,
-            rows=SPLIT_ROWS,
+            rows=ADDED_ROWS,
         )
     return product
 
