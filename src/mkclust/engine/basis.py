@@ -8,7 +8,6 @@ from mkclust.engine.cutting import Evaluation
 from mkclust.engine.relaxation import Relaxation, block_width, with_error_bound
 from mkclust.linalg import (
     empty,
-    is_on_accelerator,
     namespace,
     orthonormalize,
     sum_of_squares,
@@ -105,14 +104,9 @@ class Basis:
         values, S = evaluation.state
         rotation = to_device(S.T, self.like)
         vectors = (rotation @ self._rows[: self.size, :]).T
-        if is_on_accelerator(self.like):
-            # Few calls rather than little memory.
-            turns = to_device(weights**2, self.like)[:, None, None] * rotation
-            products = namespace(turns).sum(turns @ self._images[:, : self.size, :], axis=0)
-        else:
-            products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
-            for p, c in enumerate(weights**2):
-                products += (float(c) * rotation) @ self._images[p, : self.size, :]
+        products = zeros((vectors.shape[1], vectors.shape[0]), self.like)
+        for p, c in enumerate(weights**2):
+            products += (float(c) * rotation) @ self._images[p, : self.size, :]
         images = products.T if self._anchor is None else products.T + self._anchor.products(vectors)
         return with_error_bound(vectors, images, values, self.n_clusters)
 

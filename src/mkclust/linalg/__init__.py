@@ -5,14 +5,12 @@ wide as a block of vectors or as long as the number of kernels, comes to the hos
 that depends on the library is in this folder.
 """
 
+from mkclust.linalg.ahead import MOST_DOUBT, orthonormalize_ahead, runs_ahead
 from mkclust.linalg.algebra import (
-    MOST_DOUBT,
     inner_products,
     orthonormalize,
-    orthonormalize_ahead,
     polar_factor,
     psd_part,
-    runs_ahead,
     side_by_side,
     sum_of_squares,
     top_eigenpairs,

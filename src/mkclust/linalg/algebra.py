@@ -13,7 +13,6 @@ from mkclust.linalg.arrays import (
     to_device,
     to_host,
 )
-from mkclust.linalg.in_triton import written_in_triton
 from mkclust.types import Array, Float
 
 # Directions whose share of a block's squared length falls below this are rounding noise, not
@@ -26,10 +25,8 @@ LEAST_LEFT, SINGLE_LEAST_LEFT = 1e-26, 1e-12
 WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e3, 5.0
 # The share of a vector's squared length that a projection must leave, or it is done once more.
 LITTLE_TAKEN = 0.1
-# By how much inner products may differ from those of orthonormal vectors for these to be repaired.
-MOST_DOUBT = 0.1
 # From this size on, eigenvalues of a matrix of the host come sooner by way of an accelerator.
-FASTER_ON_ACCELERATOR = 125
+FASTER_ON_ACCELERATOR = 150
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
 # from about a quarter on it is slower, several times in the end.
 FEW_POSITIVE = 0.125
@@ -105,41 +102,6 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
         X = X - against @ (against.T @ X)
     mixing, _ = _inverse_root(to_host(X.T @ X), 0.0)
     return X @ to_device(mixing, X, precision)
-
-
-def orthonormalize_ahead(
-    X: Array, against: Array, gram: Array | None = None
-) -> tuple[Array, Array] | None:
-    """Return an orthonormal basis of the columns of X before it is known that they have one.
-
-    Parameters
-    ----------
-    X : array of shape (n, b)
-        Orthogonal to ``against`` but for rounding.
-    against : array of shape (n, r)
-        An orthonormal basis.
-    gram : array of shape (b, b), default=None
-        Inner products of the columns of X, where they are known.
-
-    Returns
-    -------
-    basis : array of shape (n, b)
-    doubts : array of shape (b,)
-        Where one exceeds `MOST_DOUBT`, the basis is none, and `orthonormalize` finds one. To look
-        at these takes as long as everything that a device has still to do before.
-
-    None where the host is asked first: `runs_ahead` says where.
-    """
-    if not runs_ahead(X):
-        return None
-    fused = written_in_triton("fused_bases", X)
-    return fused.orthonormalize_ahead(X, against, X.T @ X if gram is None else gram)
-
-
-def runs_ahead(X: Array) -> bool:
-    """Return whether a device orthonormalizes columns like those of X without the host's help."""
-    fused = written_in_triton("fused_bases", X)
-    return fused is not None and 0 < X.shape[1] <= fused.MOST_COLUMNS
 
 
 def _inverse_root(gram: Float, tolerance: float, mask: Any = True) -> tuple[Float, bool]:

@@ -63,13 +63,13 @@ def _product(matrix: Array, X: Array) -> Array:
         return np.asarray(matrix @ X.astype(matrix.dtype, copy=False), dtype=X.dtype)
     if not hasattr(matrix, "__array__") and not is_foreign(matrix):
         return matrix @ X  # known by its rows, which see to all that
+    columns, precision = astype(X, precision_of(matrix)), precision_of(X)
     if precision_of(matrix) == "float32":
         # Others round as much, and take about twice as long.
         fused = written_in_triton("fused_products", matrix)
         product = None if fused is None else fused.stored_products(matrix, X)
         if product is not None:
-            return product
-    columns, precision = astype(X, precision_of(matrix)), precision_of(X)
+            return astype(product, precision)
     if X.shape[1] <= NARROW and is_on_accelerator(matrix):
         return astype(matrix @ columns, precision)
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
