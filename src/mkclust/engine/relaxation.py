@@ -226,6 +226,8 @@ def improve(
 
     All that is as long as the samples is computed in the precision of the vectors to start from.
     """
+    if start.error <= tol * start.value or max_products <= 0:
+        return start
     space, progress = KrylovSpace(operator, start, n_blocks), Progress()
     progress.note(start.error)
     while space.error > tol * space.value and not progress.stalled and max_products > 0:
