@@ -6,7 +6,8 @@ smallest and the largest beside them; where one run takes long there is one.
 
 solve      SimpleMKKM from kernels that are on the device: seconds, gap, memory beside the kernels.
            ``read_floor`` is how long the kernels' bytes take as often as all of them are read, at
-           the bandwidth that a copy on this device reaches (bytes read and written);
+           the bandwidth that a copy on this device reaches (bytes read and written), a sum counted
+           in full although it reads half of each kernel;
            ``read_floor_with_mix`` counts what is read of the mixed kernel, too; ``phase_seconds``
            are those of one more solve that waits for the device after each phase, so they add up to
            more, the rest being named "all else"
@@ -40,7 +41,7 @@ from mkclust.engine.first_weights import first_weights
 from mkclust.engine.missed import find_missed_eigenvectors
 from mkclust.engine.proof import prove
 from mkclust.kernels import Nystroem
-from mkclust.linalg import gaussian_noise, orthonormalize, top_eigenpairs
+from mkclust.linalg import gaussian_noise, orthonormalize, orthonormalize_ahead, top_eigenpairs
 from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import DenseStack, StreamedStack, as_stack
@@ -60,7 +61,7 @@ PHASES = {
     "sums of kernels": [(DenseStack, "combine")],
     "products with all kernels": [(DenseStack, "apply"), (StreamedStack, "apply")],
     "products with the mix": [(Combination, "__matmul__"), (StreamedCombination, "__matmul__")],
-    "orthonormal bases": [orthonormalize],
+    "orthonormal bases": [orthonormalize, orthonormalize_ahead],
     "small eigenproblems": [top_eigenpairs],
     "first weights": [first_weights],
     "search for missed eigenvectors, all else": [find_missed_eigenvectors],

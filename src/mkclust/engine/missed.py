@@ -27,14 +27,17 @@ from mkclust.engine.relaxation import (
     relax,
 )
 from mkclust.linalg import (
+    MOST_DOUBT,
+    all_to_host,
     astype,
     empty,
     gaussian_noise,
     is_on_accelerator,
     orthonormalize,
+    orthonormalize_ahead,
+    precision_of,
     side_by_side,
     to_device,
-    to_host,
     top_eigenpairs,
 )
 from mkclust.linalg.operators import Operator
@@ -51,6 +54,8 @@ HIGHEST_PROBABILITY = 1e-3
 # The same between two steps of a method, where the last step is looked at more closely, and how
 # many steps a search takes there.
 PASSING_PROBABILITY, PASSING_STEPS = 1e-3, 8
+# Where a device computes ahead, a search is looked at from this share of its likely steps on.
+LIKELY_SHARE = 0.95
 # Ritz values this many roundings above an eigenvalue are equal to it.
 ROUNDINGS = 16
 # Distances, as shares of the k-th eigenvalue, at which what lies outside is tried: rising.
@@ -171,44 +176,129 @@ def find_missed_eigenvectors(
     harmless = largest_outside(relaxation, room) - changed
     level = kth + ROUNDINGS * rounding * float(values[0]) + changed
     n_probes = n_probes or default_probes(V)
-    new = orthonormalize(astype(gaussian_noise((n, n_probes), seed, V), precision), V)
-    n_probes, n_outside = new.shape[1], n - n_leading
-    rows = empty((n_leading + n_probes * max_steps, n), V, precision)
-    rows[:n_leading, :], size = V.T, 0
-    T = np.zeros((n_probes * max_steps, n_probes * max_steps))
-    band, before = np.zeros((2 * n_probes, n_probes * max_steps)), 0
+    probes = orthonormalize(astype(gaussian_noise((n, n_probes), seed, V), precision), V)
+    n_probes, n_outside = probes.shape[1], n - n_leading
+    n_likely = _steps_likely(n_outside, float(values[-1]), harmless, n_probes)
+    space = _Outside(operator, V, probes, max_steps)
     for step in range(1, max_steps + 1):
-        if not new.shape[1]:
+        if not space.expand():
             # All that can be reached was seen.
-            is_harmless = _is_below(band[:, :size], harmless)
+            is_harmless = _is_below(space.band, harmless)
             return MissedSearch(None, PROBABILITY if is_harmless else 1.0, step - 1)
-        image = operator @ new
-        start, end = size, size + new.shape[1]
-        seen, size = T[:end, :end], end
-        known = rows[: n_leading + size, :]
-        known[n_leading + start :, :] = new.T
-        coefficients = known @ image
-        seen[:, start:] = to_host(coefficients[n_leading:, :])
-        seen[start:, :start] = seen[:start, start:].T
-        # But for rounding, only neighbors of the blocks of vectors have anything in common.
-        for column in range(before, end):
-            band[: end - column, column] = seen[column:, column]
-        before = start
+        if space.is_ahead and not _is_time_to_look(step, n_likely, max_steps):
+            continue
+        space.look()
         share = share_known(n_outside, step, probability, n_probes)
-        if _is_below(band[:, :size], (1 - share) * harmless):
+        if _is_below(space.band, (1 - share) * harmless):
             return MissedSearch(None, probability, step)
-        if not _is_below(band[:, :size], level):
-            found, S = top_eigenpairs((seen + seen.T) / 2, min(n_probes, size), V)
+        if not _is_below(space.band, level):
+            found, S = top_eigenpairs(space.seen, min(n_probes, space.size), V)
             if found[0] > level:
-                turn = to_device(S[:, found > level].T, V, precision)
-                missed = astype((turn @ known[n_leading:, :]).T, "float64")
+                missed = astype(space.vectors(S[:, found > level]), "float64")
                 if precision != "float64":
                     missed = orthonormalize(missed, relaxation.vectors)
                 return MissedSearch(missed, 1.0, step)
-        new = orthonormalize(image - known.T @ coefficients, known.T)
-    largest = float(top_eigenpairs((seen + seen.T) / 2, 1, V)[0][0])
+    largest = float(top_eigenpairs(space.seen, 1, V)[0][0])
     share = 1 - largest / harmless if harmless > 0 else 0.0
     return MissedSearch(None, miss_probability(n_outside, max_steps, share, n_probes), max_steps)
+
+
+class _Outside:
+    """What block Lanczos steps from random vectors see of a matrix outside of known vectors.
+
+    Attributes
+    ----------
+    size : int
+        How many vectors the space has.
+    is_ahead : bool
+        Whether the last block was taken in before it was known to be orthonormal.
+    """
+
+    def __init__(self, operator: Operator, V: Array, probes: Array, max_steps: int):
+        (n, self._n_known), size = V.shape, probes.shape[1] * max_steps
+        self._operator, self._probes = operator, probes
+        self._rows = empty((self._n_known + size, n), V, precision_of(V))
+        self._rows[: self._n_known, :] = V.T
+        self._T, self._band = np.zeros((size, size)), np.zeros((2 * probes.shape[1], size))
+        self._is_careful, self._n_steps = False, 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget all steps."""
+        self.size, self.is_ahead = 0, False
+        self._image: Any = None
+        self._shares: Any = None
+        self._before, self._band[:] = 0, 0.0
+        self._unseen: list[tuple[Array, Array | None]] = []
+
+    @property
+    def seen(self) -> Float:
+        """The matrix as seen from the space, (r, r)."""
+        T = self._T[: self.size, : self.size]
+        return (T + T.T) / 2
+
+    @property
+    def band(self) -> Float:
+        """The diagonals of the same, from the main one down, that are more than rounding."""
+        return self._band[:, : self.size]
+
+    def vectors(self, S: Float) -> Array:
+        """Return vectors over the samples, given as combinations of those of the space."""
+        turn = to_device(S.T, self._rows, precision_of(self._rows))
+        return (turn @ self._rows[self._n_known : self._n_known + self.size, :]).T
+
+    def expand(self) -> bool:
+        """Take in another block, by one product; return whether there was anything new."""
+        new, doubts = self._next_block()
+        if not new.shape[1]:
+            return False
+        start, self.size = self.size, self.size + new.shape[1]
+        known = self._rows[: self._n_known + self.size, :]
+        known[self._n_known + start :, :] = new.T
+        self._image = self._operator @ new
+        self._shares = known @ self._image
+        self._unseen.append((self._shares[self._n_known :, :], doubts))
+        self.is_ahead = doubts is not None
+        self._n_steps += 1
+        return True
+
+    def _next_block(self) -> tuple[Array, Array | None]:
+        """Return what the last product has outside of all that is known, and doubts about it."""
+        if self._shares is None:
+            return self._probes, None
+        known = self._rows[: self._n_known + self.size, :].T
+        rest = self._image - known @ self._shares
+        ahead = None if self._is_careful else orthonormalize_ahead(rest, known)
+        return (orthonormalize(rest, known), None) if ahead is None else ahead
+
+    def look(self) -> None:
+        """Bring what was seen since the last look to the host."""
+        together = all_to_host([part for pair in self._unseen for part in pair if part is not None])
+        if any(part.ndim == 1 and not np.all(part <= MOST_DOUBT) for part in together):
+            self._repeat()
+            return
+        for shares in together:
+            if shares.ndim == 2:
+                self._take_note(shares)
+        self._unseen = []
+
+    def _repeat(self) -> None:
+        """Take all steps once more: a block lost directions, and from now on each is looked at."""
+        n_steps, self._n_steps, self._is_careful = self._n_steps, 0, True
+        self._begin()
+        while self._n_steps < n_steps and self.expand():
+            pass
+        self.look()
+
+    def _take_note(self, block: Float) -> None:
+        """Fill in what the matrix is as seen from the space, the last vectors of which are new."""
+        end, start = block.shape[0], block.shape[0] - block.shape[1]
+        self._T[:end, start:end] = block
+        self._T[start:end, :start] = block[:start].T
+        # But for rounding, only neighbors of the blocks of vectors have anything in common.
+        for column in range(self._before, end):
+            self._band[: end - column, column] = self._T[column:end, column]
+        self._before = start
 
 
 def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
@@ -291,13 +381,25 @@ def n_steps_expected(relaxation: Relaxation, room: float) -> float:
     """
     V, outside = relaxation.vectors, float(relaxation.eigenvalues[-1])
     harmless = largest_outside(relaxation, room)
-    if harmless <= max(outside, 0.0):
+    return _steps_likely(V.shape[0] - V.shape[1], outside, harmless, default_probes(V))
+
+
+def _is_time_to_look(step: int, n_likely: float, max_steps: int) -> bool:
+    """Return whether a step is among those that a device is made to wait for."""
+    if step == max_steps or step >= LIKELY_SHARE * n_likely:
+        return True
+    # What was missed shows early, and it may take fewer steps than what is likely.
+    return step == n_likely // 2 if n_likely <= max_steps else not step & (step - 1)
+
+
+def _steps_likely(n: int, outside: float, harmless: float, n_probes: int) -> float:
+    """Return after how many steps it is known that an eigenvalue is harmless."""
+    share = 1 - max(outside, 0.0) / harmless if harmless > 0 else 0.0
+    if share <= 0:
         return np.inf
-    share = 1 - max(outside, 0.0) / harmless
     if share == 1:
         return 1.0
-    angle = _angle(V.shape[0] - V.shape[1], PROBABILITY, default_probes(V))
-    return float((angle / np.arctanh(np.sqrt(share)) + 1) / 2)
+    return float((_angle(n, PROBABILITY, n_probes) / np.arctanh(np.sqrt(share)) + 1) / 2)
 
 
 def default_probes(like: Array) -> int:
@@ -308,19 +410,12 @@ def default_probes(like: Array) -> int:
 def largest_outside(relaxation: Relaxation, room: float) -> float:
     """Return up to where eigenvalues outside the known vectors leave the sum within the room."""
     k, values = relaxation.n_clusters, relaxation.eigenvalues
-    R: Any = relaxation.residuals
-    gram = to_host(R.T @ R)
-    lengths = np.sqrt(np.maximum(np.diag(gram), 0))
-    used = lengths > 0
-    cosines = gram[np.ix_(used, used)] / np.outer(lengths[used], lengths[used])
-    # Rises in proportion to squared residuals, since these are all but orthogonal.
-    rises = lengths**2 * (float(np.linalg.eigvalsh(cosines)[-1]) if used.any() else 0.0)
     if room <= 0:
         return 0.0
     tau = float(values[k - 1]) + room / (2 * k)
     distances = tau * DISTANCES
     levels = np.full((len(distances), len(values) + k), tau)
-    levels[:, k:] = values + rises / distances[:, None]
+    levels[:, k:] = values + relaxation.rises / distances[:, None]
     sums = np.partition(levels, -k, axis=1)[:, -k:].sum(axis=1)
     fitting = np.flatnonzero(sums - relaxation.value <= room)
     return tau - float(distances[fitting[0]]) if fitting.size else 0.0

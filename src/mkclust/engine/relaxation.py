@@ -2,17 +2,22 @@
 
 import sys
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mkclust.linalg import (
+    MOST_DOUBT,
+    all_to_host,
     astype,
     empty,
     namespace,
     noise,
     orthonormalize,
+    orthonormalize_ahead,
     precision_of,
+    runs_ahead,
     side_by_side,
     to_device,
     to_host,
@@ -26,6 +31,10 @@ PATIENCE = 5
 # Blocks of vectors that a Krylov space holds before it is restarted; where eigenvalues lie so
 # close together that it gets nowhere, more of them.
 KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
+# Where a device computes ahead, a step takes less time than what the host does about a restart, and
+# there are more of them. So many steps at most are taken there between two looks at a Krylov space:
+# as many as the error takes to fall to what is asked for, by such a factor each.
+BLOCKS_AHEAD, MOST_AHEAD, EXPECTED_FALL = 9, 6, 15.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,21 @@ class Relaxation:
         """
         distance = max(self.value - lower_bound, 0.0) + self.error
         return distance / self.value if distance else 0.0  # both may be zero
+
+    @cached_property
+    def rises(self) -> Float:
+        """By how much eigenvalues may rise, at a distance of one from the rest of them, (b,).
+
+        In proportion to squared residuals, since these are all but orthogonal.
+        """
+        R: Any = self.residuals
+        gram = to_host(R.T @ R)
+        lengths = np.sqrt(np.maximum(np.diag(gram), 0))
+        used = lengths > 0
+        if not used.any():
+            return np.zeros(len(lengths))
+        cosines = gram[np.ix_(used, used)] / np.outer(lengths[used], lengths[used])
+        return lengths**2 * float(np.linalg.eigvalsh(cosines)[-1])
 
     def _gap(self, index: int) -> float:
         """Return the drop after the first ``index`` eigenvalues, NaN where there is none."""
@@ -202,19 +226,19 @@ def improve(
 
     All that is as long as the samples is computed in the precision of the vectors to start from.
     """
-    current, progress = start, Progress()
+    if start.error <= tol * start.value or max_products <= 0:
+        return start
+    space, progress = KrylovSpace(operator, start, n_blocks), Progress()
     progress.note(start.error)
-    while current.error > tol * current.value and not progress.stalled and max_products > 0:
-        space = KrylovSpace(operator, current, n_blocks)
-        while max_products > 0 and space.has_room and space.expand():
-            max_products -= 1
-            progress.note(space.error)
-            if space.error <= tol * space.value or progress.stalled:
-                break
-        if space.n_products == 0:
-            return current  # an invariant subspace: the residuals are rounding
-        current = space.relaxation()
-    return current
+    while space.error > tol * space.value and not progress.stalled and max_products > 0:
+        if not space.has_room:
+            space.restart()
+        n_products = space.advance(min(space.n_ahead(tol), max_products))
+        if not n_products:
+            break  # an invariant subspace: the residuals are rounding
+        max_products -= n_products
+        progress.note(space.error)
+    return space.relaxation() if space.n_products else start
 
 
 class KrylovSpace:
@@ -222,12 +246,15 @@ class KrylovSpace:
 
     Of the last block something is left, ``A Q_last = Q T_last + F``, and the residuals of all Ritz
     vectors are parts of that rest: neither they nor products have to be written out to tell how
-    accurate the Ritz vectors are.
+    accurate the Ritz vectors are. A device may take several steps between two looks at T.
     """
 
     def __init__(self, operator: Operator, start: Relaxation, n_blocks: int):
         n, width = start.vectors.shape
         self.operator, self.n_clusters, self.width = operator, start.n_clusters, width
+        self._runs_ahead = runs_ahead(start.vectors)
+        if self._runs_ahead:
+            n_blocks = max(n_blocks, BLOCKS_AHEAD)
         self.capacity = max(KRYLOV_BLOCKS * width, min(n_blocks * width, n // 4))
         self.n_products, self.size, self.last = 0, width, slice(0, width)
         self.rows = empty((self.capacity, n), start.vectors, precision_of(start.vectors))
@@ -235,7 +262,12 @@ class KrylovSpace:
         self.T = np.zeros((self.capacity, self.capacity))
         self.T[:width, :width] = np.diag(start.eigenvalues)
         self.rest: Any = start.residuals
+        self.rest_gram: Any = None
         self.values, self.S, self.error = start.eigenvalues, np.eye(width), start.error
+        # What the residuals of Ritz vectors are of the rest.
+        self.shares_of_rest: Float = self.S
+        self._is_careful = False
+        self._note_seen()
 
     @property
     def value(self) -> float:
@@ -247,36 +279,93 @@ class KrylovSpace:
         """Whether another block fits."""
         return self.size + self.width <= self.capacity
 
+    def n_ahead(self, tol: float) -> int:
+        """Return how many products to take before the next look: several where looks cost time."""
+        excess = self.error / self.value / tol if tol * self.value > 0 else np.inf
+        if not self._runs_ahead or not 1 < excess < np.inf:
+            return 1
+        return int(np.clip(np.ceil(np.log(excess) / np.log(EXPECTED_FALL)), 1, MOST_AHEAD))
+
+    def advance(self, most: int) -> int:
+        """Expand, as long as there is room, so many times at most, and look; return how often."""
+        before = self.n_products
+        while self.n_products < before + most and self.has_room and self.expand():
+            pass
+        self.look()
+        return self.n_products - before
+
     def expand(self) -> bool:
         """Take in what is left of the last block, by one product; return whether anything is."""
-        new = orthonormalize(self.rest, self.rows[: self.size, :].T)
+        basis = self.rows[: self.size, :].T
+        ahead = None
+        if not self._is_careful:
+            ahead = orthonormalize_ahead(self.rest, basis, self.rest_gram)
+        new, doubts = (orthonormalize(self.rest, basis), None) if ahead is None else ahead
         if not new.shape[1]:
             return False
-        end = self.size + new.shape[1]
-        self.last = slice(self.size, end)
+        self.last = slice(self.size, self.size + new.shape[1])
+        self.size, self.n_products = self.last.stop, self.n_products + 1
         self.rows[self.last, :] = new.T
-        images, basis = self.operator @ new, self.rows[:end, :]
-        shares = basis @ images
-        self.rest = images - basis.T @ shares
-        # One transfer for both.
-        both = to_host(namespace(shares).concat([shares, self.rest.T @ self.rest]))
-        shares, gram = both[:end], both[end:]
-        self.T[:end, self.last] = shares
-        self.T[self.last, : self.size] = shares[: self.size].T
-        T = self.T[:end, :end]
-        self.size, self.n_products = end, self.n_products + 1
-        self.values, self.S = top_eigenpairs((T + T.T) / 2, self.width, self.rows)
-        left = self.S[self.last]
-        lengths = np.sqrt(np.maximum(np.sum(left * (gram @ left), axis=0), 0))
-        self.error = error_bound(self.values, lengths, self.n_clusters)
+        images, known = self.operator @ new, self.rows[: self.size, :]
+        shares = known @ images
+        self.rest = images - known.T @ shares
+        self.rest_gram = self.rest.T @ self.rest
+        self._unseen.append((shares, doubts))
         return True
 
+    def look(self) -> None:
+        """Find the Ritz vectors, and how accurate they are."""
+        if not self._unseen:
+            return
+        blocks = [part for pair in self._unseen for part in pair if part is not None]
+        *together, gram = all_to_host([*blocks, self.rest_gram])
+        if any(part.ndim == 1 and not np.all(part <= MOST_DOUBT) for part in together):
+            self._repeat()
+            return
+        for shares in together:
+            if shares.ndim == 2:
+                last = slice(shares.shape[0] - shares.shape[1], shares.shape[0])
+                self.T[: last.stop, last] = shares
+                self.T[last, : last.start] = shares[: last.start].T
+        T = self.T[: self.size, : self.size]
+        self.values, self.S = top_eigenpairs((T + T.T) / 2, self.width, self.rows)
+        self.shares_of_rest = self.S[self.last]
+        squares = np.sum(self.shares_of_rest * (gram @ self.shares_of_rest), axis=0)
+        lengths = np.sqrt(np.maximum(squares, 0))
+        self.error = error_bound(self.values, lengths, self.n_clusters)
+        self._note_seen()
+
+    def _note_seen(self) -> None:
+        """Note where to go back to where a block turns out to have lost directions."""
+        self._seen = self.size, self.last, self.rest, self.rest_gram
+        self._unseen: list[tuple[Array, Array | None]] = []
+
+    def _repeat(self) -> None:
+        """Take the steps since the last look once more: now each block is looked at."""
+        n_steps, self._is_careful = len(self._unseen), True
+        self.size, self.last, self.rest, self.rest_gram = self._seen
+        self.n_products -= n_steps
+        self._unseen = []
+        self.advance(n_steps)
+
+    def restart(self) -> None:
+        """Make room: keep the Ritz vectors, whose residuals are parts of the rest."""
+        self.rows[: self.width, :] = self._ritz_vectors().T
+        self.size, self.S = self.width, np.eye(self.width)
+        self.T[: self.size, : self.size] = np.diag(self.values)
+        self._is_careful = False
+        self._note_seen()
+
+    def _ritz_vectors(self) -> Array:
+        """Return the Ritz vectors, (n, width)."""
+        rotation = to_device(self.S, self.rows, precision_of(self.rows))
+        return (rotation.T @ self.rows[: self.size, :]).T
+
     def relaxation(self) -> Relaxation:
-        """Return the Ritz vectors."""
-        precision = precision_of(self.rows)
-        rotation = to_device(self.S, self.rows, precision)
-        vectors = (rotation.T @ self.rows[: self.size, :]).T
-        residuals = self.rest @ rotation[self.last, :]
+        """Return the Ritz vectors, and what is known of them."""
+        self.look()
+        precision, vectors = precision_of(self.rows), self._ritz_vectors()
+        residuals = self.rest @ to_device(self.shares_of_rest, self.rows, precision)
         products = vectors * to_device(self.values, vectors, precision) + residuals
         return Relaxation(self.n_clusters, vectors, products, self.values, self.error, residuals)
 

@@ -5,6 +5,7 @@ wide as a block of vectors or as long as the number of kernels, comes to the hos
 that depends on the library is in this folder.
 """
 
+from mkclust.linalg.ahead import MOST_DOUBT, orthonormalize_ahead, runs_ahead
 from mkclust.linalg.algebra import (
     inner_products,
     orthonormalize,
@@ -15,6 +16,7 @@ from mkclust.linalg.algebra import (
     top_eigenpairs,
 )
 from mkclust.linalg.arrays import (
+    all_to_host,
     arrays_to_host,
     as_floats,
     astype,
@@ -43,7 +45,9 @@ from mkclust.linalg.factored import FactoredMatrix, is_sparse
 from mkclust.linalg.sums import weighted_sum
 
 __all__ = [
+    "MOST_DOUBT",
     "FactoredMatrix",
+    "all_to_host",
     "arrays_to_host",
     "as_floats",
     "astype",
@@ -60,12 +64,14 @@ __all__ = [
     "namespace",
     "noise",
     "orthonormalize",
+    "orthonormalize_ahead",
     "place",
     "polar_factor",
     "precision_of",
     "psd_part",
     "ranges",
     "rounding_of",
+    "runs_ahead",
     "select",
     "set_diagonal",
     "side_by_side",

@@ -74,7 +74,7 @@ def weighted_sum(
         if out is None:
             widest = max(map(precision_of, matrices))
             out = empty((n, n), matrices[0], precision or widest)
-        _sum_on_device(coefficients, matrices, scales, out, block_entries or SUM_ENTRIES)
+        _sum_on_device(coefficients, matrices, scales, out, symmetric, block_entries or SUM_ENTRIES)
         return out
     if out is None:
         dtype = np.result_type(*(matrix.dtype for matrix in matrices))
@@ -186,6 +186,7 @@ def _sum_on_device(
     matrices: Sequence[Array],
     scales: Sequence[Array | None],
     out: Array,
+    symmetric: bool,
     block_entries: int,
 ) -> None:
     """Write ``sum_p c_p D_p K_p D_p`` to ``out``, arrays of one library that is not NumPy."""
@@ -197,7 +198,7 @@ def _sum_on_device(
     # times as much as the matrices.
     fused = written_in_triton("fused", out)
     if fused is not None and fused.fits(matrices, out):
-        fused.write_sum(matrices, rows, columns, out)
+        fused.write_sum(matrices, rows, columns, out, symmetric=symmetric)
         return
     for some in ranges(n, max(1, block_entries // n)):
         block = zeros((some.stop - some.start, n), out, precision)

@@ -23,6 +23,7 @@ from mkclust.linalg import (
     rounding_of,
     select,
     set_diagonal,
+    side_by_side,
     to_device,
     to_host,
     zeros,
@@ -266,8 +267,19 @@ class Combination:
         X = astype(X, precision_of(self.left))
         Y = _product(self.matrix, X)
         if self.left.shape[1]:
-            Y = Y - self.left @ (self.right.T @ X) - self.right @ (self.left.T @ X)
+            # One product each way.
+            Y = Y - self._both @ (self._both_turned.T @ X)
         return astype(Y if self.shift is None else Y + self.shift[:, None] * X, precision)
+
+    @cached_property
+    def _both(self) -> Array:
+        """Both sides of the correction, (n, 2 m)."""
+        return side_by_side(self.left, self.right)
+
+    @cached_property
+    def _both_turned(self) -> Array:
+        """The same, right before left."""
+        return side_by_side(self.right, self.left)
 
     def rounding_error(self) -> float:
         """Return how far eigenvalues are from those of the kernels' own precision, at most."""
