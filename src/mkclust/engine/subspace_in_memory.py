@@ -249,13 +249,12 @@ class InMemorySearch(SubspaceSearch):
         residuals: Any = relaxation.residuals
         better = replace(relaxation, residuals=BETTER_SHARE * residuals)
         n_better = n_steps_expected(better, room)
-        if n_steps > MAX_STEPS:
+        if n_steps > MAX_STEPS or is_on_accelerator(self.stack.like):
             return n_better <= n_steps / 2
         # In products of the combination with a block: a look at all kernels, a sum, and a few more.
-        price, n_probes = 2 * self.stack.n_kernels + FEW_PRODUCTS, default_probes(self.stack.like)
-        if not is_on_accelerator(self.stack.like):
-            price *= self.basis.width / n_probes
-        return n_steps - n_better > price
+        price = 2 * self.stack.n_kernels + FEW_PRODUCTS
+        n_probes = default_probes(self.stack.like)
+        return (n_steps - n_better) * n_probes > price * self.basis.width
 
     def when_to_prove(self) -> Literal["first", "last", "never"]:
         """Return whether a proof comes before a search, after one that does not tell, or never."""
