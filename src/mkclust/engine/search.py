@@ -20,7 +20,7 @@ from mkclust.engine.subspace_in_memory import InMemorySearch
 from mkclust.engine.subspace_streamed import StreamedSearch
 from mkclust.linalg import inner_products
 from mkclust.linalg.operators import Anchor
-from mkclust.linalg.threads import threads_for
+from mkclust.linalg.threads import threads_for, threads_of_numpy
 from mkclust.types import Array, Float
 
 __all__ = ["Search", "search"]
@@ -82,7 +82,7 @@ def search(
             return _search_whole_space(problem)
     kind: type[SubspaceSearch] = InMemorySearch if stack.combining_pays else StreamedSearch
     subspace = kind(problem)
-    with threads_for(n):
+    with threads_for(n), threads_of_numpy():
         result = subspace.run(baseline)
     n_left = max_iter - len(result.history)
     if result.converged or n_left <= 0 or not subspace.could_be_whole():

@@ -18,7 +18,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.lanczos import products_with, ritz_values
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.threads import threads_for
+from mkclust.linalg.threads import threads_for, threads_of_numpy
 from mkclust.stack.base import Operator, Standardization
 from mkclust.stack.dense import StandardizedKernel
 from mkclust.types import Float
@@ -86,7 +86,8 @@ def extremes_seen(kernels: Sequence[StandardizedKernel]) -> list[tuple[float, fl
     """
     n = kernels[0].shape[0]
     if n > MOST_TOGETHER or not all(kernel.is_array for kernel in kernels):
-        return [extreme_eigenvalues_seen(kernel) for kernel in kernels]
+        with threads_of_numpy():
+            return [extreme_eigenvalues_seen(kernel) for kernel in kernels]
     products = products_with([kernel.matrix for kernel in kernels])
     is_centered = np.array([[each.standardization.row_means is not None] for each in kernels])
 
