@@ -20,7 +20,7 @@ from mkclust.engine.missed import (
 from mkclust.engine.relaxation import Relaxation
 from mkclust.linalg import is_foreign, namespace, ranges, set_diagonal, to_device, to_host
 from mkclust.linalg.operators import Operator
-from mkclust.linalg.threads import threads_of_scipy
+from mkclust.linalg.threads import threads_for_decomposition
 from mkclust.types import Array, Float
 
 # Rows of a matrix that are changed at a time.
@@ -192,7 +192,7 @@ def _is_positive_definite(M: Array) -> bool:
             # Some libraries return what is no number instead of raising.
             return bool(xp.all(xp.isfinite(xp.linalg.diagonal(xp.linalg.cholesky(M)))))
         # The transpose is the same matrix in the order of memory that LAPACK works on in place.
-        with threads_of_scipy():
+        with threads_for_decomposition():
             scipy.linalg.cholesky(M.T, lower=True, overwrite_a=True, check_finite=False)
     except (np.linalg.LinAlgError, RuntimeError):
         return False

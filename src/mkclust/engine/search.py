@@ -20,7 +20,7 @@ from mkclust.engine.subspace_in_memory import InMemorySearch
 from mkclust.engine.subspace_streamed import StreamedSearch
 from mkclust.linalg import inner_products
 from mkclust.linalg.operators import Anchor
-from mkclust.linalg.threads import threads_for, threads_of_numpy
+from mkclust.linalg.threads import threads_for, threads_for_decomposition
 from mkclust.types import Array, Float
 
 __all__ = ["Search", "search"]
@@ -78,16 +78,16 @@ def search(
     n = stack.n_samples
     problem = Problem(stack, n_clusters, surfaces, tol, max_iter, anchor, prove)
     if block_width(n, n_clusters) >= n:
-        with threads_for(n):
+        with threads_for(n), threads_for_decomposition():
             return _search_whole_space(problem)
     kind: type[SubspaceSearch] = InMemorySearch if stack.combining_pays else StreamedSearch
     subspace = kind(problem)
-    with threads_for(n), threads_of_numpy():
+    with threads_for(n):
         result = subspace.run(baseline)
     n_left = max_iter - len(result.history)
     if result.converged or n_left <= 0 or not subspace.could_be_whole():
         return result
-    with threads_for(n):
+    with threads_for(n), threads_for_decomposition():
         whole = _search_whole_space(replace(problem, max_iter=n_left))
     history = np.concatenate([result.history, whole.history])
     return replace(whole, history=history, n_passes=result.n_passes + whole.n_passes)

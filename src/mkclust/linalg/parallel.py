@@ -1,19 +1,70 @@
-"""Loops over blocks of rows on all threads of the host."""
+"""Loops on all threads of the host."""
 
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mkclust.linalg.arrays import ranges
-from mkclust.linalg.threads import n_threads
+from mkclust.linalg.threads import are_ours, n_threads
 
 # Entries that a thread is given at a time: enough that starting it does not count.
 ENTRIES_AT_A_TIME = 2**20
-# Entries from which on there are several threads: those of the linear algebra go on asking for work
-# for some hundredths of a second after each product, in which others only stand in their way.
-FEWEST_ENTRIES = 2**25
+# Entries from which on there are several threads, and where the linear algebra has threads, too:
+# they go on asking for work after each product, in which others only stand in their way.
+FEWEST_ENTRIES, FEWEST_BESIDE_OTHERS = 2**20, 2**25
+# Multiplications from which on a product is cut into parts, and columns that stay together.
+FEWEST_MULTIPLICATIONS, COLUMNS_TOGETHER = 2**21, 64
+
+T = TypeVar("T")
+_inside = threading.local()
+
+
+@cache
+def _pool(n_workers: int, process: int) -> ThreadPoolExecutor:
+    """Return workers that wait for work; a process that was forked has none of its parent's."""
+    return ThreadPoolExecutor(n_workers, "mkclust")
+
+
+def for_each(items: Sequence[T], handle: Callable[[T], None]) -> None:
+    """Handle items on as many threads as the user lets there be, this one among them.
+
+    NumPy lets go of the interpreter lock inside its loops. Each item is handled alike on whichever
+    thread, so the result does not depend on their number. Loops inside of loops stay on one thread.
+    """
+    n_workers = min(n_threads(), len(items)) - 1
+    if n_workers < 1 or getattr(_inside, "a_loop", False):
+        for item in items:
+            handle(item)
+        return
+    left, lock = list(reversed(items)), threading.Lock()
+
+    def work() -> None:
+        """Handle one item after another, until none is left."""
+        _inside.a_loop = True
+        try:
+            while True:
+                with lock:
+                    if not left:
+                        return
+                    item = left.pop()
+                handle(item)
+        except BaseException:
+            left.clear()
+            raise
+        finally:
+            _inside.a_loop = False
+
+    others = [_pool(n_workers, os.getpid()).submit(work) for _ in range(n_workers)]
+    try:
+        work()
+    finally:
+        for other in others:
+            other.result()
 
 
 def for_each_range(
@@ -21,16 +72,31 @@ def for_each_range(
 ) -> None:
     """Handle n rows of so many entries in ranges, on as many threads as the user lets there be.
 
-    NumPy lets go of the interpreter lock inside its loops. What is computed of one row must not
-    depend on the others, so that the result does not depend on the number of threads.
+    What is computed of one row must not depend on the others.
     """
     parts = list(ranges(n, height or max(1, ENTRIES_AT_A_TIME // max(1, width))))
-    if n * width < FEWEST_ENTRIES or n_threads() == 1:
-        for part in parts:
-            handle(part)
+    if n * width >= (FEWEST_ENTRIES if are_ours() else FEWEST_BESIDE_OTHERS):
+        for_each(parts, handle)
         return
-    with ThreadPoolExecutor(n_threads()) as pool:
-        list(pool.map(handle, parts))
+    for part in parts:
+        handle(part)
+
+
+def thin_product(thin: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return the product of a matrix of few rows with a large one, (b, n) with (n, n)."""
+    (b, n), count = thin.shape, matrix.shape[1]
+    if not are_ours() or b * n * count < FEWEST_MULTIPLICATIONS:
+        return thin @ matrix
+    product = np.empty((b, count), np.result_type(thin, matrix))
+    height = -(-count // n_threads())
+    height = -(-height // COLUMNS_TOGETHER) * COLUMNS_TOGETHER
+
+    def multiply(columns: slice) -> None:
+        """Multiply with some columns."""
+        np.matmul(thin, matrix[:, columns], out=product[:, columns])
+
+    for_each(list(ranges(count, height)), multiply)
+    return product
 
 
 def in_single_precision(matrix: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -13,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import NeighborCount
-from mkclust.linalg import arrays_to_host, copy_array, select, to_host
-from mkclust.linalg.threads import threads_for
+from mkclust.linalg import arrays_to_host, copy_array, is_foreign, select, to_host
+from mkclust.linalg.threads import FEW_SAMPLES, threads_for, threads_for_decomposition
 from mkclust.methods.agreement import Agreement, NoAgreementWarning, measure_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.leading_shares import leading_shares
@@ -188,9 +189,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         watch.switch("check")
         stack = source.stack(self, kernels)
         self._check_n_clusters(stack)
-        with threads_for(stack.n_samples):
+        with _threads_for(stack):
             watch.switch("solve")
-            solution = self._timed_solution(stack)
+            with threads_for_decomposition():  # methods may decompose whole kernels
+                solution = self._timed_solution(stack)
             watch.switch("agreement")
             if solution.agreement is None and stack.n_kernels > 1:
                 # Of what was observed: what was learned of missing samples agrees with all views.
@@ -637,6 +639,13 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _threads_for(stack: KernelStack) -> AbstractContextManager[None]:
+    """Share threads out for products of kernels, be they few or in the memory of the host."""
+    in_memory = stack.combining_pays and not stack.compressed and not is_foreign(stack.like)
+    is_small = stack.n_samples <= FEW_SAMPLES
+    return threads_for(stack.n_samples) if in_memory or is_small else nullcontext()
 
 
 def _symmetric(similarities: Array) -> Float:

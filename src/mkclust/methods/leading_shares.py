@@ -7,6 +7,8 @@ from mkclust.engine.leading_together import leading_shares_together
 from mkclust.engine.relaxation import relax
 from mkclust.linalg import is_foreign
 from mkclust.linalg.memory import are_written_out
+from mkclust.linalg.parallel import for_each
+from mkclust.linalg.threads import are_ours
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
 from mkclust.types import Float
@@ -28,22 +30,29 @@ def leading_shares(stack: KernelStack, solution: Solution) -> Float:
     H, products = solution.partition, solution.kernel_products
     if products is None and not stack.combining_pays:
         products = stack.apply(H)  # of all kernels in one pass
-    sums, shares = solution.shared_sums, []
+    sums, shares = solution.shared_sums, np.empty(stack.n_kernels)
     if not is_foreign(H) and are_written_out(stack.n_kernels, stack.n_samples):
         kernels = [stack.rough_kernel(p) for p in range(stack.n_kernels)]
         return leading_shares_together(
             kernels, H, tol=SHARE_TOLERANCE, products=products, captured=sums
         )
-    for p in range(stack.n_kernels):
-        share = leading_share(
+
+    def find(p: int) -> None:
+        """Find the share of one kernel."""
+        shares[p] = leading_share(
             stack.rough_kernel(p),
             H,
             tol=SHARE_TOLERANCE,
             products=None if products is None else products[p, :, :],
             captured=None if sums is None else float(sums[p]),
         )
-        shares.append(share)
-    return np.array(shares)
+
+    if are_ours() and not is_foreign(H):
+        for_each(range(stack.n_kernels), find)
+    else:  # one copy at a time in single precision
+        for p in range(stack.n_kernels):
+            find(p)
+    return shares
 
 
 def leading_sums(stack: KernelStack, n_clusters: int) -> Float:

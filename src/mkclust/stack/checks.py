@@ -24,13 +24,15 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.arrays import is_sparse_tensor
-from mkclust.linalg.parallel import for_each_range
+from mkclust.linalg.parallel import for_each, for_each_range
 from mkclust.samples.forms import check_form
 from mkclust.stack.base import Standardization
 from mkclust.types import Array
 
 # Rows and columns of the tiles that are held against their mirror images, on a host and a device.
 TILE, TILE_ON_DEVICE = 512, 4096
+# Rows that a thread multiplies at once.
+ROWS_AT_ONCE = 1024
 
 
 def describe(index: int, name: str) -> str:
@@ -153,7 +155,7 @@ def _is_surely_symmetric(matrix: Any) -> bool:
         return False
     probe = _symmetry_probe(matrix.shape[0], matrix.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
-        difference = np.abs(matrix @ probe - probe @ matrix).max()
+        difference = np.abs(np.subtract(*_products_both_ways(matrix, probe))).max()
     allowed = np.sqrt(rounding_of(matrix)) * np.abs(matrix.diagonal()).max()
     return bool(difference <= allowed / 4)
 
@@ -163,6 +165,20 @@ def _symmetry_probe(n: int, dtype: np.dtype) -> np.ndarray:
     """Return a random vector, the same for all kernels, none of whose entries is small, (n,)."""
     rng = np.random.default_rng(0)
     return (rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)).astype(dtype)
+
+
+def _products_both_ways(matrix: np.ndarray, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the products of a matrix and a vector from either side."""
+    chunks = list(ranges(len(matrix), ROWS_AT_ONCE))
+    right, left = np.empty_like(vector), np.empty((len(chunks), len(vector)), vector.dtype)
+
+    def multiply(index: int) -> None:
+        """Multiply some rows."""
+        rows = chunks[index]
+        right[rows], left[index] = matrix[rows] @ vector, vector[rows] @ matrix[rows]
+
+    for_each(range(len(chunks)), multiply)
+    return right, left.sum(axis=0)
 
 
 def diagonal_of(matrix: Array) -> Array:

@@ -1,7 +1,6 @@
 """Kernels held as matrices: arrays of any library, memory maps and SciPy sparse matrices."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, ClassVar
@@ -31,9 +30,13 @@ from mkclust.linalg import (
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.memory import are_written_out, require_memory
 from mkclust.linalg.operators import ExactOperator
-from mkclust.linalg.parallel import in_single_precision, sparse_product
+from mkclust.linalg.parallel import (
+    for_each,
+    in_single_precision,
+    sparse_product,
+    thin_product,
+)
 from mkclust.linalg.sums import weighted_sum
-from mkclust.linalg.threads import n_threads
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import (
@@ -81,6 +84,8 @@ def _product(matrix: Array, X: Array) -> Array:
     if X.shape[1] <= NARROW and is_on_accelerator(matrix):
         return astype(matrix @ columns, precision)
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
+    if isinstance(matrix, np.ndarray):
+        return astype(thin_product(columns.T, matrix), precision).T
     return astype(columns.T @ matrix, precision).T
 
 
@@ -542,10 +547,20 @@ class DenseStack(UncompressedStack):
                 sums.add(start, self._blocks(rows, columns))
             return sums
 
-        # NumPy lets go of the interpreter lock inside its loops, and chunks are added up in order,
-        # so the result does not depend on the number of threads.
-        with ThreadPoolExecutor(1 if is_foreign(self.like) else n_threads()) as pool:
-            return reduce(OffDiagonalSums.merge, pool.map(sum_up, ranges(n, 8 * height))).result()
+        chunks = list(ranges(n, 8 * height))
+        parts: list[Any] = [None] * len(chunks)
+
+        def fill(index: int) -> None:
+            """Sum up over the rows of one chunk."""
+            parts[index] = sum_up(chunks[index])
+
+        if is_foreign(self.like):
+            for index in range(len(chunks)):
+                fill(index)
+        else:
+            for_each(range(len(chunks)), fill)
+        # In order, so that the result does not depend on the number of threads.
+        return reduce(OffDiagonalSums.merge, parts).result()
 
     def _blocks(self, rows: Any, columns: Any) -> Sequence[Array] | np.ndarray:
         """Return the entries of some rows and columns of all kernels, in one array if it can be."""

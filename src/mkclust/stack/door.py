@@ -19,6 +19,7 @@ from mkclust.linalg import (
     rounding_of,
 )
 from mkclust.linalg.memory import available_bytes, require_memory
+from mkclust.linalg.threads import threads_for
 from mkclust.samples.forms import check_masks
 from mkclust.samples.row_source import RowSource
 from mkclust.samples.samples import Samples, read_kernels
@@ -224,10 +225,11 @@ def _hold(
     matrices = [as_numbers(part, label) for part, label in zip(parts, labels, strict=True)]
     _check_sizes(matrices, labels)
     check_one_place(matrices, labels)
-    centered = [
-        _center(matrix, label, center, validate)
-        for matrix, label in zip(matrices, labels, strict=True)
-    ]
+    with threads_for(matrices[0].shape[0]):
+        centered = [
+            _center(matrix, label, center, validate)
+            for matrix, label in zip(matrices, labels, strict=True)
+        ]
     sound = centered
     if validate:
         sound = [

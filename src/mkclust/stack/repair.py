@@ -18,7 +18,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.lanczos import products_with, ritz_values
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.threads import threads_for, threads_of_numpy
+from mkclust.linalg.threads import threads_for, threads_for_decomposition, threads_of_scipy
 from mkclust.stack.base import Operator, Standardization
 from mkclust.stack.dense import StandardizedKernel
 from mkclust.types import Float
@@ -67,7 +67,8 @@ def _clip(kernel: StandardizedKernel, label: str) -> StandardizedKernel:
     )
     whole = kernel.dense()
     xp = namespace(whole)
-    values, vectors = xp.linalg.eigh(whole)
+    with threads_for_decomposition():
+        values, vectors = xp.linalg.eigh(whole)
     clipped = (vectors * xp.where(values > 0, values, 0.0)) @ vectors.T
     clipped = (clipped + clipped.T) / 2
     spectrum = to_host(values)
@@ -86,7 +87,7 @@ def extremes_seen(kernels: Sequence[StandardizedKernel]) -> list[tuple[float, fl
     """
     n = kernels[0].shape[0]
     if n > MOST_TOGETHER or not all(kernel.is_array for kernel in kernels):
-        with threads_of_numpy():
+        with threads_of_scipy():  # which knows products that read half of a kernel
             return [extreme_eigenvalues_seen(kernel) for kernel in kernels]
     products = products_with([kernel.matrix for kernel in kernels])
     is_centered = np.array([[each.standardization.row_means is not None] for each in kernels])
