@@ -10,6 +10,7 @@ from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.relaxation import relax
 from mkclust.linalg import astype, is_on_accelerator, orthonormalize, select, to_host
 from mkclust.linalg.operators import Anchor, AnchoredOperator, MatrixOperator, Operator
+from mkclust.linalg.parallel import for_each
 from mkclust.types import Array, Float
 
 # Samples that they are learned from: a quarter of all, but no more than so many of a host, or of
@@ -97,8 +98,14 @@ class SampledKernels:
 
     def apply(self, V: Array) -> Array:
         """Multiply every kernel with V, (s, b) to (m, s, b)."""
-        products = V.astype(np.float32).T @ self.entries
-        return products.transpose(0, 2, 1).astype(np.float64)
+        thin, products = V.astype(np.float32).T, np.empty((self.n_kernels, *V.T.shape))
+
+        def multiply(p: int) -> None:
+            """Multiply one kernel."""
+            products[p] = thin @ self.entries[p]
+
+        for_each(range(self.n_kernels), multiply)
+        return products.transpose(0, 2, 1)
 
 
 class RoundedMatrix(MatrixOperator):

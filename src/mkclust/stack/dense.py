@@ -37,6 +37,7 @@ from mkclust.linalg.parallel import (
     thin_product,
 )
 from mkclust.linalg.sums import weighted_sum
+from mkclust.linalg.threads import are_ours
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import (
@@ -595,8 +596,16 @@ class DenseStack(UncompressedStack):
             return flat.reshape(self.n_kernels, count, count)
         part = slice(None) if samples is None else to_device(np.asarray(samples), self.like)
         out = empty((self.n_kernels, count, count), self.like)
-        for p, kernel in enumerate(self.kernels):
-            out[p, :, :] = kernel.block(part, part)
+
+        def fill(p: int) -> None:
+            """Write one kernel out."""
+            out[p, :, :] = self.kernels[p].block(part, part)
+
+        if are_ours() and not is_foreign(self.like):
+            for_each(range(self.n_kernels), fill)
+        else:  # one part in between at a time
+            for p in range(self.n_kernels):
+                fill(p)
         return out
 
     def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
