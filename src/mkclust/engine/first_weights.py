@@ -17,8 +17,6 @@ from mkclust.types import Array, Float
 # an accelerator, which they have to leave; no fewer than these, and than so many a cluster.
 MOST_SAMPLES, MOST_OF_ACCELERATOR = 2048, 256
 FEWEST_SAMPLES, FEWEST_A_CLUSTER = 150, 5
-# Half of the sample tells how weights depend on its size, if there are so many a cluster in it.
-FEWEST_A_CLUSTER_OF_HALF = 4
 # How accurately partitions and weights are found, in how many rounds at most, and the largest
 # change of a weight's logarithm after which another round would change little.
 TOLERANCE, ROUNDS, SMALL_CHANGE = 1e-4, 3, 0.03
@@ -52,8 +50,6 @@ def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
         kernels = SampledKernels(np.ascontiguousarray(entries[:, some, some]))
         return _weights_of(kernels, n_clusters, drawn_to, start)
 
-    if half < FEWEST_A_CLUSTER_OF_HALF * n_clusters:
-        return weights_of(slice(None), uniform)
     fewer = weights_of(slice(half), uniform)
     more = weights_of(slice(None), fewer)
     if not (np.all(fewer > 0) and np.all(more > 0)):

@@ -39,9 +39,9 @@ from mkclust.linalg.operators import LazyOperator, Operator, ScaledOperator
 from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
-# How accurately the partition of the first weights' combination is solved, and where these are all
-# alike, for nothing was learned of them: they will move far.
-FIRST_VECTORS_TOLERANCE, UNIFORM_VECTORS_TOLERANCE = 1e-5, 1e-3
+# How accurately the partition of the first weights' combination is solved, and where these are
+# learned from few samples or none, for they will move far.
+FIRST_VECTORS_TOLERANCE, ROUGH_VECTORS_TOLERANCE = 1e-5, 1e-3
 # Between two looks at all kernels the error falls to this share of its square, or to so much of the
 # tolerance, in so many products at most: they take a single matrix, and save a look at all. Where
 # that leads nowhere, as with eigenvalues that nearly tie, there may be more.
@@ -107,7 +107,8 @@ class InMemorySearch(SubspaceSearch):
         self.combine()
         start = None if baseline is None else baseline.vectors
         is_uniform = bool(np.all(self.weights == self.weights[0]))
-        tol = UNIFORM_VECTORS_TOLERANCE if is_uniform else FIRST_VECTORS_TOLERANCE
+        are_rough = is_uniform or is_on_accelerator(self.stack.like)
+        tol = ROUGH_VECTORS_TOLERANCE if are_rough else FIRST_VECTORS_TOLERANCE
         first = relax(self.anchored_operator, k, tol=tol, start=start)
         vectors = astype(first.vectors, "float64")
         # Two partitions tell the kernels apart better than one.
