@@ -13,9 +13,10 @@ from mkclust.linalg.operators import Anchor, AnchoredOperator, MatrixOperator, O
 from mkclust.linalg.parallel import for_each
 from mkclust.types import Array, Float
 
-# Samples that they are learned from: a quarter of all, but no more than so many of a host, or of
-# an accelerator, which they have to leave; no fewer than these, and than so many a cluster.
-MOST_SAMPLES, MOST_OF_ACCELERATOR = 2048, 256
+# Samples that they are learned from: a quarter of all, but no more than so many, and fewer of
+# kernels on an accelerator, which they have to leave, or out of memory; at least so many, and so
+# many a cluster.
+MOST_SAMPLES, FEWER_SAMPLES = 2048, 256
 FEWEST_SAMPLES, FEWEST_A_CLUSTER = 150, 5
 # How accurately partitions and weights are found, in how many rounds at most, and the largest
 # change of a weight's logarithm after which another round would change little.
@@ -30,7 +31,8 @@ def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     """
     m, n = stack.n_kernels, stack.n_samples
     uniform, fewest = np.full(m, 1 / m), FEWEST_A_CLUSTER * n_clusters
-    most = MOST_OF_ACCELERATOR if is_on_accelerator(stack.like) else MOST_SAMPLES
+    at_hand = stack.combining_pays and not is_on_accelerator(stack.like)
+    most = MOST_SAMPLES if at_hand else FEWER_SAMPLES
     size = min(n // 4, max(most, fewest))
     if m == 1 or size < max(FEWEST_SAMPLES, fewest):
         return uniform

@@ -8,6 +8,7 @@ import numpy as np
 from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.first_weights import first_weights
 from mkclust.engine.missed import (
+    DOUBLE,
     HIGHEST_PROBABILITY,
     MAX_STEPS,
     default_probes,
@@ -15,7 +16,7 @@ from mkclust.engine.missed import (
     n_steps_expected,
 )
 from mkclust.engine.problem import FIRST_TOLERANCE, Problem
-from mkclust.engine.proof import Certificate, certify, entries_of_combination
+from mkclust.engine.proof import MOST_CLAIMED, Certificate, certify, entries_of_combination
 from mkclust.engine.relaxation import (
     MANY_KRYLOV_BLOCKS,
     Relaxation,
@@ -40,7 +41,7 @@ from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
 # How accurately the partition of the first weights' combination is solved, and where these are
-# learned from few samples or none, for they will move far.
+# uniform, for they will move far, or products are in single precision.
 FIRST_VECTORS_TOLERANCE, ROUGH_VECTORS_TOLERANCE = 1e-5, 1e-3
 # Between two looks at all kernels the error falls to this share of its square, or to so much of the
 # tolerance, in so many products at most: they take a single matrix, and save a look at all. Where
@@ -107,7 +108,7 @@ class InMemorySearch(SubspaceSearch):
         self.combine()
         start = None if baseline is None else baseline.vectors
         is_uniform = bool(np.all(self.weights == self.weights[0]))
-        are_rough = is_uniform or is_on_accelerator(self.stack.like)
+        are_rough = is_uniform or self.stack.precision > DOUBLE
         tol = ROUGH_VECTORS_TOLERANCE if are_rough else FIRST_VECTORS_TOLERANCE
         first = relax(self.anchored_operator, k, tol=tol, start=start)
         vectors = astype(first.vectors, "float64")
@@ -236,7 +237,8 @@ class InMemorySearch(SubspaceSearch):
             if may_refine:
                 self.n_refinements += 1
             elif missed.probability <= HIGHEST_PROBABILITY:
-                certificate = Certificate("searched", self.error_allowed, missed.probability)
+                error = MOST_CLAIMED * self.error_allowed
+                certificate = Certificate("searched", error, missed.probability)
             else:
                 certificate = Certificate("open", self.relaxation.error)
         return certificate, None

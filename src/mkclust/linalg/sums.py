@@ -18,7 +18,7 @@ from mkclust.linalg.arrays import (
 )
 from mkclust.linalg.factored import FactoredMatrix, factored_sum, is_sparse
 from mkclust.linalg.in_triton import written_in_triton
-from mkclust.linalg.parallel import FEWEST_ENTRIES, for_each_range
+from mkclust.linalg.parallel import FEWEST_BESIDE_OTHERS, for_each_range
 from mkclust.types import Array, Float
 
 # Entries combined at a time on a host: few enough to stay in a core's own cache. Where there are
@@ -98,7 +98,7 @@ def _sum_on_host(
     factors = [dtype.type(c) for c in coefficients]
     columns = [None if scale is None else scale.astype(dtype) for scale in scales]
     # Few threads that are given much seldom wait for each other.
-    is_large = len(matrices) * n * n >= FEWEST_ENTRIES
+    is_large = len(matrices) * n * n >= FEWEST_BESIDE_OTHERS
     height = max(1, (block_entries or (LARGE_BLOCK_ENTRIES if is_large else BLOCK_ENTRIES)) // n)
 
     def fill(block: slice) -> None:
