@@ -2,6 +2,10 @@
 
 import numpy as np
 
+from mkclust import KernelBank
+
+ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
+
 
 def commuting(rng, n, m, k):
     """Diagonal kernels: they commute, so eigenvalues cross and tie exactly."""
@@ -105,3 +109,14 @@ def golden_kernels(golden, kind):
     K = K - K.mean(axis=1, keepdims=True) - K.mean(axis=2, keepdims=True)
     K = K + golden["K_raw"].mean(axis=(1, 2), keepdims=True)
     return K / np.trace(K, axis1=1, axis2=2)[:, None, None]
+
+
+def blob_kernels(seed, n_noise=1, m=4, n=640, k=6):
+    """Return Gaussian kernels of blobs, the last of them noise."""
+    rng = np.random.default_rng(seed)
+    y, kernels = rng.integers(k, size=n), []
+    for p in range(m):
+        centers = 1.5 * rng.normal(size=(k, 8 + p)) * (p < m - n_noise)
+        view = centers[y] + rng.normal(size=(n, 8 + p))
+        kernels.append(KernelBank(**ONE_GAUSSIAN).fit_transform(view)[0])
+    return np.array(kernels)

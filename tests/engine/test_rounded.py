@@ -3,26 +3,14 @@
 import numpy as np
 import pytest
 
-from mkclust import KernelBank
 from mkclust.engine.first_weights import first_weights
 from mkclust.engine.relaxation import KrylovSpace, rayleigh_ritz
 from mkclust.linalg.operators import MatrixOperator
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
+from problems import blob_kernels
 
 N, K = 640, 6
-ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
-
-
-def blob_kernels(seed, n_noise=1, m=4, n=N, k=K):
-    """Return Gaussian kernels of blobs, the last of them noise."""
-    rng = np.random.default_rng(seed)
-    y, kernels = rng.integers(k, size=n), []
-    for p in range(m):
-        centers = 1.5 * rng.normal(size=(k, 8 + p)) * (p < m - n_noise)
-        view = centers[y] + rng.normal(size=(n, 8 + p))
-        kernels.append(KernelBank(**ONE_GAUSSIAN).fit_transform(view)[0])
-    return np.array(kernels)
 
 
 def dense_value(entries, weights, k):

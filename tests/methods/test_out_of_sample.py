@@ -15,6 +15,7 @@ from mkclust.explain.held_out import (
     generalization_bound,
     informative_sample_size,
 )
+from mkclust.methods.inductive import _rows_of_solve
 from mkclust.methods.out_of_sample import Extension
 from mkclust.stack import as_stack
 
@@ -514,3 +515,40 @@ def test_an_error_that_no_sample_size_makes_up_for_is_refused(error):
 def test_there_is_at_least_one_cluster():
     with pytest.raises(ValueError, match="n_clusters=0"):
         informative_sample_size(0, 0.5)
+
+
+# Training samples, embedded by the products of the solve ------------------------------------------
+
+
+def test_training_samples_are_embedded_by_the_products_of_the_solve(monkeypatch):
+    views, _ = blob_views(np.random.default_rng(0), n=300, k=4, strengths=(1, 1, 0.5))
+    expected = SimpleMKKM(4, random_state=0)
+    with monkeypatch.context() as patched:
+        patched.setattr("mkclust.methods.inductive._rows_of_solve", lambda *_: None)
+        expected.fit(views)
+    passes = []
+    embed_training = Extension.embed_training
+    monkeypatch.setattr(
+        Extension,
+        "embed_training",
+        lambda self, stack: passes.append(0) or embed_training(self, stack),
+    )
+    model = SimpleMKKM(4, random_state=0).fit(views)
+    assert not passes
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    np.testing.assert_array_equal(model.predict(views), model.labels_)
+    np.testing.assert_allclose(model._centers, expected._centers, atol=1e-10)
+
+
+def test_a_row_that_is_rounding_is_embedded_anew():
+    """A sample that no leading direction has anything of has a row without a direction."""
+    n, rng = 60, np.random.default_rng(0)
+    H = np.zeros((n, 2))
+    H[:20, 0], H[20:59, 1] = 1.0, 1.0
+    K = 50 * H @ H.T + np.eye(n) + 1e-13 * np.diag(rng.random(n))
+    model = SimpleMKKM(2, center=False, normalize=False, random_state=0)
+    kernels = np.stack([K, 2 * K])
+    solution = model.solve(as_stack(kernels, center=False, normalize=False))
+    stack = as_stack(kernels, center=False, normalize=False)
+    assert _rows_of_solve(stack, solution) is None
+    np.testing.assert_array_equal(model.fit(kernels).predict(kernels), model.labels_)

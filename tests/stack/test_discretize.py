@@ -363,3 +363,49 @@ def test_a_seed_begins_where_it_begins_in_scikit_learn(library, init, seed):
     found = nearest_center(rows, centers)
     assert np.mean(found == expected.labels_) > 0.98
     assert np.mean(found == KMeans(9, n_init=1, random_state=99).fit(rows).labels_) < 0.5
+
+
+# Starts in single precision, and one that begins with labels --------------------------------------
+
+
+def many_rows(n=3000, k=12, seed=0):
+    """Return rows of unit length in clusters that overlap, and their clusters."""
+    X, y = make_blobs(n, n_features=k, centers=k, cluster_std=4.0, random_state=seed)
+    return normalize_rows(X), y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_centers_of_many_rows_are_settled_in_double_precision(seed):
+    rows, _ = many_rows(seed=seed)
+    assert rows.shape[0] * 12 >= lloyd.MANY_DISTANCES
+    centers = k_means(rows, 12, n_init=3, random_state=seed)
+    assert centers.dtype == np.float64
+    labels = cdist(rows, centers).argmin(axis=1)
+    means = np.array([rows[labels == cluster].mean(axis=0) for cluster in range(12)])
+    # Where k-means stops, centers move by less than its tolerance; in single precision alone they
+    # would be off by rounding at least.
+    assert np.sum((means - centers) ** 2) <= lloyd.TOLERANCE * rows.var(axis=0).mean()
+    inertia = np.sum(cdist(rows, centers).min(axis=1) ** 2)
+    by_scikit_learn = KMeans(12, n_init=3, random_state=seed).fit(rows).inertia_
+    assert inertia <= 1.01 * by_scikit_learn
+
+
+def test_one_start_may_begin_with_labels():
+    rows, y = many_rows()
+    settled = KMeans(12, init=np.array([rows[y == c].mean(axis=0) for c in range(12)]), n_init=1)
+    expected = settled.fit(rows).labels_
+    labels, _ = discretize(rows, 12, n_init=1, start=y, random_state=0)
+    alone, _ = discretize(rows, 12, n_init=1, random_state=0)
+
+    def inertia(labels):
+        return sum(
+            np.sum((rows[labels == c] - rows[labels == c].mean(axis=0)) ** 2) for c in set(y)
+        )
+
+    assert inertia(labels) <= 1.0001 * min(inertia(expected), inertia(alone))
+
+
+def test_labels_that_leave_a_cluster_empty_begin_no_start():
+    rows, y = many_rows(n=400)
+    labels, _ = discretize(rows, 12, n_init=3, start=np.minimum(y, 5), random_state=0)
+    assert len(np.unique(labels)) == 12

@@ -1,0 +1,63 @@
+"""Weights foreseen before the kernels are looked at: against what a look tells."""
+
+import numpy as np
+import pytest
+
+from mkclust.engine import subspace_in_memory
+from mkclust.engine.basis import Basis
+from mkclust.engine.first_weights import first_weights
+from mkclust.engine.subspace_in_memory import InMemorySearch
+from mkclust.linalg import orthonormalize
+from mkclust.linalg.operators import Anchor
+from mkclust.methods import solve_simple_mkkm
+from mkclust.stack import as_stack
+from problems import blob_kernels
+
+K = 6
+
+
+@pytest.mark.parametrize("is_anchored", [False, True])
+def test_a_foreseen_problem_is_the_one_to_come_but_for_what_is_shared_out(is_anchored):
+    stack = as_stack(blob_kernels(0), validate=False)
+    rng, weights = np.random.default_rng(0), np.array([0.4, 0.3, 0.2, 0.1])
+    n = stack.n_samples
+    anchor = Anchor(orthonormalize(rng.normal(size=(n, 5))), 3.0) if is_anchored else None
+    V = orthonormalize(rng.normal(size=(n, 12)))
+    E = orthonormalize(rng.normal(size=(n, 7)), V)
+    basis = Basis(stack, K, anchor)
+    basis.expand(V, weights)
+    foreseen = basis.foreseen_problem(E, stack.combine(weights**2) @ E, weights)
+    basis.expand(E, weights, orthonormal=True)
+    seen = basis.problem
+    np.testing.assert_allclose(foreseen.G[:, :12], seen.G[:, :12], atol=1e-10)
+    # What is shared out of the further vectors adds up at those weights, and with it the value.
+    np.testing.assert_allclose(foreseen.combined(weights), seen.combined(weights), atol=1e-10 * n)
+    assert foreseen.evaluate(weights).value == pytest.approx(seen.evaluate(weights).value)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_solve_finds_the_same_weights_with_foresight_and_without(seed, monkeypatch):
+    stack = as_stack(blob_kernels(seed), validate=False)
+    found = solve_simple_mkkm(stack, K, tol=1e-9)
+    monkeypatch.setattr(InMemorySearch, "foresee", lambda self, vectors, tol: None)
+    expected = solve_simple_mkkm(stack, K, tol=1e-9)
+    assert found.converged
+    assert expected.converged
+    assert found.objective == pytest.approx(expected.objective, rel=2e-9)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-5)
+
+
+def test_foresight_spares_looks(monkeypatch):
+    stack = as_stack(blob_kernels(1, n=1200), validate=False)
+    uniform = np.full(4, 0.25)
+    monkeypatch.setattr(subspace_in_memory, "first_weights", lambda *_: uniform)
+    n_iter = solve_simple_mkkm(stack, K).n_iter
+    monkeypatch.setattr(InMemorySearch, "foresee", lambda self, vectors, tol: None)
+    assert n_iter < solve_simple_mkkm(stack, K).n_iter
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_first_weights_are_within_a_sixth_of_the_weights(seed):
+    stack = as_stack(blob_kernels(seed, n=1600), validate=False)
+    expected = solve_simple_mkkm(stack, K, tol=1e-8).weights
+    np.testing.assert_allclose(first_weights(stack, K, None), expected, rtol=1 / 6)
