@@ -38,11 +38,12 @@ def kernel_table(model: Any) -> str:
     errors = getattr(model, "approximation_error_", None)
     if errors is not None:
         columns["missed"] = errors
-    numbers = zip(*columns.values(), strict=True)
+    # Alignments are not known to more digits.
+    formats = {name: ".2f" if name == "alignment" else ".4f" for name in columns}
+    texts = [[format(value, formats[name]) for value in columns[name]] for name in columns]
     rows = [["kernel", *columns]]
     rows += [
-        [printable(name), *(f"{number:.4f}" for number in row)]
-        for name, row in zip(model.kernel_names_, numbers, strict=True)
+        [printable(name), *row] for name, *row in zip(model.kernel_names_, *texts, strict=True)
     ]
     n_hidden = len(rows) - 1 - MAX_ROWS
     lines = [text_table(rows[: MAX_ROWS + 1])]

@@ -147,7 +147,7 @@ def test_every_method_has_a_page_with_its_paper_and_what_is_certified(name, prob
     table = rows_of(text, "The kernels")
     assert [row[0] for row in table] == list(views)
     assert [float(row[2]) for row in table] == pytest.approx(model.weights_, abs=5e-4)
-    assert [float(row[3]) for row in table] == pytest.approx(model.alignments_, abs=5e-4)
+    assert [float(row[3]) for row in table] == pytest.approx(model.alignments_, abs=5e-3)
     assert ("did not converge" in outline.text) == (not model.converged_)
 
 

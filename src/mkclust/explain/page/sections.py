@@ -83,7 +83,7 @@ def _kernel_table(findings: Findings) -> str:
         Column("Weight", "how the kernels are mixed"),
         Column("Alignment", "share of the kernel's own leading structure in the consensus"),
     ]
-    values: list[tuple[Any, str]] = [(model.weights_, ".3f"), (model.alignments_, ".3f")]
+    values: list[tuple[Any, str]] = [(model.weights_, ".3f"), (model.alignments_, ".2f")]
     if is_approximated(model):
         columns.append(Column("Missed", "share of the kernel that the features do not capture"))
         values.append((model.approximation_error_, ".3f"))
