@@ -1,27 +1,13 @@
 """Orthonormal bases that are looked at later: on CUDA devices only."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 
-from libraries import as_library
+from libraries import ON_CUDA, as_library
 from mkclust.linalg import MOST_DOUBT, orthonormalize_ahead, runs_ahead, to_host
 from mkclust.linalg.in_triton import written_in_triton
 
-
-def _cuda():
-    if importlib.util.find_spec("torch") is None:
-        return False
-    import torch
-
-    return torch.cuda.is_available()
-
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not _cuda(), reason="no CUDA device"),
-]
+pytestmark = ON_CUDA
 
 
 def on_device(array, dtype="float64"):

@@ -1,30 +1,16 @@
 """Products on tensor cores, against those in double precision: on CUDA devices only."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 
-from libraries import as_library
+from libraries import ON_CUDA, as_library
 from mkclust import KernelBank
 from mkclust.kernels.tiles import FEWEST_FUSED
 from mkclust.linalg import noise, to_host
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.stack import as_stack
 
-
-def _cuda():
-    if importlib.util.find_spec("torch") is None:
-        return False
-    import torch
-
-    return torch.cuda.is_available()
-
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not _cuda(), reason="no CUDA device"),
-]
+pytestmark = ON_CUDA
 
 
 @pytest.fixture

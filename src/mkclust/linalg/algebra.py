@@ -98,6 +98,13 @@ def _is_for_selection(M: Array, count: int) -> bool:
     return is_between and count <= FEW_SELECTED * size and not is_foreign(M)
 
 
+def symmetric_product(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """Multiply a symmetric matrix of the host with a vector, (n,): one triangle is read only."""
+    (symv,) = scipy.linalg.get_blas_funcs(["symv"], [matrix])
+    in_order = matrix if matrix.flags.f_contiguous else matrix.T  # as BLAS has it, or it is copied
+    return symv(1.0, in_order, vector)
+
+
 def orthonormalize(X: Array, against: Array | None = None) -> Array:
     """Return an orthonormal basis of the columns of X, orthogonal to the basis ``against``.
 

@@ -1,7 +1,6 @@
 """Matrices known by two sparse factors, whose product has far more entries than they have."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -9,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.linalg.arrays import ranges
+from mkclust.linalg.parallel import for_each
 from mkclust.linalg.threads import n_threads
 from mkclust.types import Array, Float
 
@@ -112,13 +112,16 @@ class FactoredMatrix:
 
 def _product(matrix: Any, X: Array) -> Float:
     """Multiply a CSR array with a vector or a thin matrix, on all threads where that pays."""
-    threads = n_threads() if X.ndim == 2 and matrix.nnz * X.shape[1] >= THREADED else 1
-    if threads == 1:
+    if X.ndim == 1 or matrix.nnz * X.shape[1] < THREADED or n_threads() == 1:
         return matrix @ X
-    # SciPy lets go of the interpreter lock, and rows are computed alike on whichever thread.
-    parts = list(ranges(matrix.shape[0], -(-matrix.shape[0] // threads)))
-    with ThreadPoolExecutor(threads) as pool:
-        return np.concatenate(list(pool.map(lambda rows: matrix[rows] @ X, parts)))
+    product = np.empty((matrix.shape[0], X.shape[1]), np.result_type(matrix, X))
+
+    def multiply(rows: slice) -> None:
+        """Multiply some rows; SciPy lets go of the interpreter lock."""
+        product[rows] = matrix[rows] @ X
+
+    for_each(list(ranges(matrix.shape[0], -(-matrix.shape[0] // n_threads()))), multiply)
+    return product
 
 
 def is_sparse(matrix: Any) -> bool:

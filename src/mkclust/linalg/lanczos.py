@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.linalg import blas
 
+from mkclust.linalg.algebra import symmetric_product
 from mkclust.linalg.arrays import noise
 from mkclust.types import Float
 
@@ -18,16 +18,14 @@ def products_with(matrices: Sequence[np.ndarray]) -> Callable[[Float], Float]:
 
     Of those in float64, one triangle is read only.
     """
-    halves = [
-        matrix.T if matrix.dtype == np.float64 and matrix.flags.c_contiguous else None
-        for matrix in matrices
-    ]
+    are_halved = [each.dtype == np.float64 and each.flags.c_contiguous for each in matrices]
 
     def multiply(vectors: Float) -> Float:
         """Multiply each matrix with its vector."""
         images = np.empty(vectors.shape)
-        for image, vector, matrix, half in zip(images, vectors, matrices, halves, strict=True):
-            image[:] = matrix @ vector if half is None else blas.dsymv(1.0, half, vector)
+        parts = zip(images, vectors, matrices, are_halved, strict=True)
+        for image, vector, matrix, is_halved in parts:
+            image[:] = symmetric_product(matrix, vector) if is_halved else matrix @ vector
         return images
 
     return multiply

@@ -30,13 +30,14 @@ def _pool(n_workers: int, process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_workers, "mkclust")
 
 
-def for_each(items: Sequence[T], handle: Callable[[T], None]) -> None:
+def for_each(items: Sequence[T], handle: Callable[[T], None], *, together: bool = True) -> None:
     """Handle items on as many threads as the user lets there be, this one among them.
 
     NumPy lets go of the interpreter lock inside its loops. Each item is handled alike on whichever
-    thread, so the result does not depend on their number. Loops inside of loops stay on one thread.
+    thread, so the result does not depend on their number. Loops inside of loops stay on one thread,
+    and so do those whose items are not to be handled together.
     """
-    n_workers = min(n_threads(), len(items)) - 1
+    n_workers = min(n_threads(), len(items)) - 1 if together else 0
     if n_workers < 1 or getattr(_inside, "a_loop", False):
         for item in items:
             handle(item)
@@ -75,11 +76,8 @@ def for_each_range(
     What is computed of one row must not depend on the others.
     """
     parts = list(ranges(n, height or max(1, ENTRIES_AT_A_TIME // max(1, width))))
-    if n * width >= (FEWEST_ENTRIES if are_ours() else FEWEST_BESIDE_OTHERS):
-        for_each(parts, handle)
-        return
-    for part in parts:
-        handle(part)
+    fewest = FEWEST_ENTRIES if are_ours() else FEWEST_BESIDE_OTHERS
+    for_each(parts, handle, together=n * width >= fewest)
 
 
 def thin_product(thin: np.ndarray, matrix: np.ndarray) -> np.ndarray:

@@ -47,11 +47,8 @@ def leading_shares(stack: KernelStack, solution: Solution) -> Float:
             captured=None if sums is None else float(sums[p]),
         )
 
-    if are_ours() and not is_foreign(H):
-        for_each(range(stack.n_kernels), find)
-    else:  # one copy at a time in single precision
-        for p in range(stack.n_kernels):
-            find(p)
+    # Of many samples there is room for one copy at a time in single precision.
+    for_each(range(stack.n_kernels), find, together=are_ours() and not is_foreign(H))
     return shares
 
 

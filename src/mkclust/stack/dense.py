@@ -6,7 +6,6 @@ from functools import cached_property, reduce
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 
 from mkclust.engine.agreement import OffDiagonalProducts
 from mkclust.linalg import (
@@ -27,6 +26,7 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
+from mkclust.linalg.algebra import symmetric_product
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.memory import are_written_out, require_memory
 from mkclust.linalg.operators import ExactOperator
@@ -75,7 +75,7 @@ def _product(matrix: Array, X: Array) -> Array:
         return matrix @ X  # known by its rows, which see to all that
     columns, precision = astype(X, precision_of(matrix)), precision_of(X)
     if X.shape[1] == 1 and isinstance(matrix, np.ndarray) and matrix.flags.forc:
-        return astype(_vector_product(matrix, columns), precision)
+        return astype(symmetric_product(matrix, columns[:, 0]), precision)[:, None]
     if precision_of(matrix) == "float32":
         # Others round as much, and take about twice as long.
         fused = written_in_triton("fused_products", matrix)
@@ -88,13 +88,6 @@ def _product(matrix: Array, X: Array) -> Array:
     if isinstance(matrix, np.ndarray):
         return astype(thin_product(columns.T, matrix), precision).T
     return astype(columns.T @ matrix, precision).T
-
-
-def _vector_product(matrix: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Multiply a symmetric matrix of the host with one column, of which half of it tells."""
-    (symv,) = scipy.linalg.get_blas_funcs(["symv"], [matrix])
-    in_order = matrix if matrix.flags.f_contiguous else matrix.T  # as BLAS has it, or it is copied
-    return symv(1.0, in_order, column[:, 0])[:, None]
 
 
 def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
@@ -555,11 +548,7 @@ class DenseStack(UncompressedStack):
             """Sum up over the rows of one chunk."""
             parts[index] = sum_up(chunks[index])
 
-        if is_foreign(self.like):
-            for index in range(len(chunks)):
-                fill(index)
-        else:
-            for_each(range(len(chunks)), fill)
+        for_each(range(len(chunks)), fill, together=not is_foreign(self.like))
         # In order, so that the result does not depend on the number of threads.
         return reduce(OffDiagonalSums.merge, parts).result()
 
@@ -601,11 +590,8 @@ class DenseStack(UncompressedStack):
             """Write one kernel out."""
             out[p, :, :] = self.kernels[p].block(part, part)
 
-        if are_ours() and not is_foreign(self.like):
-            for_each(range(self.n_kernels), fill)
-        else:  # one part in between at a time
-            for p in range(self.n_kernels):
-                fill(p)
+        # Of many samples there is room for one part in between at a time.
+        for_each(range(self.n_kernels), fill, together=are_ours() and not is_foreign(self.like))
         return out
 
     def mixed_entries(self, coefficients: Float, samples: np.ndarray | None = None) -> Float:
