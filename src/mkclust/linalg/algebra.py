@@ -100,7 +100,7 @@ def _is_for_selection(M: Array, count: int) -> bool:
 
 def symmetric_product(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """Multiply a symmetric matrix of the host with a vector, (n,): one triangle is read only."""
-    (symv,) = scipy.linalg.get_blas_funcs(["symv"], [matrix])
+    symv = scipy.linalg.blas.ssymv if matrix.dtype == np.float32 else scipy.linalg.blas.dsymv
     in_order = matrix if matrix.flags.f_contiguous else matrix.T  # as BLAS has it, or it is copied
     return symv(1.0, in_order, vector)
 

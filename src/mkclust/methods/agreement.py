@@ -455,5 +455,9 @@ def _voices(alignments: Float, views: Any, are_many: np.ndarray | bool) -> np.nd
 
 def _components(links: np.ndarray) -> np.ndarray:
     """Return the number of the component that each is part of, by which are linked, (m, m)."""
+    if links.all():
+        return np.zeros(len(links), int)
+    if np.count_nonzero(links) == np.count_nonzero(links.diagonal()):
+        return np.arange(len(links))
     # A dense graph would be searched for masked entries, which takes longer than all else.
     return connected_components(csr_array(links), directed=False)[1]
