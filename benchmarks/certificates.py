@@ -75,6 +75,7 @@ def hidden_groups(rng):
     n = int(rng.integers(300, 800))
     families, size = int(rng.integers(3, 12)), int(rng.integers(5, 30))
     a = families * size
+    n = max(n, a + 10)  # some samples belong to no family
     similar = rng.uniform(0.2, 0.95)
     first = np.eye(n)
     members = np.repeat(np.arange(families), size)

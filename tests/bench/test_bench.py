@@ -254,7 +254,7 @@ def test_labels_are_scored_on_the_part_of_their_repetition(folder):
         ("1,\n2,\n1,\n", "one.csv, column 2: no label in line 1"),
         ("0,1\n1,2\n2,2\n", "one.csv, column 1: no label occurs twice"),
         ("1,2\n1\n", "one.csv: lines differ in length"),
-        ("x" * 200_000 + "\n", "one.csv: is no table of labels"),
+        ("x" * 200_000 + "\n", "one.csv: is not a table of labels"),
     ],
 )
 def test_what_can_hardly_be_labels_becomes_a_row_that_says_so(folder, text, message):
@@ -513,7 +513,7 @@ def test_a_torn_line_is_removed_and_a_damaged_one_refused(tmp_path):
         assert [row["n"] for row in Journal(path, lambda row: row["n"]).objects] == [1, 2]
         assert path.read_bytes() == whole
     path.write_bytes(whole + b"{{\n")
-    with pytest.raises(ValueError, match="line 3: is no row"):
+    with pytest.raises(ValueError, match="line 3: is not a row"):
         Journal(path, lambda row: row["n"])
 
 
@@ -827,7 +827,7 @@ def test_bench_and_report_work_from_the_command_line(folder, monkeypatch):
     [
         (["bench", "plan.toml"], "plan.toml, line 4: init: is 'x'"),
         (["bench", "none.toml"], "none.toml: No such file"),
-        (["report", "nowhere"], "nowhere: is no folder with rows.jsonl"),
+        (["report", "nowhere"], "nowhere: is not a folder with rows.jsonl"),
         (["report", "."], "holds no rows.jsonl"),
     ],
 )

@@ -204,7 +204,7 @@ def test_kernels_without_labels_or_of_no_square_shape_are_refused(folder):
     write(path, KH=stack_of(130, 6))
     assert "holds no labels" in complaint("ar10p")
     write(path, KH=np.ones((130, 6)), Y=np.arange(130) % 10)
-    assert "KH is no stack of square kernels" in complaint("ar10p")
+    assert "KH is not a stack of square kernels" in complaint("ar10p")
     write(path, K=stack_of(130, 6), Y=np.arange(130) % 10)
     assert "no KH in it" in complaint("ar10p")
 

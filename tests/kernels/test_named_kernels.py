@@ -1,4 +1,5 @@
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -200,6 +201,8 @@ def test_categorical_is_another_word_for_overlap():
     bank = bank_of("categorical").fit({"a": codes()})
     assert bank.rules_ == {"a": "overlap"}
     assert "marks of the 12 categories in 3 columns" in bank.explain()
+    alone = bank_of("categorical").fit({"a": codes()[:, :1]})
+    assert re.search(r"marks of the 4 categories in 1 column\b", alone.explain())
 
 
 def test_overlap_of_marks_and_of_the_codes_they_stand_for_is_the_same():

@@ -185,7 +185,9 @@ def import_class(text: str) -> type:
         raise ValueError(f"method: {module} has no class {name!r}; {advice}")
     needed = ("fit_predict", "get_params", "set_params")
     if not inspect.isclass(value) or not all(hasattr(value, method) for method in needed):
-        raise ValueError(f"method: {text} is no scikit-learn clusterer (no {' or '.join(needed)})")
+        raise ValueError(
+            f"method: {text} is not a scikit-learn clusterer (no {' or '.join(needed)})"
+        )
     return value
 
 

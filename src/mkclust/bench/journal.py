@@ -54,8 +54,8 @@ class Journal:
                     self._remember(each)
                 except (ValueError, KeyError, TypeError, RecursionError) as error:
                     raise ValueError(
-                        f"{path}, line {number}: is no row of a benchmark ({error}); give another "
-                        "folder, or remove the line"
+                        f"{path}, line {number}: is not a row of a benchmark ({error}); give "
+                        "another folder, or remove the line"
                     ) from None
             if whole < len(content):
                 file.truncate(whole)

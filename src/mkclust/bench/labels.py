@@ -33,7 +33,7 @@ def read_labels(pattern: str, dataset: str, folder: Path) -> list[list[str]]:
     Raises
     ------
     ValueError
-        If a file is no table of labels, one column a repetition.
+        If a file is not a table of labels, one column a repetition.
     """
     name = re.compile(rf"{re.escape(dataset)}(\.(\d+))?\.\w+$", re.IGNORECASE)
     matches = {path: name.match(path.name) for path in label_files(pattern, folder)}
@@ -47,7 +47,7 @@ def _label_columns(path: Path) -> list[list[str]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
     except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name}: is no table of labels ({error})") from None
+        raise ValueError(f"{path.name}: is not a table of labels ({error})") from None
     numeric = [all(map(_is_number, line)) for line in lines]
     if len(lines) > 1 and all(numeric[1:]) and not any(map(_is_number, lines[0])):
         lines = lines[1:]

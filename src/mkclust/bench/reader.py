@@ -106,7 +106,7 @@ def read_plan(path: str | Path) -> Plan:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PlanError(f"{path}: is no text ({error.reason}); a plan is a TOML file") from None
+        raise PlanError(f"{path}: is not text ({error.reason}); a plan is a TOML file") from None
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

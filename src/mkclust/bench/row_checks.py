@@ -133,7 +133,7 @@ def check_solve(solve: Any) -> None:
 def _check(row: Any, rules: dict[str, Rule]) -> None:
     """Refuse what breaks a rule."""
     if not isinstance(row, dict):
-        raise ValueError("is no JSON object")
+        raise ValueError("is not a JSON object")
     for key, (holds, words) in rules.items():
         if key not in row:
             raise ValueError(f"has no {key}")

@@ -207,7 +207,7 @@ def _find(path: Path, name: str) -> Path:
     for candidate in (path / name, path / f"{name}.gz"):
         if candidate.is_file():
             return candidate
-    kind = "holds no" if path.is_dir() else "is no folder with"
+    kind = "holds no" if path.is_dir() else "is not a folder with"
     raise ValueError(f"{path}: {kind} {name} or {name}.gz; run mkclust bench PLAN --out {path}")
 
 
@@ -219,7 +219,7 @@ def _read(path: Path, check: Callable[[Any], None]) -> Iterator[Row]:
         except (ValueError, RecursionError):
             if not line.endswith(b"\n"):
                 return
-            _refuse(path, number, "is no JSON object")
+            _refuse(path, number, "is not a JSON object")
         try:
             check(row)
         except ValueError as error:

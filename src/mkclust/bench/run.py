@@ -389,7 +389,7 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
     except (ValueError, RecursionError):
         before = None
     if not isinstance(before, dict):
-        raise ValueError(f"{file}: is no protocol; remove it, or give another folder")
+        raise ValueError(f"{file}: is not a protocol; remove it, or give another folder")
     for name, value in plan.protocol.items():
         if before.get(name) != value:
             raise ValueError(

@@ -28,7 +28,7 @@ def ready_kernels(variable: str = "KH") -> Recipe:
         [path] = paths
         data = as_dataset(path, read_file(path, frozenset({variable})), selected=True, square=False)
         if data.kernels is None:
-            problem = f"{variable} is no stack of square kernels"
+            problem = f"{variable} is not a stack of square kernels"
             raise DatasetError(f"{path}: {problem}; it should have the shape samples x samples x m")
         return data
 

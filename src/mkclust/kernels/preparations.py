@@ -39,6 +39,7 @@ from mkclust.linalg.sparse_rows import (
     with_diagonal,
 )
 from mkclust.samples.distances import safe_norms
+from mkclust.text import count
 from mkclust.types import Array, Float
 
 # What is looked at of long views: so many rows, of wide ones fewer.
@@ -265,7 +266,8 @@ class Marks(Preparation):
         if self.levels is None:
             return self.SUMMARY
         n_levels = sum(map(len, self.levels))
-        return f"marks of the {n_levels} categories in {len(self.levels)} columns"
+        categories = "1 category" if n_levels == 1 else f"{n_levels:,} categories"
+        return f"marks of the {categories} in {count(len(self.levels), 'column')}"
 
 
 @dataclass(frozen=True)

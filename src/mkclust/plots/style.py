@@ -21,9 +21,10 @@ PALETTE += ("#785EF0", "#DDCC77", "#882255", "#222222", "#4477AA", "#661100")
 MAX_TICKS = 25  # beyond this many clusters or classes not all of them are named
 
 
-def written(value: float) -> str:
-    """Return a value with three decimals, or with two digits where that would read zero."""
-    return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.1e}"
+def written(value: float, decimals: int = 3) -> str:
+    """Return a value with so many decimals, or with two digits where that would read zero."""
+    is_seen = value == 0 or abs(value) >= 0.5 * 0.1**decimals
+    return f"{value:.{decimals}f}" if is_seen else f"{value:.1e}"
 
 
 def shortened(name: Any, limit: int = 26) -> str:

@@ -68,7 +68,8 @@ def draw_weights(
     style: dict[str, Any] = {"textcoords": "offset points", "va": "center", "color": INK}
     for row in rows[::every]:
         for i, (side, gap) in enumerate((("right", -3), ("left", 3))):
-            value_text, end = written(values[i, row]), ends[i, row]
+            # Of alignments two digits are known.
+            value_text, end = written(values[i, row], decimals=3 - i), ends[i, row]
             ax.annotate(value_text, (end, row), (gap, 0), ha=side, fontsize=size, **style)
     # `parse_math=False`: a dollar sign in a file's variable name is not a formula.
     ax.set_yticks(rows[::every], [shortened(name) for name in names[::every]], parse_math=False)

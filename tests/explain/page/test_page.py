@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -278,6 +279,14 @@ def test_a_page_leads_with_which_views_agree_and_comes_to_warnings_last(problem)
     assert "Set aside, sharing nothing with any other view: coin" in said
     assert "The fit gives no cause for a warning." in said
     assert "Before you read on" not in said
+
+
+def test_a_page_that_doubts_clusters_does_not_say_that_all_is_well(problem):
+    views = problem[0]
+    model = AgreementKKM(3, random_state=0).fit(views)
+    tried = suggest_n_clusters(views, (2, 3, 4), n_resamples=2, n_draws=49)
+    said = opening_of(model, views, alternatives=replace(tried, kind="continuum", n_clusters=1))
+    assert "they may be parts of a continuum. The fit itself gives no cause for a warning." in said
 
 
 def test_clusters_come_first_and_the_solver_last(problem, whole):

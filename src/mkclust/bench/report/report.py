@@ -122,14 +122,14 @@ def _sections(
     results: Results, selections: Sequence[str], scores: Sequence[str]
 ) -> Iterator[Section]:
     """Yield the parts of a report in reading order; each is drawn when it is asked for."""
-    has_paper = bool(paper_comparison(results))
-    yield Section(
-        "What reproduces",
-        tuple(say_reproduction(results)),
-        (reproduction_table(results),) if has_paper else (),
-        (comparison_table(results),) if has_paper else (),
-        comparison_pictures(results),
-    )
+    if paper_comparison(results):
+        yield Section(
+            "What reproduces",
+            tuple(say_reproduction(results)),
+            (reproduction_table(results),),
+            (comparison_table(results),),
+            comparison_pictures(results),
+        )
     yield Section("Data sets", tuple(say_data(results)))
     yield Section("What is missing", tuple(say_missing(results)))
     yield from score_sections(results, selections, scores)

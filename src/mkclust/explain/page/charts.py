@@ -31,16 +31,16 @@ def weights(findings: Findings) -> str:
     places = list(range(m))
     full = [plot_text(name) for name in names]
 
-    def bars(values: Any, shade: str, word: str, axis: str) -> dict[str, Any]:
+    def bars(values: Any, shade: str, word: str, axis: str, digits: str) -> dict[str, Any]:
         return {
             "type": "bar", "orientation": "h", "x": values, "y": places, "xaxis": axis,
             "marker": {"color": shade}, "customdata": full, "name": word,
-            "hovertemplate": f"%{{customdata}}<br>{word} %{{x:.3f}}<extra></extra>",
+            "hovertemplate": f"%{{customdata}}<br>{word} %{{x:{digits}}}<extra></extra>",
         }  # fmt: skip
 
     data = [
-        bars(model.weights_, ORANGE, "weight", "x"),
-        bars(model.alignments_, BLUE, "alignment", "x2"),
+        bars(model.weights_, ORANGE, "weight", "x", ".3f"),
+        bars(model.alignments_, BLUE, "alignment", "x2", ".2f"),
     ]
     ticks = {"tickvals": places, "ticktext": [short(name) for name in names]}
     layout = {

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.fitted import (
     certified_gap,
     format_gap,
@@ -53,7 +54,7 @@ def verdict_of(findings: Findings, n_cautions: int) -> list[str]:
         "" if missingness is None or missingness.follows else missingness.verdict(),
         _clusters_sentence(findings),
         "" if suggestion is None else reading(suggestion, findings.n_clusters),
-        _warning_sentence(n_cautions),
+        _warning_sentence(n_cautions, suggestion),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -82,10 +83,11 @@ def _clusters_sentence(findings: Findings) -> str:
     return " ".join(sentence for sentence in (known, reason) if sentence)
 
 
-def _warning_sentence(n_cautions: int) -> str:
-    """Say whether there is anything to warn of."""
+def _warning_sentence(n_cautions: int, suggestion: NumberOfClusters | None) -> str:
+    """Say whether there is anything to warn of, beside what was said of the number of clusters."""
     if n_cautions == 0:
-        return "The fit gives no cause for a warning."
+        is_doubted = suggestion is not None and suggestion.kind != "clusters"
+        return f"The fit{' itself' * is_doubted} gives no cause for a warning."
     if n_cautions == 1:
         return "One thing to know before you use them is listed below."
     return f"{n_cautions} things to know before you use them are listed below."
