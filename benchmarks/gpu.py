@@ -34,7 +34,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import mkclust
-import mkclust.stack.dense
+import mkclust.stack.standardized
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
 from mkclust.engine.first_weights import first_weights
@@ -45,8 +45,8 @@ from mkclust.linalg import gaussian_noise, orthonormalize, orthonormalize_ahead,
 from mkclust.methods import solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import DenseStack, StreamedStack, as_stack
-from mkclust.stack.dense import Combination
 from mkclust.stack.lloyd import k_means as device_k_means
+from mkclust.stack.standardized import Combination
 from mkclust.stack.streamed import StreamedCombination
 
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
@@ -153,18 +153,18 @@ def bandwidth():
 def mix_reads(stack, k):
     """Return how often a solve multiplies with a matrix that is none of the kernels."""
     kernels = {kernel.matrix.data_ptr() for kernel in stack.kernels}
-    count, product = 0, mkclust.stack.dense._product
+    count, product = 0, mkclust.stack.standardized._product
 
     def counted(matrix, X):
         nonlocal count
         count += matrix.data_ptr() not in kernels
         return product(matrix, X)
 
-    mkclust.stack.dense._product = counted
+    mkclust.stack.standardized._product = counted
     try:
         solve_simple_mkkm(stack, k)
     finally:
-        mkclust.stack.dense._product = product
+        mkclust.stack.standardized._product = product
     return count
 
 

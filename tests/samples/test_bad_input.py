@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from mkclust import METHODS, KernelBank, SimpleMKKM
 from mkclust.kernels import Nystroem, RandomFourier
 from mkclust.stack import as_stack
-from mkclust.stack.dense import StandardizedKernel
+from mkclust.stack.standardized import StandardizedKernel
 
 N = 30
 pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")

@@ -32,7 +32,7 @@ from mkclust.stack.checks import (
     learn_centering,
     learn_scale,
 )
-from mkclust.stack.dense import DenseStack, StandardizedKernel
+from mkclust.stack.dense import DenseStack
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.stack.in_files import (
     better_streamed,
@@ -45,6 +45,7 @@ from mkclust.stack.repair import extremes_seen, make_positive
 from mkclust.stack.row_checks import check_rows
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import DatasetKernel, MatrixRows
+from mkclust.stack.standardized import StandardizedKernel
 from mkclust.stack.streamed import StreamedStack
 
 PSD_CHOICES = ("error", "clip", "shift")

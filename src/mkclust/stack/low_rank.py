@@ -34,7 +34,7 @@ from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
 from mkclust.samples.local import LocalBlocks
 from mkclust.stack.base import Standardization
 from mkclust.stack.common_samples import compare_features
-from mkclust.stack.dense import DenseStack, StandardizedKernel
+from mkclust.stack.dense import DenseStack
 from mkclust.stack.mapped import (
     ERROR_SAMPLES,
     Features,
@@ -53,6 +53,7 @@ from mkclust.stack.mapped import (
 )
 from mkclust.stack.off_diagonal import Comparison
 from mkclust.stack.sample_map import FillRule, rescaling
+from mkclust.stack.standardized import StandardizedKernel
 from mkclust.types import Array, Float
 
 # Samples that stand for all where clusters are only compared.

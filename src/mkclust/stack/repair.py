@@ -20,7 +20,7 @@ from mkclust.linalg.lanczos import products_with, ritz_values
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.threads import threads_for, threads_for_decomposition, threads_of_scipy
 from mkclust.stack.base import Operator, Standardization
-from mkclust.stack.dense import StandardizedKernel
+from mkclust.stack.standardized import StandardizedKernel
 from mkclust.types import Float
 
 # Lanczos steps spent on each kernel in search of negative eigenvalues.

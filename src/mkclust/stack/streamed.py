@@ -24,11 +24,12 @@ from mkclust.linalg.memory import require_memory
 from mkclust.linalg.operators import ExactOperator
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
-from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS, StandardizedKernel
+from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import for_each_block, for_each_product, for_rows_of, like_of, only
+from mkclust.stack.standardized import StandardizedKernel
 from mkclust.types import Array, Float
 
 
