@@ -33,8 +33,11 @@ PATIENCE = 5
 KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
 # Where a device computes ahead, a step takes less time than what the host does about a restart, and
 # there are more of them. So many steps at most are taken there between two looks at a Krylov space:
-# as many as the error takes to fall to what is asked for, by such a factor each.
-BLOCKS_AHEAD, MOST_AHEAD, EXPECTED_FALL = 9, 6, 15.0
+# as many as the error takes to fall to what is asked for, by such a factor each or by that of
+# earlier steps, and one to spare.
+BLOCKS_AHEAD, MOST_AHEAD, EXPECTED_FALL, SPARE_STEPS = 9, 6, 15.0, 1
+# Factors that are believed.
+LEAST_FALL, LARGEST_FALL = 5.0, 1000.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Relaxation:
         By how much the eigenvalue sum may still be too small, judged by the residuals.
     residuals : array of shape (n_samples, b) or None
         By how much the vectors miss being eigenvectors, where that was found on the way.
+    fall : float
+        By which factor the error fell in each step on the way, or may be expected to.
     """
 
     n_clusters: int
@@ -63,6 +68,7 @@ class Relaxation:
     eigenvalues: Float
     error: float = 0.0
     residuals: Array | None = None
+    fall: float = EXPECTED_FALL
 
     @property
     def value(self) -> float:
@@ -199,9 +205,9 @@ def precision_of_products(operator: Operator) -> str:
     return "float32" if operator.is_rounded else "float64"
 
 
-def relax_whole(M: Array, n_clusters: int) -> Relaxation:
-    """Solve one kernel by a dense eigendecomposition."""
-    values, vectors = top_eigenpairs(M, min(n_clusters + 1, M.shape[0]))
+def relax_whole(M: Array, n_clusters: int, like: Array | None = None) -> Relaxation:
+    """Solve one kernel by a dense eigendecomposition, on the accelerator of ``like`` if faster."""
+    values, vectors = top_eigenpairs(M, min(n_clusters + 1, M.shape[0]), like)
     return Relaxation(n_clusters, vectors, M @ vectors, values)
 
 
@@ -267,6 +273,7 @@ class KrylovSpace:
         # What the residuals of Ritz vectors are of the rest.
         self.shares_of_rest: Float = self.S
         self._is_careful = False
+        self._first_error, self._expected_fall = start.error, start.fall
         self._note_seen()
 
     @property
@@ -284,7 +291,8 @@ class KrylovSpace:
         excess = self.error / self.value / tol if tol * self.value > 0 else np.inf
         if not self._runs_ahead or not 1 < excess < np.inf:
             return 1
-        return int(np.clip(np.ceil(np.log(excess) / np.log(EXPECTED_FALL)), 1, MOST_AHEAD))
+        n_steps = np.ceil(np.log(excess) / np.log(self._expected_fall)) + SPARE_STEPS
+        return int(np.clip(n_steps, 1, MOST_AHEAD))
 
     def advance(self, most: int) -> int:
         """Expand, as long as there is room, so many times at most, and look; return how often."""
@@ -367,7 +375,15 @@ class KrylovSpace:
         precision, vectors = precision_of(self.rows), self._ritz_vectors()
         residuals = self.rest @ to_device(self.shares_of_rest, self.rows, precision)
         products = vectors * to_device(self.values, vectors, precision) + residuals
-        return Relaxation(self.n_clusters, vectors, products, self.values, self.error, residuals)
+        found = vectors, products, self.values, self.error, residuals
+        return Relaxation(self.n_clusters, *found, fall=self._fall())
+
+    def _fall(self) -> float:
+        """Return by which factor the error fell in each step."""
+        if not 0 < self.error < self._first_error:
+            return EXPECTED_FALL
+        factor = (self._first_error / self.error) ** (1 / max(self.n_products, 1))
+        return float(np.clip(factor, LEAST_FALL, LARGEST_FALL))
 
 
 def with_error_bound(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:

@@ -111,6 +111,7 @@ class InMemorySearch(SubspaceSearch):
         are_rough = is_uniform or self.stack.precision > DOUBLE
         tol = ROUGH_VECTORS_TOLERANCE if are_rough else FIRST_VECTORS_TOLERANCE
         first = relax(self.anchored_operator, k, tol=tol, start=start)
+        self.fall = first.fall
         vectors = astype(first.vectors, "float64")
         # Two partitions tell the kernels apart better than one.
         return orthonormalize(vectors if start is None else side_by_side(vectors, start))
@@ -169,11 +170,12 @@ class InMemorySearch(SubspaceSearch):
         operator = self.anchored_operator
         better = improve(
             operator,
-            start.astype(precision_of_products(operator)),
+            replace(start.astype(precision_of_products(operator)), fall=self.fall),
             goal,
             max_products=MOST_INNER_PRODUCTS if is_slow else INNER_PRODUCTS,
             n_blocks=MANY_KRYLOV_BLOCKS if is_slow else INNER_BLOCKS,
         )
+        self.fall = better.fall
         return self.directions_that_count(better, max(goal * better.value, better.error))
 
     def foresee(self, vectors: Array, tol: float) -> Relaxation | None:

@@ -67,7 +67,10 @@ def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array
         Where M lives.
     """
     xp, first = namespace(M), max(M.shape[0] - count, 0)
-    if _is_for_selection(M, count):
+    is_for_accelerator = (
+        not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like)
+    )
+    if not is_for_accelerator and _is_for_selection(M, count):
         try:
             values, vectors = scipy.linalg.eigh(
                 M, subset_by_index=(first, M.shape[0] - 1), check_finite=False
@@ -75,7 +78,7 @@ def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array
             return values[::-1], vectors[:, ::-1]
         except np.linalg.LinAlgError:
             pass  # of eigenvalues that nearly tie some may not be found alone
-    if not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like):
+    if is_for_accelerator:
         values, vectors = namespace(like).linalg.eigh(to_device(M, like))
         values, vectors = to_host(values), to_host(vectors[:, first:])
     elif is_foreign(M):
