@@ -6,6 +6,7 @@ import pytest
 from mkclust.engine import subspace_in_memory
 from mkclust.engine.basis import Basis
 from mkclust.engine.first_weights import first_weights
+from mkclust.engine.relaxation import block_width, block_width_on_accelerator
 from mkclust.engine.subspace_in_memory import InMemorySearch
 from mkclust.linalg import orthonormalize
 from mkclust.linalg.operators import Anchor
@@ -61,3 +62,30 @@ def test_first_weights_are_within_a_sixth_of_the_weights(seed):
     stack = as_stack(blob_kernels(seed, n=1600), validate=False)
     expected = solve_simple_mkkm(stack, K, tol=1e-8).weights
     np.testing.assert_allclose(first_weights(stack, K, None), expected, rtol=1 / 6)
+
+
+def test_a_wider_block_finds_the_same_weights(monkeypatch):
+    stack = as_stack(blob_kernels(0, n=800), validate=False)
+    expected = solve_simple_mkkm(stack, K, tol=1e-9)
+    wide = block_width_on_accelerator(stack.n_samples, K)
+    assert wide > block_width(stack.n_samples, K)
+    monkeypatch.setattr(InMemorySearch, "width", lambda self: wide)
+    found = solve_simple_mkkm(stack, K, tol=1e-9)
+    assert found.converged
+    assert found.relaxation.vectors.shape[1] == wide
+    assert found.objective == pytest.approx(expected.objective, rel=2e-9)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [201, 320, 321, 5000])
+def test_a_block_on_an_accelerator_is_the_whole_space_only_where_others_are(n):
+    wide, width = block_width_on_accelerator(n, K), block_width(n, K)
+    assert width <= wide
+    assert wide == width or 5 * wide < n
+
+
+def test_weights_of_kernels_on_an_accelerator_are_not_sampled_for(monkeypatch):
+    stack = as_stack(blob_kernels(0, n=1600), validate=False)
+    assert np.ptp(first_weights(stack, K, None)) > 0
+    monkeypatch.setattr("mkclust.engine.first_weights.is_on_accelerator", lambda array: True)
+    np.testing.assert_array_equal(first_weights(stack, K, None), 0.25)

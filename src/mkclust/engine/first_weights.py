@@ -7,22 +7,19 @@ import numpy as np
 
 from mkclust.engine.basis import Basis
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.relaxation import Relaxation, relax, relax_whole
+from mkclust.engine.relaxation import relax
 from mkclust.linalg import astype, is_on_accelerator, orthonormalize, select, to_host
 from mkclust.linalg.operators import Anchor, AnchoredOperator, MatrixOperator, Operator
 from mkclust.linalg.parallel import for_each
 from mkclust.types import Array, Float
 
 # Samples that they are learned from: a quarter of all, but no more than so many, and fewer of
-# kernels on an accelerator, which they have to leave, or out of memory; at least so many, and so
-# many a cluster. Where that is more than an accelerator's few, uniform weights take less time there.
+# kernels out of memory; at least so many, and so many a cluster.
 MOST_SAMPLES, FEWER_SAMPLES = 2048, 256
 FEWEST_SAMPLES, FEWEST_A_CLUSTER = 150, 5
 # How accurately partitions and weights are found, in how many rounds at most, and the largest
 # change of a weight's logarithm after which another round would change little.
 TOLERANCE, ROUNDS, SMALL_CHANGE = 1e-4, 3, 0.03
-# The same on an accelerator, where another look at all kernels takes less time than a round.
-TOLERANCE_ON_ACCELERATOR, ROUNDS_ON_ACCELERATOR = 1e-3, 2
 
 
 def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
@@ -33,10 +30,10 @@ def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     """
     m, n = stack.n_kernels, stack.n_samples
     uniform, fewest = np.full(m, 1 / m), FEWEST_A_CLUSTER * n_clusters
-    is_there = is_on_accelerator(stack.like)
-    most = MOST_SAMPLES if stack.combining_pays and not is_there else FEWER_SAMPLES
-    size = min(n // 4, most if stack.combining_pays and is_there else max(most, fewest))
-    if m == 1 or size < max(FEWEST_SAMPLES, fewest):
+    size = min(n // 4, max(MOST_SAMPLES if stack.combining_pays else FEWER_SAMPLES, fewest))
+    # In the memory of an accelerator, another look at all kernels takes less time than the host.
+    is_there = stack.combining_pays and is_on_accelerator(stack.like)
+    if m == 1 or is_there or size < max(FEWEST_SAMPLES, fewest):
         return uniform
     samples = np.random.default_rng(0).choice(n, size, replace=False)
     half = size // 2
@@ -51,7 +48,7 @@ def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
             # Eigenvalues of a part of a kernel are about as much smaller as it has fewer samples.
             strength = anchor.strength * len(H[some]) / n
             drawn_to = Anchor(orthonormalize(H[some]), strength)
-        kernels = SampledKernels(np.ascontiguousarray(entries[:, some, some]), stack.like)
+        kernels = SampledKernels(np.ascontiguousarray(entries[:, some, some]))
         return _weights_of(kernels, n_clusters, drawn_to, start)
 
     fewer = weights_of(slice(half), uniform)
@@ -73,12 +70,9 @@ class SampledKernels:
     ----------
     entries : ndarray of shape (m, s, s)
         The kernels.
-    origin : array
-        Says where the kernels live that they were taken from.
     """
 
     entries: np.ndarray
-    origin: Array
 
     @property
     def n_kernels(self) -> int:
@@ -110,13 +104,6 @@ class SampledKernels:
         for_each(range(self.n_kernels), multiply)
         return products.transpose(0, 2, 1)
 
-    def relax(self, operator: Operator, n_clusters: int, start: Array | None) -> Relaxation:
-        """Find the leading eigenvectors of a combination: all at once by an accelerator."""
-        if is_on_accelerator(self.origin):
-            # In double precision, of which accelerators find eigenvectors sooner.
-            return relax_whole(astype(operator.dense(), "float64"), n_clusters, self.origin)
-        return relax(operator, n_clusters, tol=TOLERANCE, start=start)
-
 
 class RoundedMatrix(MatrixOperator):
     """A matrix whose vectors are in single precision, too."""
@@ -132,17 +119,15 @@ def _weights_of(
 ) -> Float:
     """Return the weights that kernels of few samples ask for, from others on."""
     basis, weights, vectors = Basis(kernels, n_clusters, anchor), start, None
-    is_there = is_on_accelerator(kernels.origin)
-    tol = TOLERANCE_ON_ACCELERATOR if is_there else TOLERANCE
-    for _ in range(ROUNDS_ON_ACCELERATOR if is_there else ROUNDS):
+    for _ in range(ROUNDS):
         operator = kernels.combine(weights**2)
         if anchor is not None:
             operator = AnchoredOperator(operator, anchor)
-        relaxation = kernels.relax(operator, n_clusters, vectors)
+        relaxation = relax(operator, n_clusters, tol=TOLERANCE, start=vectors)
         basis.expand(astype(relaxation.vectors, "float64"), weights)
         surfaces, previous = CuttingSurfaces(kernels.n_kernels), weights
         surfaces.weights = weights
-        weights, best, _ = surfaces.minimize(basis.problem.evaluate, tol)
+        weights, best, _ = surfaces.minimize(basis.problem.evaluate, TOLERANCE)
         if np.all(np.abs(weights - previous) <= SMALL_CHANGE * previous):
             break
         vectors = basis.relaxation(weights, best).vectors

@@ -34,10 +34,13 @@ KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
 # Where a device computes ahead, a step takes less time than what the host does about a restart, and
 # there are more of them. So many steps at most are taken there between two looks at a Krylov space:
 # as many as the error takes to fall to what is asked for, by such a factor each or by that of
-# earlier steps, and one to spare.
-BLOCKS_AHEAD, MOST_AHEAD, EXPECTED_FALL, SPARE_STEPS = 9, 6, 15.0, 1
+# earlier steps, and half a step to spare.
+BLOCKS_AHEAD, MOST_AHEAD, EXPECTED_FALL, SPARE_STEPS = 9, 6, 15.0, 0.5
 # Factors that are believed.
 LEAST_FALL, LARGEST_FALL = 5.0, 1000.0
+# Where a matrix is in the memory of an accelerator, a product with so many vectors takes hardly
+# longer than one with fewer.
+WIDTH_ON_ACCELERATOR = 64
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ def relax(
     *,
     tol: float,
     start: Array | None = None,
+    width: int | None = None,
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
@@ -144,13 +148,15 @@ def relax(
     start : array of shape (n_samples, b), default=None
         Orthonormal vectors to start from, such as those of a similar kernel; what they miss, they
         may go on missing (`mkclust.engine.missed.relax_from` searches for it).
+    width : int, default=None
+        How many vectors to iterate together; None takes as many as `block_width` says.
 
     Returns
     -------
     Relaxation
     """
     n = operator.shape[0]
-    width = block_width(n, n_clusters)
+    width = width or block_width(n, n_clusters)
     if width >= n:
         return relax_whole(operator.dense(), n_clusters)
     if start is not None:
@@ -183,6 +189,12 @@ def block_width(n: int, n_clusters: int) -> int:
     return n if n <= 200 or 5 * width >= n else width
 
 
+def block_width_on_accelerator(n: int, n_clusters: int) -> int:
+    """Return how many vectors to iterate together with a matrix in an accelerator's memory."""
+    width = block_width(n, n_clusters)
+    return width if n <= 5 * WIDTH_ON_ACCELERATOR else max(width, WIDTH_ON_ACCELERATOR)
+
+
 def _complete(operator: Operator, start: Array | None, width: int) -> Array:
     """Return orthonormal vectors to start from, as many as wanted."""
     n_given = 0 if start is None else start.shape[1]
@@ -205,9 +217,9 @@ def precision_of_products(operator: Operator) -> str:
     return "float32" if operator.is_rounded else "float64"
 
 
-def relax_whole(M: Array, n_clusters: int, like: Array | None = None) -> Relaxation:
-    """Solve one kernel by a dense eigendecomposition, on the accelerator of ``like`` if faster."""
-    values, vectors = top_eigenpairs(M, min(n_clusters + 1, M.shape[0]), like)
+def relax_whole(M: Array, n_clusters: int) -> Relaxation:
+    """Solve one kernel by a dense eigendecomposition."""
+    values, vectors = top_eigenpairs(M, min(n_clusters + 1, M.shape[0]))
     return Relaxation(n_clusters, vectors, M @ vectors, values)
 
 
@@ -291,8 +303,8 @@ class KrylovSpace:
         excess = self.error / self.value / tol if tol * self.value > 0 else np.inf
         if not self._runs_ahead or not 1 < excess < np.inf:
             return 1
-        n_steps = np.ceil(np.log(excess) / np.log(self._expected_fall)) + SPARE_STEPS
-        return int(np.clip(n_steps, 1, MOST_AHEAD))
+        n_steps = np.log(excess) / np.log(self._expected_fall) + SPARE_STEPS
+        return int(np.clip(np.ceil(n_steps), 1, MOST_AHEAD))
 
     def advance(self, most: int) -> int:
         """Expand, as long as there is room, so many times at most, and look; return how often."""

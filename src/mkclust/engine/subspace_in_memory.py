@@ -20,6 +20,7 @@ from mkclust.engine.proof import MOST_CLAIMED, Certificate, certify, entries_of_
 from mkclust.engine.relaxation import (
     MANY_KRYLOV_BLOCKS,
     Relaxation,
+    block_width_on_accelerator,
     improve,
     precision_of_products,
     rayleigh_ritz,
@@ -101,6 +102,12 @@ class InMemorySearch(SubspaceSearch):
             problem.tol >= LEAST_ROUNDED_TOLERANCE and self.stack.n_samples >= FEWEST_ROUNDED
         )
 
+    def width(self) -> int:
+        """Return how many vectors to iterate together."""
+        if not is_on_accelerator(self.stack.like):
+            return super().width()
+        return block_width_on_accelerator(self.stack.n_samples, self.problem.n_clusters)
+
     def start(self, baseline: Relaxation | None) -> Array | None:
         """Begin with the partition of first weights, and with one that is given."""
         k = self.problem.n_clusters
@@ -110,7 +117,7 @@ class InMemorySearch(SubspaceSearch):
         is_uniform = bool(np.all(self.weights == self.weights[0]))
         are_rough = is_uniform or self.stack.precision > DOUBLE
         tol = ROUGH_VECTORS_TOLERANCE if are_rough else FIRST_VECTORS_TOLERANCE
-        first = relax(self.anchored_operator, k, tol=tol, start=start)
+        first = relax(self.anchored_operator, k, tol=tol, start=start, width=self.basis.width)
         self.fall = first.fall
         vectors = astype(first.vectors, "float64")
         # Two partitions tell the kernels apart better than one.

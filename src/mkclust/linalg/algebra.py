@@ -27,7 +27,7 @@ WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e3, 5.0
 # The share of a vector's squared length that a projection must leave, or it is done once more.
 LITTLE_TAKEN = 0.1
 # From this size on, eigenvalues of a matrix of the host come sooner by way of an accelerator.
-FASTER_ON_ACCELERATOR = 150
+FASTER_ON_ACCELERATOR = 128
 # From this size on, and up to this share of all, some eigenvectors are found without the others.
 FEWEST_SELECTED_FROM, FEW_SELECTED = 64, 0.125
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
@@ -67,10 +67,7 @@ def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array
         Where M lives.
     """
     xp, first = namespace(M), max(M.shape[0] - count, 0)
-    is_for_accelerator = (
-        not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like)
-    )
-    if not is_for_accelerator and _is_for_selection(M, count):
+    if _is_for_selection(M, count):
         try:
             values, vectors = scipy.linalg.eigh(
                 M, subset_by_index=(first, M.shape[0] - 1), check_finite=False
@@ -78,7 +75,7 @@ def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array
             return values[::-1], vectors[:, ::-1]
         except np.linalg.LinAlgError:
             pass  # of eigenvalues that nearly tie some may not be found alone
-    if is_for_accelerator:
+    if not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like):
         values, vectors = namespace(like).linalg.eigh(to_device(M, like))
         values, vectors = to_host(values), to_host(vectors[:, first:])
     elif is_foreign(M):
