@@ -5,8 +5,10 @@ import pytest
 
 from mkclust.engine import subspace_in_memory
 from mkclust.engine.basis import Basis
+from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.first_weights import first_weights
-from mkclust.engine.relaxation import block_width, block_width_on_accelerator
+from mkclust.engine.relaxation import block_width, block_width_on_accelerator, relax
+from mkclust.engine.search import search
 from mkclust.engine.subspace_in_memory import InMemorySearch
 from mkclust.linalg import orthonormalize
 from mkclust.linalg.operators import Anchor
@@ -84,8 +86,29 @@ def test_a_block_on_an_accelerator_is_the_whole_space_only_where_others_are(n):
     assert wide == width or 5 * wide < n
 
 
-def test_weights_of_kernels_on_an_accelerator_are_not_sampled_for(monkeypatch):
-    stack = as_stack(blob_kernels(0, n=1600), validate=False)
-    assert np.ptp(first_weights(stack, K, None)) > 0
+@pytest.fixture
+def accelerator(monkeypatch):
+    """Have NumPy play an accelerator whose samples are few."""
     monkeypatch.setattr("mkclust.engine.first_weights.is_on_accelerator", lambda array: True)
+    monkeypatch.setattr("mkclust.engine.first_weights.SAMPLES_THERE", 800)
+
+
+def test_first_weights_of_moderately_many_samples_on_an_accelerator_are_uniform(accelerator):
+    stack = as_stack(blob_kernels(0, n=1600), validate=False)
     np.testing.assert_array_equal(first_weights(stack, K, None), 0.25)
+
+
+@pytest.mark.parametrize("is_anchored", [False, True])
+def test_first_weights_of_many_samples_on_an_accelerator_are_nearer_than_uniform_ones(
+    is_anchored, accelerator, monkeypatch
+):
+    monkeypatch.setattr("mkclust.engine.first_weights.FEWEST_SAMPLED_THERE", 1600)
+    stack = as_stack(blob_kernels(0, n=1600), validate=False)
+    surfaces, anchor = CuttingSurfaces(stack.n_kernels), None
+    if is_anchored:
+        uniform = relax(stack.combine(np.full(4, 0.25) ** 2), K, tol=1e-6)
+        anchor = Anchor(uniform.vectors[:, :K], 5.0)
+    expected = search(stack, K, surfaces, tol=1e-6, max_iter=50, anchor=anchor).weights
+    weights = first_weights(stack, K, anchor)
+    assert weights.sum() == pytest.approx(1)
+    assert np.abs(weights - expected).max() < np.abs(0.25 - expected).max() / 2

@@ -61,8 +61,9 @@ LEAST_ROUNDED_TOLERANCE, FEWEST_ROUNDED = 1e-11, 500
 # Where the error is larger than this, weights are sought on the way to those that the basis asks
 # for: at these shares of it.
 LARGE_ERROR, STEPS_BACK = 1e-3, (0.5, 0.25, 0.125)
-# Coefficients that have grown by less than this share make nearly the same combination.
-SMALL_EXCESS = 1e-3
+# Coefficients that have grown by less than this share make nearly the same combination; on an
+# accelerator, where a sum takes longer than steps of a search.
+SMALL_EXCESS, SMALL_EXCESS_ON_ACCELERATOR = 1e-3, 3e-3
 # A proof comes first where its n / 6 columns of multiplications are no more than those of a search.
 SEARCH_COLUMNS = 80
 # The same on an accelerator: up to so many samples.
@@ -287,7 +288,8 @@ class InMemorySearch(SubspaceSearch):
         positive semidefinite: where no eigenvector of the one was missed, none of the other was.
         """
         excess = _excess(self.weights, self.combined_weights)
-        if excess > SMALL_EXCESS:
+        is_there = is_on_accelerator(self.stack.like)
+        if excess > (SMALL_EXCESS_ON_ACCELERATOR if is_there else SMALL_EXCESS):
             self.combine()
             excess = 0.0
         operator = self.anchored_operator
