@@ -30,9 +30,8 @@ FEWEST_SAMPLES, FEWEST_A_CLUSTER = 150, 5
 # How accurately partitions and weights are found, in how many rounds at most, and the largest
 # change of a weight's logarithm after which another round would change little.
 TOLERANCE, ROUNDS, SMALL_CHANGE = 1e-4, 3, 0.03
-# The same on an accelerator: how many samples, which need no more than their entries and two copies
-# of them; from how many samples on, for another look at all kernels of fewer takes less time; how
-# accurately, and in how many rounds.
+# The same on an accelerator: how many samples; from how many of all on, since another look at all
+# kernels of fewer takes less time; how accurately, and in how many rounds.
 SAMPLES_THERE, FEWEST_SAMPLED_THERE, TOLERANCE_THERE, ROUNDS_THERE = 4096, 30_000, 1e-3, 2
 
 
@@ -40,13 +39,14 @@ def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     """Return the weights that a sample of the samples asks for, as a place to start from.
 
     Few samples make noise look like structure, the more the fewer they are: by about the inverse
-    root of their number. What half of the sample asks for tells how much.
+    root of their number. What half of the sample asks for tells how much. In the memory of an
+    accelerator, a larger sample does without that, and moderately many samples without a sample.
     """
     m, n = stack.n_kernels, stack.n_samples
     uniform, fewest = np.full(m, 1 / m), FEWEST_A_CLUSTER * n_clusters
     if m > 1 and stack.combining_pays and is_on_accelerator(stack.like):
         is_sampled = n >= FEWEST_SAMPLED_THERE and fewest <= SAMPLES_THERE
-        room = 3 * 8 * m * SAMPLES_THERE**2
+        room = 8 * SAMPLES_THERE * (3 * m * SAMPLES_THERE + n)
         if is_sampled and fits(room, available=free_bytes(stack.like)):
             return _weights_on_accelerator(stack, n_clusters, anchor)
         return uniform
