@@ -3,6 +3,8 @@
 A device is played by NumPy here.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -132,3 +134,24 @@ def test_a_search_that_reaches_all_there_is_begins_again_with_a_look_at_each_ste
     assert repeats
     assert found.vectors is None
     assert found.probability <= missed.PROBABILITY
+
+
+def test_an_error_that_fell_fast_before_is_expected_to_do_so_again(ahead):
+    A, _ = matrix(0.9 ** np.arange(N))
+    start = started(A)
+    ahead_by = {
+        fall: KrylovSpace(MatrixOperator(A), replace(start, fall=fall), 8).n_ahead(1e-6)
+        for fall in (5.0, 100.0)
+    }
+    assert 1 <= ahead_by[100.0] < ahead_by[5.0]
+
+
+def test_the_fall_of_an_error_is_that_of_each_step_on_the_way(ahead):
+    A, _ = matrix(0.9 ** np.arange(N))
+    start = started(A)
+    found = improve(MatrixOperator(A), start, 1e-8)
+    assert relaxation.LEAST_FALL <= found.fall <= relaxation.LARGEST_FALL
+    again = improve(MatrixOperator(A), start, 1e-8, max_products=1)
+    np.testing.assert_allclose(
+        again.fall, max(start.error / again.error, relaxation.LEAST_FALL), rtol=1e-12
+    )

@@ -5,7 +5,10 @@ import pytest
 
 from mkclust.engine import subspace_in_memory
 from mkclust.engine.basis import Basis
+from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.first_weights import first_weights
+from mkclust.engine.relaxation import block_width, block_width_on_accelerator, relax
+from mkclust.engine.search import search
 from mkclust.engine.subspace_in_memory import InMemorySearch
 from mkclust.linalg import orthonormalize
 from mkclust.linalg.operators import Anchor
@@ -61,3 +64,51 @@ def test_first_weights_are_within_a_sixth_of_the_weights(seed):
     stack = as_stack(blob_kernels(seed, n=1600), validate=False)
     expected = solve_simple_mkkm(stack, K, tol=1e-8).weights
     np.testing.assert_allclose(first_weights(stack, K, None), expected, rtol=1 / 6)
+
+
+def test_a_wider_block_finds_the_same_weights(monkeypatch):
+    stack = as_stack(blob_kernels(0, n=800), validate=False)
+    expected = solve_simple_mkkm(stack, K, tol=1e-9)
+    wide = block_width_on_accelerator(stack.n_samples, K)
+    assert wide > block_width(stack.n_samples, K)
+    monkeypatch.setattr(InMemorySearch, "width", lambda self: wide)
+    found = solve_simple_mkkm(stack, K, tol=1e-9)
+    assert found.converged
+    assert found.relaxation.vectors.shape[1] == wide
+    assert found.objective == pytest.approx(expected.objective, rel=2e-9)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [201, 320, 321, 5000])
+def test_a_block_on_an_accelerator_is_the_whole_space_only_where_others_are(n):
+    wide, width = block_width_on_accelerator(n, K), block_width(n, K)
+    assert width <= wide
+    assert wide == width or 5 * wide < n
+
+
+@pytest.fixture
+def accelerator(monkeypatch):
+    """Have NumPy play an accelerator whose samples are few."""
+    monkeypatch.setattr("mkclust.engine.first_weights.is_on_accelerator", lambda array: True)
+    monkeypatch.setattr("mkclust.engine.first_weights.SAMPLES_THERE", 800)
+
+
+def test_first_weights_of_moderately_many_samples_on_an_accelerator_are_uniform(accelerator):
+    stack = as_stack(blob_kernels(0, n=1600), validate=False)
+    np.testing.assert_array_equal(first_weights(stack, K, None), 0.25)
+
+
+@pytest.mark.parametrize("is_anchored", [False, True])
+def test_first_weights_of_many_samples_on_an_accelerator_are_nearer_than_uniform_ones(
+    is_anchored, accelerator, monkeypatch
+):
+    monkeypatch.setattr("mkclust.engine.first_weights.FEWEST_SAMPLED_THERE", 1600)
+    stack = as_stack(blob_kernels(0, n=1600), validate=False)
+    surfaces, anchor = CuttingSurfaces(stack.n_kernels), None
+    if is_anchored:
+        uniform = relax(stack.combine(np.full(4, 0.25) ** 2), K, tol=1e-6)
+        anchor = Anchor(uniform.vectors[:, :K], 5.0)
+    expected = search(stack, K, surfaces, tol=1e-6, max_iter=50, anchor=anchor).weights
+    weights = first_weights(stack, K, anchor)
+    assert weights.sum() == pytest.approx(1)
+    assert np.abs(weights - expected).max() < np.abs(0.25 - expected).max() / 2

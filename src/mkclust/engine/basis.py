@@ -24,9 +24,11 @@ from mkclust.types import Array, Float
 class Basis:
     """An orthonormal basis V, every kernel's products W_p = K_p V, and G_p = V^T W_p."""
 
-    def __init__(self, stack: Any, n_clusters: int, anchor: Anchor | None = None):
+    def __init__(
+        self, stack: Any, n_clusters: int, anchor: Anchor | None = None, width: int | None = None
+    ):
         n, m = stack.n_samples, stack.n_kernels
-        self.n_clusters, width = n_clusters, block_width(n, n_clusters)
+        self.n_clusters, width = n_clusters, width or block_width(n, n_clusters)
         # The products are kept within a small share of the kernels' own size.
         self.capacity = max(3 * width, min(6 * width, n // 24))
         self.width, self.keep = width, 2 * width

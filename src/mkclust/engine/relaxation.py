@@ -33,8 +33,14 @@ PATIENCE = 5
 KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
 # Where a device computes ahead, a step takes less time than what the host does about a restart, and
 # there are more of them. So many steps at most are taken there between two looks at a Krylov space:
-# as many as the error takes to fall to what is asked for, by such a factor each.
-BLOCKS_AHEAD, MOST_AHEAD, EXPECTED_FALL = 9, 6, 15.0
+# as many as the error takes to fall to what is asked for, by such a factor each or by that of
+# earlier steps, and half a step to spare.
+BLOCKS_AHEAD, MOST_AHEAD, EXPECTED_FALL, SPARE_STEPS = 9, 6, 15.0, 0.5
+# Factors that are believed.
+LEAST_FALL, LARGEST_FALL = 5.0, 1000.0
+# Where a matrix is in the memory of an accelerator, a product with so many vectors takes hardly
+# longer than one with fewer.
+WIDTH_ON_ACCELERATOR = 64
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class Relaxation:
         By how much the eigenvalue sum may still be too small, judged by the residuals.
     residuals : array of shape (n_samples, b) or None
         By how much the vectors miss being eigenvectors, where that was found on the way.
+    fall : float
+        By which factor the error fell in each step on the way, or may be expected to.
     """
 
     n_clusters: int
@@ -63,6 +71,7 @@ class Relaxation:
     eigenvalues: Float
     error: float = 0.0
     residuals: Array | None = None
+    fall: float = EXPECTED_FALL
 
     @property
     def value(self) -> float:
@@ -124,6 +133,7 @@ def relax(
     *,
     tol: float,
     start: Array | None = None,
+    width: int | None = None,
 ) -> Relaxation:
     """Solve the relaxed k-means problem of one kernel: find its leading eigenvectors.
 
@@ -138,13 +148,15 @@ def relax(
     start : array of shape (n_samples, b), default=None
         Orthonormal vectors to start from, such as those of a similar kernel; what they miss, they
         may go on missing (`mkclust.engine.missed.relax_from` searches for it).
+    width : int, default=None
+        How many vectors to iterate together; None takes as many as `block_width` says.
 
     Returns
     -------
     Relaxation
     """
     n = operator.shape[0]
-    width = block_width(n, n_clusters)
+    width = width or block_width(n, n_clusters)
     if width >= n:
         return relax_whole(operator.dense(), n_clusters)
     if start is not None:
@@ -175,6 +187,12 @@ def block_width(n: int, n_clusters: int) -> int:
     # hold the other partners of a tie.
     width = n_clusters + max(8, n_clusters // 4)
     return n if n <= 200 or 5 * width >= n else width
+
+
+def block_width_on_accelerator(n: int, n_clusters: int) -> int:
+    """Return how many vectors to iterate together with a matrix in an accelerator's memory."""
+    width = block_width(n, n_clusters)
+    return width if n <= 5 * WIDTH_ON_ACCELERATOR else max(width, WIDTH_ON_ACCELERATOR)
 
 
 def _complete(operator: Operator, start: Array | None, width: int) -> Array:
@@ -267,6 +285,7 @@ class KrylovSpace:
         # What the residuals of Ritz vectors are of the rest.
         self.shares_of_rest: Float = self.S
         self._is_careful = False
+        self._first_error, self._expected_fall = start.error, start.fall
         self._note_seen()
 
     @property
@@ -284,7 +303,8 @@ class KrylovSpace:
         excess = self.error / self.value / tol if tol * self.value > 0 else np.inf
         if not self._runs_ahead or not 1 < excess < np.inf:
             return 1
-        return int(np.clip(np.ceil(np.log(excess) / np.log(EXPECTED_FALL)), 1, MOST_AHEAD))
+        n_steps = np.log(excess) / np.log(self._expected_fall) + SPARE_STEPS
+        return int(np.clip(np.ceil(n_steps), 1, MOST_AHEAD))
 
     def advance(self, most: int) -> int:
         """Expand, as long as there is room, so many times at most, and look; return how often."""
@@ -367,7 +387,15 @@ class KrylovSpace:
         precision, vectors = precision_of(self.rows), self._ritz_vectors()
         residuals = self.rest @ to_device(self.shares_of_rest, self.rows, precision)
         products = vectors * to_device(self.values, vectors, precision) + residuals
-        return Relaxation(self.n_clusters, vectors, products, self.values, self.error, residuals)
+        found = vectors, products, self.values, self.error, residuals
+        return Relaxation(self.n_clusters, *found, fall=self._fall())
+
+    def _fall(self) -> float:
+        """Return by which factor the error fell in each step."""
+        if not 0 < self.error < self._first_error:
+            return EXPECTED_FALL
+        factor = (self._first_error / self.error) ** (1 / max(self.n_products, 1))
+        return float(np.clip(factor, LEAST_FALL, LARGEST_FALL))
 
 
 def with_error_bound(vectors: Array, products: Array, values: Float, n_clusters: int) -> Relaxation:

@@ -18,9 +18,13 @@ from mkclust.engine.relaxation import Relaxation, block_width, relax_whole
 from mkclust.engine.subspace import SubspaceSearch
 from mkclust.engine.subspace_in_memory import InMemorySearch
 from mkclust.engine.subspace_streamed import StreamedSearch
-from mkclust.linalg import inner_products
+from mkclust.linalg import inner_products, is_on_accelerator
 from mkclust.linalg.operators import Anchor
-from mkclust.linalg.threads import threads_for, threads_for_decomposition
+from mkclust.linalg.threads import (
+    single_threaded_products,
+    threads_for,
+    threads_for_decomposition,
+)
 from mkclust.types import Array, Float
 
 __all__ = ["Search", "search"]
@@ -82,7 +86,9 @@ def search(
             return _search_whole_space(problem)
     kind: type[SubspaceSearch] = InMemorySearch if stack.combining_pays else StreamedSearch
     subspace = kind(problem)
-    with threads_for(n):
+    # Beside an accelerator a host has small problems only, which several threads slow down.
+    on_device = is_on_accelerator(stack.like)
+    with single_threaded_products() if on_device else threads_for(n):
         result = subspace.run(baseline)
     n_left = max_iter - len(result.history)
     if result.converged or n_left <= 0 or not subspace.could_be_whole():

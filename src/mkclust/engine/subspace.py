@@ -9,7 +9,7 @@ from mkclust.engine.basis import Basis
 from mkclust.engine.cutting import Evaluation
 from mkclust.engine.problem import FIRST_TOLERANCE, Problem, Search
 from mkclust.engine.proof import Certificate
-from mkclust.engine.relaxation import Progress, Relaxation
+from mkclust.engine.relaxation import Progress, Relaxation, block_width
 from mkclust.linalg import orthonormalize
 from mkclust.linalg.operators import AnchoredOperator, Operator
 from mkclust.types import Array, Float
@@ -46,11 +46,15 @@ class SubspaceSearch(ABC):
         stack = problem.stack
         self.problem, self.stack, self.surfaces = problem, stack, problem.surfaces
         self.anchor = problem.anchor
-        self.basis = Basis(stack, problem.n_clusters, self.anchor)
+        self.basis = Basis(stack, problem.n_clusters, self.anchor, self.width())
         self.operator: Operator | None = None
         self.n_passes = self.n_searches = 0
         self.progress, self.history = Progress(), list[tuple[float, float]]()
         self.error, self.gap = FIRST_TOLERANCE, np.inf
+
+    def width(self) -> int:
+        """Return how many vectors to iterate together."""
+        return block_width(self.stack.n_samples, self.problem.n_clusters)
 
     def run(self, baseline: Relaxation | None) -> Search:
         """Search until the gap is closed and confirmed, or no progress is made."""

@@ -20,6 +20,7 @@ from mkclust.engine.proof import MOST_CLAIMED, Certificate, certify, entries_of_
 from mkclust.engine.relaxation import (
     MANY_KRYLOV_BLOCKS,
     Relaxation,
+    block_width_on_accelerator,
     improve,
     precision_of_products,
     rayleigh_ritz,
@@ -60,8 +61,9 @@ LEAST_ROUNDED_TOLERANCE, FEWEST_ROUNDED = 1e-11, 500
 # Where the error is larger than this, weights are sought on the way to those that the basis asks
 # for: at these shares of it.
 LARGE_ERROR, STEPS_BACK = 1e-3, (0.5, 0.25, 0.125)
-# Coefficients that have grown by less than this share make nearly the same combination.
-SMALL_EXCESS = 1e-3
+# Coefficients that have grown by less than this share make nearly the same combination; on an
+# accelerator, where a sum takes longer than steps of a search.
+SMALL_EXCESS, SMALL_EXCESS_ON_ACCELERATOR = 1e-3, 3e-3
 # A proof comes first where its n / 6 columns of multiplications are no more than those of a search.
 SEARCH_COLUMNS = 80
 # The same on an accelerator: up to so many samples.
@@ -101,6 +103,12 @@ class InMemorySearch(SubspaceSearch):
             problem.tol >= LEAST_ROUNDED_TOLERANCE and self.stack.n_samples >= FEWEST_ROUNDED
         )
 
+    def width(self) -> int:
+        """Return how many vectors to iterate together."""
+        if not is_on_accelerator(self.stack.like):
+            return super().width()
+        return block_width_on_accelerator(self.stack.n_samples, self.problem.n_clusters)
+
     def start(self, baseline: Relaxation | None) -> Array | None:
         """Begin with the partition of first weights, and with one that is given."""
         k = self.problem.n_clusters
@@ -110,7 +118,8 @@ class InMemorySearch(SubspaceSearch):
         is_uniform = bool(np.all(self.weights == self.weights[0]))
         are_rough = is_uniform or self.stack.precision > DOUBLE
         tol = ROUGH_VECTORS_TOLERANCE if are_rough else FIRST_VECTORS_TOLERANCE
-        first = relax(self.anchored_operator, k, tol=tol, start=start)
+        first = relax(self.anchored_operator, k, tol=tol, start=start, width=self.basis.width)
+        self.fall = first.fall
         vectors = astype(first.vectors, "float64")
         # Two partitions tell the kernels apart better than one.
         return orthonormalize(vectors if start is None else side_by_side(vectors, start))
@@ -169,11 +178,12 @@ class InMemorySearch(SubspaceSearch):
         operator = self.anchored_operator
         better = improve(
             operator,
-            start.astype(precision_of_products(operator)),
+            replace(start.astype(precision_of_products(operator)), fall=self.fall),
             goal,
             max_products=MOST_INNER_PRODUCTS if is_slow else INNER_PRODUCTS,
             n_blocks=MANY_KRYLOV_BLOCKS if is_slow else INNER_BLOCKS,
         )
+        self.fall = better.fall
         return self.directions_that_count(better, max(goal * better.value, better.error))
 
     def foresee(self, vectors: Array, tol: float) -> Relaxation | None:
@@ -278,7 +288,8 @@ class InMemorySearch(SubspaceSearch):
         positive semidefinite: where no eigenvector of the one was missed, none of the other was.
         """
         excess = _excess(self.weights, self.combined_weights)
-        if excess > SMALL_EXCESS:
+        is_there = is_on_accelerator(self.stack.like)
+        if excess > (SMALL_EXCESS_ON_ACCELERATOR if is_there else SMALL_EXCESS):
             self.combine()
             excess = 0.0
         operator = self.anchored_operator

@@ -27,7 +27,7 @@ WELL_CONDITIONED, VERY_WELL_CONDITIONED = 1e3, 5.0
 # The share of a vector's squared length that a projection must leave, or it is done once more.
 LITTLE_TAKEN = 0.1
 # From this size on, eigenvalues of a matrix of the host come sooner by way of an accelerator.
-FASTER_ON_ACCELERATOR = 150
+FASTER_ON_ACCELERATOR = 128
 # From this size on, and up to this share of all, some eigenvectors are found without the others.
 FEWEST_SELECTED_FROM, FEW_SELECTED = 64, 0.125
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
