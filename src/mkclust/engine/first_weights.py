@@ -86,7 +86,15 @@ def _weights_on_accelerator(stack: Any, n_clusters: int, anchor: Anchor | None) 
     drawn_to = None
     if anchor is not None:
         drawn_to = _part_of_anchor(anchor, select(anchor.vectors, samples), n)
-    return _weights_of(kernels, n_clusters, drawn_to, np.full(m, 1 / m))
+    return _weights_of(
+        kernels,
+        n_clusters,
+        drawn_to,
+        np.full(m, 1 / m),
+        tol=TOLERANCE_THERE,
+        n_rounds=ROUNDS_THERE,
+        width=block_width_on_accelerator(SAMPLES_THERE, n_clusters),
+    )
 
 
 def _part_of_anchor(anchor: Anchor, H: Array, n: int) -> Anchor:
@@ -161,13 +169,17 @@ class RoundedMatrix(MatrixOperator):
 
 
 def _weights_of(
-    kernels: SampledKernels, n_clusters: int, anchor: Anchor | None, start: Float
+    kernels: SampledKernels,
+    n_clusters: int,
+    anchor: Anchor | None,
+    start: Float,
+    *,
+    tol: float = TOLERANCE,
+    n_rounds: int = ROUNDS,
+    width: int | None = None,
 ) -> Float:
     """Return the weights that kernels of few samples ask for, from others on."""
-    weights, vectors, width, tol, n_rounds = start, None, None, TOLERANCE, ROUNDS
-    if isinstance(kernels, KernelsSampledThere):
-        width, tol = block_width_on_accelerator(kernels.n_samples, n_clusters), TOLERANCE_THERE
-        n_rounds = ROUNDS_THERE
+    weights, vectors = start, None
     basis = Basis(kernels, n_clusters, anchor, width)
     for _ in range(n_rounds):
         operator = kernels.combine(weights**2)
