@@ -300,7 +300,8 @@ def test_fits_in_parallel_threads_do_not_disturb_each_other(method):
         together = list(pool.map(fit, problems))
         same = list(pool.map(fit, [problems[1]] * 2))
     for first, second in zip(alone + [alone[1]] * 2, together + same, strict=True):
-        np.testing.assert_array_equal(first.weights_, second.weights_)
+        # The linear algebra may have had more threads or fewer, which round differently.
+        np.testing.assert_allclose(first.weights_, second.weights_, rtol=1e-9)
         np.testing.assert_array_equal(first.labels_, second.labels_)
 
 

@@ -43,6 +43,8 @@ OF_ENTRIES = ("lmkkm", "onkc", "lkam", "localized-simplemkkm")
 # random vectors in it; blocks of a Krylov space, and of one where eigenvalues lie close together;
 # rows that the localized methods weigh at a time.
 SMALL_SPACE, BLOCKS_IN_SPACE = 200, 5
+# So many vectors at least are iterated together on a device, where that is less than the space.
+WIDTH_ON_DEVICE = 64
 SEARCH_STEPS, N_PROBES = 32, 8
 KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
 # Up to about so many samples a certificate is proved unasked; above, where there is room only.
@@ -69,8 +71,8 @@ class Fit:
         Whether the fit itself makes the kernels and holds them, rather than its user.
     has_mix : bool
         Whether a mix of the kernels is a matrix, rather than computed when asked for.
-    compared_rows : int
-        How many rows of all kernels are compared at a time.
+    on_device : bool
+        Whether the kernels are on a device, where larger parts of them are worked on at a time.
     """
 
     n: int
@@ -80,17 +82,24 @@ class Fit:
     method: str = "simplemkkm"
     makes_kernels: bool = True
     has_mix: bool = True
-    compared_rows: int = COMPARED_ROWS
+    on_device: bool = False
 
     @property
     def width(self) -> int:
         """How many vectors are iterated together."""
-        return self.k + max(8, self.k // 4)
+        width = self.k + max(8, self.k // 4)
+        is_wide = self.on_device and self.n > BLOCKS_IN_SPACE * WIDTH_ON_DEVICE
+        return max(width, WIDTH_ON_DEVICE) if is_wide else width
 
     @property
     def whole(self) -> bool:
         """Whether eigenproblems are solved at full size."""
         return self.n <= SMALL_SPACE or BLOCKS_IN_SPACE * self.width >= self.n
+
+    @property
+    def compared_rows(self) -> int:
+        """How many rows of all kernels are compared at a time."""
+        return COMPARED_ROWS_ON_DEVICE if self.on_device else COMPARED_ROWS
 
     @property
     def capacity(self) -> int:
@@ -353,8 +362,7 @@ def exact_terms(
         storage = "dense"  # they are written out
     is_dense, from_views = storage == "dense", storage in ("dense", "on-the-fly")
     has_mix = storage in ("dense", "precomputed")
-    compared_rows = COMPARED_ROWS_ON_DEVICE if on_device else COMPARED_ROWS
-    fit = Fit(n, n_kernels, n_clusters, itemsize, method, is_dense, has_mix, compared_rows)
+    fit = Fit(n, n_kernels, n_clusters, itemsize, method, is_dense, has_mix, on_device)
     moments = [fit.worst()]
     if storage in ("on-the-fly", "streamed"):
         moments[0] |= {
