@@ -26,7 +26,7 @@ from mkclust.engine.relaxation import (
 from mkclust.explain.memory import estimate_memory
 from mkclust.kernels import Linear, Nystroem
 from mkclust.kernels import maps as features
-from mkclust.linalg import memory
+from mkclust.linalg import memory, sums
 from mkclust.linalg import memory_terms as terms
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.methods import agreement, localize, room
@@ -147,6 +147,7 @@ def test_the_formulas_use_the_numbers_of_the_rooms_that_do_the_work():
     krylov = (terms.KRYLOV_BLOCKS, terms.MANY_KRYLOV_BLOCKS)
     assert krylov == (KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS)
     assert terms.LOCAL_ROWS == localize.BLOCK_ROWS
+    assert terms.STRIP_ROWS == sums.STRIP_ROWS
     compared = (terms.COMPARED_ROWS, terms.COMPARED_ROWS_ON_DEVICE)
     assert compared == (dense.OFF_DIAGONAL_ROWS, dense.GRAM_ROWS_ON_DEVICE)
     assert terms.JUDGED_SAMPLES == agreement.JUDGED_SAMPLES

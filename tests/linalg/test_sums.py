@@ -1,10 +1,13 @@
 """Sums of scaled matrices, against the formula."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 from libraries import LIBRARIES, as_library
 from mkclust.linalg import empty, is_foreign, sums, to_host, weighted_sum
+from mkclust.linalg.threads import threads_for
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -52,3 +55,26 @@ def test_a_sum_of_symmetric_matrices_is_told_by_half_of_their_entries(library, d
         out = weighted_sum(c, matrices, on_device, precision=precision, symmetric=True)
         tolerance = 1e-12 if precision == "float64" else 3e-5
         np.testing.assert_allclose(to_host(out), expected, atol=tolerance)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 5), (3, 300), (4, 1101)])
+@pytest.mark.parametrize("holder", [None, "us"])
+def test_sums_of_halves_that_are_kept_are_those_of_the_formula(m, n, holder):
+    rng = np.random.default_rng(2)
+    K = rng.normal(size=(m, n, n))
+    K = K + K.transpose(0, 2, 1)
+    scales = [None if p == 1 else rng.uniform(0.5, 1.5, n) for p in range(m)]
+    threads = nullcontext() if holder is None else threads_for(1000)
+    with threads:
+        halves, out = sums.RoundedHalves(list(K), scales), None
+        for c in rng.uniform(0.5, 1.5, (2, m)):
+            expected = np.zeros((n, n))
+            for p, scale in enumerate(scales):
+                s = np.ones(n) if scale is None else scale
+                expected += c[p] * s[:, None] * K[p] * s
+            total = halves.sum(c, out)
+            assert out is None or total is out
+            out = total
+            assert total.dtype == np.float32
+            np.testing.assert_array_equal(total, total.T)
+            np.testing.assert_allclose(total, expected, atol=3e-5)

@@ -7,7 +7,7 @@ entries that are computed with are float64 whatever the kernels are.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from mkclust.linalg.memory import are_written_out
+from mkclust.linalg.memory import are_kept_in_halves, are_written_out
 
 Terms = dict[str, int]
 
@@ -43,6 +43,8 @@ OF_ENTRIES = ("lmkkm", "onkc", "lkam", "localized-simplemkkm")
 # random vectors in it; blocks of a Krylov space, and of one where eigenvalues lie close together;
 # rows that the localized methods weigh at a time.
 SMALL_SPACE, BLOCKS_IN_SPACE = 200, 5
+# Rows of a kernel that are written together where half of it is kept.
+STRIP_ROWS = 128
 # So many vectors at least are iterated together on a device, where that is less than the space.
 WIDTH_ON_DEVICE = 64
 SEARCH_STEPS, N_PROBES = 32, 8
@@ -128,6 +130,8 @@ class Fit:
         held = {"kernels": self.m * self.n**2 * self.itemsize if self.makes_kernels else 0}
         if self.has_mix and self.itemsize == 8 and are_written_out(self.m, self.n):
             held["kernels written out"] = self.m * self.square
+        elif self.has_mix and self.itemsize == 8 and are_kept_in_halves(self.m, self.n):
+            held["half of each kernel"] = 2 * self.m * self.n * (self.n + STRIP_ROWS)
         return ({**held, **moment} for moment in moments)
 
     def worst(self) -> Terms:

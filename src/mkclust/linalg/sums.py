@@ -18,7 +18,8 @@ from mkclust.linalg.arrays import (
 )
 from mkclust.linalg.factored import FactoredMatrix, factored_sum, is_sparse
 from mkclust.linalg.in_triton import written_in_triton
-from mkclust.linalg.parallel import FEWEST_BESIDE_OTHERS, for_each_range
+from mkclust.linalg.parallel import FEWEST_BESIDE_OTHERS, for_each, for_each_range
+from mkclust.linalg.threads import are_ours
 from mkclust.types import Array, Float
 
 # Entries combined at a time on a host: few enough to stay in a core's own cache. Where there are
@@ -138,28 +139,95 @@ def _sum_of_halves(
 
     def fill(strip: slice) -> None:
         """Write some rows from the diagonal on, and the columns that mirror them."""
-        right = slice(strip.start, n)
         room = np.empty((2, HALF_ROWS, n - strip.start), dtype)
-        for first in range(strip.start, strip.stop, HALF_ROWS):
-            rows = slice(first, min(first + HALF_ROWS, strip.stop))
+        for rows in _parts_of(strip):
             term, factor = room[:, : rows.stop - rows.start]
-            total = out[rows, right]
+            total = out[rows, strip.start :]
             for p, matrix in enumerate(matrices):
-                term[...] = matrix[rows, right]
-                column = columns[p]
-                if column is None:
-                    term *= factors[p]
-                else:
-                    np.multiply.outer(factors[p] * column[rows], column[right], out=factor)
-                    term *= factor
+                _write_right_half(matrix, columns[p], rows, strip.start, factors[p], term, factor)
                 if p:
                     total += term
                 else:
                     total[...] = term
-        below = slice(strip.stop, n)
-        out[below, strip] = out[strip, below].T
+        out[strip.stop :, strip] = out[strip, strip.stop :].T
 
     for_each_range(n, len(matrices) * n, fill, height=STRIP_ROWS)
+
+
+def _parts_of(strip: slice) -> list[slice]:
+    """Return the rows of a strip that are computed at a time."""
+    firsts = range(strip.start, strip.stop, HALF_ROWS)
+    return [slice(first, min(first + HALF_ROWS, strip.stop)) for first in firsts]
+
+
+def _write_right_half(
+    matrix: np.ndarray,
+    column: np.ndarray | None,
+    rows: slice,
+    first: int,
+    coefficient: Any,
+    out: np.ndarray,
+    factor: np.ndarray,
+) -> None:
+    """Write some rows of a scaled matrix, from one column on, times a number."""
+    out[...] = matrix[rows, first:]
+    if column is None:
+        out *= coefficient
+    else:
+        np.multiply.outer(coefficient * column[rows], column[first:], out=factor)
+        out *= factor
+
+
+class RoundedHalves:
+    """Symmetric matrices of the host, scaled, in single precision: what half of them tells.
+
+    They are for matrices of which many sums are taken, each of which reads less than half of what
+    it would read of them in double precision.
+
+    Parameters
+    ----------
+    matrices : sequence of m ndarrays of shape (n, n)
+        In double precision.
+    scales : sequence of m ndarrays of shape (n,) or None
+        What the rows and columns of each are multiplied with; None leaves them.
+    """
+
+    def __init__(self, matrices: Sequence[np.ndarray], scales: Sequence[Float | None]):
+        self.n, m = len(matrices[0]), len(matrices)
+        columns = [None if scale is None else scale.astype(np.float32) for scale in scales]
+        self._strips = list(ranges(self.n, STRIP_ROWS))
+        # The rows of each strip from the diagonal on, (m, rows, columns).
+        self._entries: list[np.ndarray] = [np.empty(0)] * len(self._strips)
+        one = np.float32(1)
+
+        def write(index: int) -> None:
+            """Write one strip of each matrix."""
+            strip = self._strips[index]
+            shape = strip.stop - strip.start, self.n - strip.start
+            entries, factor = np.empty((m, *shape), np.float32), np.empty(shape, np.float32)
+            for rows in _parts_of(strip):
+                here = slice(rows.start - strip.start, rows.stop - strip.start)
+                for p, matrix in enumerate(matrices):
+                    half = entries[p, here], factor[here]
+                    _write_right_half(matrix, columns[p], rows, strip.start, one, *half)
+            self._entries[index] = entries
+
+        for_each(range(len(self._strips)), write, together=are_ours())
+
+    def sum(self, coefficients: Float, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the sum of the matrices by their coefficients, (n, n)."""
+        factors = coefficients.astype(np.float32)
+        total = np.empty((self.n, self.n), np.float32) if out is None else out
+
+        def fill(index: int) -> None:
+            """Write some rows from the diagonal on, and the columns that mirror them."""
+            strip, entries = self._strips[index], self._entries[index]
+            rows = (factors @ entries.reshape(len(factors), -1)).reshape(entries.shape[1:])
+            total[strip, strip.start :] = rows
+            total[strip.stop :, strip] = rows[:, strip.stop - strip.start :].T
+
+        for_each(range(len(self._strips)), fill, together=are_ours())
+        return total
 
 
 def _dense(part: Any, dtype: np.dtype, room: np.ndarray) -> np.ndarray:

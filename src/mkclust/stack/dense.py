@@ -22,12 +22,12 @@ from mkclust.linalg import (
     to_host,
     zeros,
 )
-from mkclust.linalg.memory import are_written_out, require_memory
+from mkclust.linalg.memory import are_kept_in_halves, are_written_out, require_memory
 from mkclust.linalg.parallel import (
     for_each,
     in_single_precision,
 )
-from mkclust.linalg.sums import weighted_sum
+from mkclust.linalg.sums import RoundedHalves, weighted_sum
 from mkclust.linalg.threads import are_ours
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.mapped import draw
@@ -217,19 +217,34 @@ class DenseStack(UncompressedStack):
             if kernel.shift:
                 shift = c * kernel.diagonal_shift + (0.0 if shift is None else shift)
         earlier = out if isinstance(out, Combination) and out.is_rounded == rounded else None
+        room = None if earlier is None else earlier.matrix
+        if rounded and self._halves is not None:
+            total = self._halves.sum(coefficients, room)
+        else:
+            rounding = "float32" if rounded else None
+            total = weighted_sum(
+                coefficients, *self._terms, out=room, precision=rounding, symmetric=True
+            )
         return Combination(
-            weighted_sum(
-                coefficients,
-                [kernel.matrix for kernel in self.kernels],
-                [kernel.standardization.scale for kernel in self.kernels],
-                out=None if earlier is None else earlier.matrix,
-                precision="float32" if rounded else None,
-                symmetric=True,
-            ),
+            total,
             astype(self._columns(left), precision),
             astype(self._columns(right), precision),
             None if shift is None else astype(shift, precision),
         )
+
+    @property
+    def _terms(self) -> tuple[list[Any], list[Array | None]]:
+        """The kernels as matrices, and what their rows and columns are multiplied with."""
+        scales = [kernel.standardization.scale for kernel in self.kernels]
+        return [kernel.matrix for kernel in self.kernels], scales
+
+    @cached_property
+    def _halves(self) -> RoundedHalves | None:
+        """Half of each kernel in single precision, where they bear it and that takes little."""
+        is_little = are_kept_in_halves(self.n_kernels, self.n_samples)
+        if not is_little or not all(kernel.is_array for kernel in self.kernels):
+            return None
+        return RoundedHalves(*self._terms)
 
     def _combine_written(self, coefficients: Float, out: Operator | None) -> Combination:
         """Return ``sum_p c_p K_p`` of kernels that are written out."""
