@@ -12,7 +12,7 @@ GROUPS = Path("/sys/fs/cgroup")
 # takes it at such a size is not the arithmetic, but how often it is begun.
 MOST_SAMPLES_WRITTEN, MOST_BYTES_WRITTEN = 500, 2**24
 # Up to so many bytes, half of each kernel is kept in single precision, to be added up many times.
-MOST_BYTES_IN_HALVES = 2**25
+MOST_BYTES_IN_HALVES = 2**27
 # Limits from here on stand for none.
 NO_LIMIT = 2**60
 
