@@ -348,6 +348,7 @@ def test_kernels_are_asked_for_by_name_of_the_view():
             "no ids in common: name the columns that hold the same ids: --id FILE=COLUMN",
         ),
         ("not enough: raise max_iter or tol", "not enough: raise --max-iter or --tol"),
+        ("raise tol, or pass float64", "raise --tol, or pass float64"),
         ("a higher max_iter tells whether", "a higher --max-iter tells whether"),
         ("still falls: raise max_iter", "still falls: raise --max-iter"),
         ("x.csv: no such file", "x.csv: no such file"),

@@ -1,5 +1,7 @@
 """Weights foreseen before the kernels are looked at: against what a look tells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,25 @@ def test_first_weights_of_many_samples_on_an_accelerator_are_nearer_than_uniform
     weights = first_weights(stack, K, anchor)
     assert weights.sum() == pytest.approx(1)
     assert np.abs(weights - expected).max() < np.abs(0.25 - expected).max() / 2
+
+
+def test_weights_that_would_fit_worse_are_not_foreseen_again_before_a_look(monkeypatch):
+    foresee, next_vectors, counts = InMemorySearch.foresee, InMemorySearch.next_vectors, []
+
+    def worse(self, vectors, tol):
+        found = foresee(self, vectors, tol)
+        if found is None:
+            return None
+        counts[-1] += 1
+        return replace(found, error=2 * self.error * found.value)
+
+    def counted(self):
+        counts.append(0)
+        return next_vectors(self)
+
+    monkeypatch.setattr(InMemorySearch, "foresee", worse)
+    monkeypatch.setattr(InMemorySearch, "next_vectors", counted)
+    stack = as_stack(blob_kernels(0, n=800), validate=False)
+    found = solve_simple_mkkm(stack, K, tol=1e-9)
+    assert found.converged
+    assert max(counts) == 1

@@ -49,6 +49,7 @@ TRANSLATIONS: tuple[tuple[str, str], ...] = (
     (r"\btol=([\w.+-]+)", r"--tol \1"),
     (r"\b(raise|a higher) max_iter\b", r"\1 --max-iter"),
     (r"(--max-iter) or tol\b", r"\1 or --tol"),
+    (r"\braise tol\b", "raise --tol"),
     (r"\b(pass|or) (neighbors|reg|stopping)=('?)([\w.-]+)\3", r"\1 --set \2=\4"),
     (
         r"pass a kernel, such as np\.exp\(.*?; or --no-validate",

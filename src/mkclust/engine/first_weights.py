@@ -7,7 +7,7 @@ import numpy as np
 
 from mkclust.engine.basis import Basis
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.relaxation import block_width_on_accelerator, relax
+from mkclust.engine.relaxation import block_width, block_width_on_accelerator, relax
 from mkclust.linalg import (
     astype,
     free_bytes,
@@ -45,7 +45,8 @@ def first_weights(stack: Any, n_clusters: int, anchor: Anchor | None) -> Float:
     m, n = stack.n_kernels, stack.n_samples
     uniform, fewest = np.full(m, 1 / m), FEWEST_A_CLUSTER * n_clusters
     if m > 1 and stack.combining_pays and is_on_accelerator(stack.like):
-        is_sampled = n >= FEWEST_SAMPLED_THERE and fewest <= SAMPLES_THERE
+        is_sampled = n >= FEWEST_SAMPLED_THERE
+        is_sampled = is_sampled and block_width(SAMPLES_THERE, n_clusters) < SAMPLES_THERE
         room = 8 * SAMPLES_THERE * (3 * m * SAMPLES_THERE + n)
         if is_sampled and fits(room, available=free_bytes(stack.like)):
             return _weights_on_accelerator(stack, n_clusters, anchor)

@@ -70,7 +70,7 @@ def search(
     anchor : Anchor, default=None
         A partition that every combination is drawn to, :math:`H_0`, and how strongly, c.
     baseline : Relaxation, default=None
-        A partition to begin with; None begins with that of weights found on a sample.
+        A partition to begin with; None begins with that of first weights.
     prove : bool or "auto", default="auto"
         Whether to prove by a factorization that no eigenvector was missed, "auto" where that is
         cheaper than a search, or where a search does not tell.

@@ -52,6 +52,8 @@ INNER_SHARE, LEAST_ERROR, INNER_PRODUCTS, MOST_INNER_PRODUCTS = 0.1, 1e-3, 12, 3
 INNER_BLOCKS = 8
 # Weights that move, squared, by less than this share of the tolerance need no other combination.
 SMALL_MOVE = 0.1
+# How often weights are foreseen between two looks at most.
+FORESIGHTS = 3
 # Of the error aimed at, what may be lost with directions that the basis is not expanded by, and how
 # much those count that follow the partition in the spectrum.
 SHARE_LOST, GUARD_SHARE = 0.3, 1e-3
@@ -158,20 +160,32 @@ class InMemorySearch(SubspaceSearch):
         is_slow, tol = self.progress.waited > 0, self.problem.tol
         self.rounded = self.rounded and not is_slow
         self.combine()
-        # As the weights move by about the error, the error left is about its square.
-        least = LEAST_ERROR * tol * 0.1**self.n_refinements
-        goals = np.clip(INNER_SHARE * self.error ** np.array([2, 3]), least, FIRST_TOLERANCE)
-        vectors = self.better_vectors(self.relaxation, float(goals[0]), is_slow)
+        vectors = self.better_vectors(self.relaxation, self.goal(self.error, 2), is_slow)
         looks_are_cheap = is_on_accelerator(self.stack.like) or self.stack.n_samples <= FEW_SAMPLES
         if is_slow or looks_are_cheap:
             return vectors
+        before = self.error
         # Weights foreseen from these move by less after a look, and take a sum instead of one.
-        for small_tol in np.maximum(SHARE * tol, goals[[0, 1, 1]]):
-            foreseen = self.foresee(vectors, float(small_tol)) if vectors.shape[1] else None
+        for n_foreseen in range(FORESIGHTS):
+            small_tol = self.goal(self.error, 3 if n_foreseen else 2)
+            foreseen = self.foresee(vectors, max(SHARE * tol, small_tol))
             if foreseen is None:
                 break
-            vectors = self.better_vectors(foreseen, float(goals[1]))
+            error = foreseen.error / foreseen.value
+            vectors = self.better_vectors(foreseen, self.goal(error, 2))
+            if error > before:
+                break  # these weights are not near any: it takes a look to come nearer
+            before = error
         return vectors
+
+    def goal(self, error: float, power: int) -> float:
+        """Return how accurate vectors should be: about as they will be for the next weights.
+
+        As the weights move by about the error, the error left is about its square, and after one
+        more move its cube.
+        """
+        least = LEAST_ERROR * self.problem.tol * 0.1**self.n_refinements
+        return float(np.clip(INNER_SHARE * error**power, least, FIRST_TOLERANCE))
 
     def better_vectors(self, start: Relaxation, goal: float, is_slow: bool = False) -> Array:
         """Return what better eigenvectors of the combination have outside the basis."""
@@ -189,9 +203,11 @@ class InMemorySearch(SubspaceSearch):
     def foresee(self, vectors: Array, tol: float) -> Relaxation | None:
         """Combine the kernels by weights foreseen for a larger basis; return their eigenvectors.
 
-        None where the weights hardly move.
+        None where there is nothing new to it, or the weights hardly move.
         """
         assert self.operator is not None
+        if not vectors.shape[1]:
+            return None
         problem = self.basis.foreseen_problem(vectors, self.operator @ vectors, self.weights)
         surfaces = CuttingSurfaces(self.stack.n_kernels)
         surfaces.weights = self.weights

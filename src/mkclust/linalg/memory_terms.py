@@ -45,7 +45,7 @@ OF_ENTRIES = ("lmkkm", "onkc", "lkam", "localized-simplemkkm")
 SMALL_SPACE, BLOCKS_IN_SPACE = 200, 5
 # Rows of a kernel that are written together where half of it is kept.
 STRIP_ROWS = 128
-# So many vectors at least are iterated together on a device, where that is less than the space.
+# So many vectors at least are iterated with a mix on a device, where that is less than the space.
 WIDTH_ON_DEVICE = 64
 SEARCH_STEPS, N_PROBES = 32, 8
 KRYLOV_BLOCKS, MANY_KRYLOV_BLOCKS = 4, 12
@@ -90,7 +90,8 @@ class Fit:
     def width(self) -> int:
         """How many vectors are iterated together."""
         width = self.k + max(8, self.k // 4)
-        is_wide = self.on_device and self.n > BLOCKS_IN_SPACE * WIDTH_ON_DEVICE
+        is_wide = self.on_device and self.has_mix and self.method in CERTIFIED
+        is_wide = is_wide and self.n > BLOCKS_IN_SPACE * WIDTH_ON_DEVICE
         return max(width, WIDTH_ON_DEVICE) if is_wide else width
 
     @property

@@ -240,7 +240,10 @@ class DenseStack(UncompressedStack):
 
     @cached_property
     def _halves(self) -> RoundedHalves | None:
-        """Half of each kernel in single precision, where they bear it and that takes little."""
+        """Half of each kernel in single precision, where that takes little.
+
+        For kernels that bear it, and do not change while this stack lasts.
+        """
         is_little = are_kept_in_halves(self.n_kernels, self.n_samples)
         if not is_little or not all(kernel.is_array for kernel in self.kernels):
             return None

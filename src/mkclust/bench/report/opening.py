@@ -13,7 +13,7 @@ MOST_LISTED = 12  # figures that differ from the paper's, beyond which the table
 
 
 def say_reproduction(results: Results) -> list[str]:
-    """Say by counts which of the paper's figures that it measured the benchmark reproduces."""
+    """Say by counts which figures of the paper are reproduced, of those that were measured."""
     comparisons, paragraphs = paper_comparison(results), []
     for selection in ("oracle", "default"):
         part = [cell for cell in comparisons if cell.selection == selection]
