@@ -68,13 +68,30 @@ def _product(matrix: Array, X: Array) -> Array:
     return astype(columns.T @ matrix, precision).T
 
 
-def _n_entries(matrix: Any) -> int:
-    """Return how many entries of a matrix are stored."""
-    return matrix.nnz if is_sparse(matrix) else matrix.shape[0] * matrix.shape[1]
+class HeldMatrix:
+    """What an operator answers that holds a matrix of any library, kind and place."""
+
+    matrix: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.matrix.shape
+
+    @property
+    def like(self) -> Array:
+        """An array that says where the vectors live."""
+        return getattr(self.matrix, "like", self.matrix)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries that a product reads."""
+        n_rows, n_columns = self.shape
+        return self.matrix.nnz if is_sparse(self.matrix) else n_rows * n_columns
 
 
 @dataclass(frozen=True)
-class StandardizedKernel(ExactOperator):
+class StandardizedKernel(HeldMatrix, ExactOperator):
     """One kernel, centered and scaled on the fly; the matrix itself is neither copied nor changed.
 
     Attributes
@@ -98,21 +115,6 @@ class StandardizedKernel(ExactOperator):
     def diagonal_shift(self) -> Array:
         """What the shift adds to the diagonal in the end, (n,)."""
         return self.shift * self.standardization.scale_or_ones**2
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.matrix.shape
-
-    @property
-    def like(self) -> Array:
-        """An array that says where the vectors live."""
-        return getattr(self.matrix, "like", self.matrix)
-
-    @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads."""
-        return _n_entries(self.matrix)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
@@ -197,7 +199,7 @@ class StandardizedKernel(ExactOperator):
 
 
 @dataclass(frozen=True)
-class Combination:
+class Combination(HeldMatrix):
     """``sum_p c_p K_p`` as one matrix, with its centering as a thin correction beside it.
 
     It equals ``matrix - left right^T - right left^T + diag(shift)``, of which all is in single
@@ -213,21 +215,6 @@ class Combination:
     def is_rounded(self) -> bool:
         """Whether it is in single precision although the kernels are not."""
         return precision_of(self.left) == "float32"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.matrix.shape
-
-    @property
-    def like(self) -> Array:
-        """An array that says where the vectors live."""
-        return getattr(self.matrix, "like", self.matrix)
-
-    @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads."""
-        return _n_entries(self.matrix)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
