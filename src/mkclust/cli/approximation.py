@@ -8,7 +8,6 @@ from mkclust.cli.failures import CommandError, one_line
 from mkclust.cli.inputs import Data
 from mkclust.kernels import KernelBank, Nystroem, default_bank
 from mkclust.linalg.memory import available_bytes, in_units
-from mkclust.linalg.memory_terms import kernel_bytes
 from mkclust.methods import METHODS
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.samples.samples import Samples
@@ -175,7 +174,7 @@ def _approximation_reason(
         return ""
     bank = default_bank(len(data.names) > 1) if data.bank is None else KernelBank(**data.bank)
     n_kernels, n, dtype = bank.announce(data.samples)
-    needed, free = kernel_bytes(n, n_kernels, dtype.itemsize), free_bytes()
+    needed, free = (n_kernels + 1) * n**2 * dtype.itemsize, free_bytes()
     size = f"exact kernels would take {in_units(needed)}"
     if n > most_exact_samples:
         return f"more than {most_exact_samples}, whose {size}"

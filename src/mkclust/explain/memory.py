@@ -1,118 +1,87 @@
-"""How much memory each road to the clusters takes, in formulas, before any of it is taken.
+"""How much memory each way to the clusters takes, before any of it is taken."""
 
-The terms of exact kernels are in `mkclust.linalg.memory_terms`, those of features here. They count
-what is held at the same time at the worst moment of a fit, and were compared with the peak of the
-resident memory of fits in processes of their own (``benchmarks/memory.py``).
-"""
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from mkclust.linalg.memory import available_bytes, in_units
-from mkclust.linalg.memory_terms import (
-    FEATURE_MEDIAN_ROWS,
-    JUDGED_SAMPLES,
-    MEDIAN_ROWS,
-    OF_ENTRIES,
-    OVERHEAD,
-    Fit,
-    Terms,
-    compressed_bytes,
-    exact_terms,
-    median_bytes,
-    total,
-)
 from mkclust.methods import METHODS
+from mkclust.methods.memory_checks import fit_bytes
 from mkclust.samples.block_threads import n_block_threads
-from mkclust.samples.blocks import BLOCK_BYTES, FEWEST_ROWS, MOST_ROWS
+from mkclust.samples.blocks import MOST_ROWS
 from mkclust.samples.dask import FAN_IN
-from mkclust.stack.discretize import ALL_ROWS, SAMPLE_ROWS
-from mkclust.stack.low_rank import COMPARED_SAMPLES, KEPT_BYTES, KEPT_ROWS
-from mkclust.stack.mapped import FEWEST_ROWS as MAPPED_ROWS
-from mkclust.stack.mapped import FIT_SAMPLES, SAMPLES_A_LANDMARK, WORK_BYTES
+from mkclust.stack.discretize import ALL_ROWS
+from mkclust.stack.low_rank import KEPT_BYTES, product_bytes
+from mkclust.stack.mapped import FIT_SAMPLES
 
 # Every pass of exact kernels takes their square: of more samples than this, hours in all.
 MOST_ON_THE_FLY = 50_000
-
-# From exact to approximate: what happens to the kernels, and what to write.
-ROADS = {
-    "dense": ("kernels held", "kernels='auto'"),
-    "on-the-fly": ("kernels computed when asked for", "kernels='on-the-fly'"),
-    "streamed": ("kernels read from files", "np.load('kernels.npy', mmap_mode='r') as the input"),
-    "features": ("approximation, one process", "approximation=Nystroem(...)"),
-    "dask client": ("approximation on a cluster", "approximation=Nystroem(...) and dask arrays"),
-    "dask worker": ("... and each of its workers", ""),
-    "precomputed": ("kernels of yours, beside them", ""),
+# From exact to approximate: what to write.
+STRATEGIES = {
+    "dense": "kernels='auto'",
+    "on-the-fly": "kernels='on-the-fly'",
+    "streamed": "np.load('kernels.npy', mmap_mode='r') as the input",
+    "features": "approximation=Nystroem(...)",
+    "dask client": "approximation=Nystroem(...) and dask arrays",
+    "dask worker": "... and each of the workers",
 }
-EXACT_ROADS = ("dense", "on-the-fly", "streamed")
-# What is no road of its own to choose: a part of another, or what is there already.
-NOT_CHOSEN = ("dask worker", "precomputed")
 
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """What each road needs beside the data; ``print`` shows it as a table.
+    """What a fit needs beside the data; ``print`` shows it as a table.
 
     Attributes
     ----------
     n_samples, n_kernels, n_clusters : int
         What it was made for.
-    terms : dict of str to dict of str to int
-        What makes up the worst moment of each road: bytes by name. Roads, from exact to
-        approximate: "dense", "on-the-fly", "streamed", "features", "dask client" and "dask worker",
-        the last three for methods that take features; and "precomputed", what kernels in memory
-        need beside them.
+    n_bytes : dict of str to int
+        Bytes by strategy, from exact to approximate: "dense", "on-the-fly", "streamed", and for
+        methods that take features "features", "dask client" and "dask worker".
     available : int or None
-        Bytes that this machine had when it was made; None where that is not known.
+        Bytes that this machine had when it was made; None if that is not known.
     """
 
     n_samples: int
     n_kernels: int
     n_clusters: int
-    terms: dict[str, Terms] = field(repr=False)
+    n_bytes: dict[str, int]
     available: int | None
 
-    @property
-    def n_bytes(self) -> dict[str, int]:
-        """Bytes by road: the sums of the terms."""
-        return {road: total(terms) for road, terms in self.terms.items()}
-
-    def road(self, available: int | None = None) -> str | None:
-        """Return the first road that fits, from exact to approximate.
+    def strategy(self, available: int | None = None) -> str | None:
+        """Return the first strategy that fits, from exact to approximate.
 
         Beyond 50,000 samples, kernels on the fly or in files would take hours: features do not.
 
         Parameters
         ----------
         available : int or None, default=None
-            Bytes there are; None takes those of this machine. Where nobody knows, all roads fit.
+            Bytes there are; None takes those of this machine. If they are unknown, all fit.
 
         Returns
         -------
         str or None
-            A name of ``n_bytes``; None where not even the client of a cluster fits.
+            A name of ``n_bytes``; None if not even the client of a cluster fits.
         """
         limit = self.available if available is None else available
         slow = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()
-        steps = {name: n for name, n in self.n_bytes.items() if name not in (*NOT_CHOSEN, *slow)}
-        return next((name for name, n in steps.items() if limit is None or n <= limit), None)
+        sizes = {s: n for s, n in self.n_bytes.items() if s not in ("dask worker", *slow)}
+        return next((name for name, n in sizes.items() if limit is None or n <= limit), None)
 
     def __str__(self) -> str:
-        """Return a table of the roads, and the one to take."""
+        """Return a table of the strategies, and the one to use."""
         lines = [
             f"{self.n_kernels} kernels of {self.n_samples:,} samples, {self.n_clusters} clusters: "
-            "memory beside the data"
+            "memory beside the data",
+            *(f"  {s:<11} {in_units(n):>12}  {STRATEGIES[s]}" for s, n in self.n_bytes.items()),
         ]
-        for name, n_bytes in self.n_bytes.items():
-            lines.append(f"  {name:<12} {ROADS[name][0]:<32} {in_units(n_bytes):>12}")
-        road = self.road()
-        take = "none of these fits" if road is None else f"take {road}: {ROADS[road][1]}"
         if self.available is None:
-            return "\n".join([*lines, "How much there is, nobody knows here."])
-        return "\n".join([*lines, f"There are {in_units(self.available)}; {take}."])
+            return "\n".join([*lines, "The available memory is unknown."])
+        name = self.strategy()
+        use = "none of these fits" if name is None else f"use {name}: {STRATEGIES[name]}"
+        return "\n".join([*lines, f"Available: {in_units(self.available)}; {use}."])
 
 
 def estimate_memory(
@@ -128,11 +97,9 @@ def estimate_memory(
     chunk_rows: int = 100_000,
     n_workers: int = 4,
 ) -> MemoryEstimate:
-    """Estimate how much memory each road to the clusters takes, beside the data themselves.
+    """Estimate how much memory a fit takes, beside the data themselves, within a factor of two.
 
-    The figures are meant as upper ones, and a fit is refused by the same ones where they exceed
-    what is there. Apart from a constant of 20 MB they were at most about 1.5 times the peaks
-    that were measured.
+    A fit with exact kernels is refused by the same figures if they exceed what is available.
 
     Parameters
     ----------
@@ -168,15 +135,10 @@ def estimate_memory(
     >>> estimate = estimate_memory(50_000, 12, n_views=1)
     >>> print(estimate)
     12 kernels of 50,000 samples, 8 clusters: memory beside the data
-      dense        kernels held                        243.0 GiB
+      dense          242.7 GiB  kernels='auto'
       ...
-    >>> estimate.road(available=16 * 2**30)
+    >>> estimate.strategy(available=16 * 2**30)
     'on-the-fly'
-
-    Many clusters ask for eigendecompositions at full size, which is what takes most then:
-
-    >>> max(terms := estimate_memory(5_000, 3, n_clusters=1_000).terms["dense"], key=terms.get)
-    'eigendecomposition'
     """
     n_views = n_kernels if n_views is None else n_views
     sizes = {"n_samples": n_samples, "n_kernels": n_kernels, "n_clusters": n_clusters}
@@ -190,129 +152,25 @@ def estimate_memory(
         raise ValueError(f"dtype={dtype!r}: kernels are computed in float32 or float64, pass one")
     if method not in METHODS:
         raise ValueError(f"method={method!r}: choose one of {', '.join(METHODS)}")
-    footprint = METHODS[method].FOOTPRINT
     n, m, k, d, components, views, chunk_rows, n_workers = map(int, sizes.values())
-    itemsize = np.dtype(dtype).itemsize
-    options: dict[str, Any] = {"itemsize": itemsize, "method": footprint}
-    options |= {"n_features": d, "n_views": views}
-    terms = {road: exact_terms(road, n, m, k, **options) for road in EXACT_ROADS}
-    if footprint not in OF_ENTRIES:
-        features = _FeatureMemory(n, k, d, views, components, itemsize, footprint)
-        terms["features"] = features.of_one_process()
-        terms["dask client"] = features.of_client()
-        terms["dask worker"] = features.of_worker(min(chunk_rows, n), n_workers)
-    terms["precomputed"] = exact_terms("precomputed", n, m, k, **options)
-    return MemoryEstimate(n, m, k, terms, available_bytes())
-
-
-@dataclass(frozen=True)
-class _FeatureMemory:
-    """What features that stand for kernels take, by the sizes that decide."""
-
-    n: int
-    k: int
-    d: int
-    views: int
-    components: int
-    itemsize: int
-    method: str
-
-    def of_one_process(self) -> Terms:
-        """Return what one process takes at its worst moment."""
-        n, k, d, columns, itemsize = self.n, self.k, self.d, self.columns, self.itemsize
-        rows_read = min(n, int(np.clip(BLOCK_BYTES // (8 * d), FEWEST_ROWS, MOST_ROWS)))
-        size, threads = n * columns * itemsize, n_block_threads()
-        # Where they are few enough, they are held from the first pass on.
-        held = {"features kept": size if size <= KEPT_BYTES else 0}
-        rows_made = max(MAPPED_ROWS, WORK_BYTES // (8 * columns))
-        rows_summed = min(rows_read, KEPT_ROWS if size <= KEPT_BYTES else rows_made)
-        moments = [
-            self.learning(),
-            {**self.compressing(), **held},
-            {
-                **self.drawn(),
-                **held,
-                "features being made": threads * rows_read * columns * 3 * itemsize // 2,
-            },
-            {
-                **self.drawn(),
-                **held,
-                "sums of products": (16 + 8 * threads) * columns**2,
-                # Centered and scaled, and all of them side by side.
-                "features summed up": threads
-                * rows_summed
-                * (2 * d * itemsize + columns * (5 * itemsize // 2 + 8)),
-            },
-            # The partition, what k-means sees of it and of the baseline; the first is copied.
-            {
-                **self.solving(),
-                **held,
-                "partition over all samples": n * (4 * k * itemsize + 16),
-                "scales of the features": 8 * n * self.views,
-            },
-        ]
-        return max(moments, key=total) | {"overhead": OVERHEAD}
-
-    def of_client(self) -> Terms:
-        """Return what the client of a cluster takes at its worst moment."""
-        moments = (self.learning(), self.compressing(), self.solving())
-        return max(moments, key=total) | {"overhead": OVERHEAD}
-
-    def of_worker(self, chunk_rows: int, n_workers: int) -> Terms:
-        """Return what each worker of a cluster takes."""
-        entries = min(chunk_rows, MOST_ROWS) * self.columns
-        return {
-            "chunk of the views": chunk_rows * self.d * self.itemsize,
-            "features of some of its rows": entries * (3 * self.itemsize // 2 + 8),
-            "sums of products": (FAN_IN + 1) * 8 * self.columns**2,
-            "share of the partition": self.n * (4 * self.k * self.itemsize + 16) // n_workers,
-            "overhead": OVERHEAD,
-        }
-
-    def learning(self) -> Terms:
-        """Return what is held while feature maps are learned."""
-        # A view from its origin while its median is sought.
-        from_origin = 8 * self.n_learned_from * -(-self.d // self.views)
-        median = median_bytes(self.n if self.n <= MEDIAN_ROWS else FEATURE_MEDIAN_ROWS)
-        first = {"view moved to its origin": from_origin, "median distance": median}
-        return self.drawn() | max(first, self.compared(), key=total)
-
-    def compressing(self) -> Terms:
-        """Return what is held while the products of features become small kernels."""
-        products = compressed_bytes(self.columns, self.views)
-        return {**self.drawn(), **self.compared(), "products of features": products}
-
-    def solving(self) -> Terms:
-        """Return what is held while the small problem is solved and clustered."""
-        inside = Fit(self.columns, self.views, min(self.k, self.columns), method=self.method)
-        rows_clustered = self.n if self.n <= ALL_ROWS else SAMPLE_ROWS
-        return {
-            **self.compared(),
-            **max(inside.worst(), self.judged(), key=total),
-            "from features to coordinates": 8 * self.columns**2,
-            "k-means": 4 * self.itemsize * self.k * rows_clustered,
-        }
-
-    def judged(self) -> Terms:
-        """Return what the kernels take by which it is told which of them agree."""
-        n_judged = min(self.n, JUDGED_SAMPLES)
-        # One after another, then side by side.
-        return {"kernels among some samples": 2 * 8 * self.views * n_judged**2}
-
-    def drawn(self) -> Terms:
-        """Return what the samples take that feature maps learn from."""
-        return {"samples drawn to learn from": self.itemsize * self.d * self.n_learned_from}
-
-    def compared(self) -> Terms:
-        """Return what the samples take by which features are compared with their kernels."""
-        return {"samples compared": self.itemsize * self.d * min(self.n, COMPARED_SAMPLES)}
-
-    @property
-    def columns(self) -> int:
-        """Number of features of all views."""
-        return self.views * self.components
-
-    @property
-    def n_learned_from(self) -> int:
-        """Number of samples that feature maps learn from."""
-        return min(self.n, max(FIT_SAMPLES, SAMPLES_A_LANDMARK * self.components))
+    size, chunk_rows = np.dtype(dtype).itemsize, min(chunk_rows, n)
+    n_bytes = {
+        storage: fit_bytes(METHODS[method], storage, n, m, k, itemsize=size, n_features=columns)
+        for storage, columns in (("dense", d), ("on-the-fly", d), ("streamed", 0))
+    }
+    if not METHODS[method].NEEDS_ENTRIES:
+        columns = views * components
+        # Products of features, samples that feature maps learn from, partitions, rows of features.
+        learned = product_bytes(columns, views) + 2 * size * d * min(n, FIT_SAMPLES)
+        partitions, row = 4 * k * size + 16, 3 * size * columns // 2
+        kept = n * columns * size
+        n_bytes["features"] = learned + n * partitions + min(n, n_block_threads() * MOST_ROWS) * row
+        n_bytes["features"] += kept if kept <= KEPT_BYTES else 0
+        n_bytes["dask client"] = learned + min(n, ALL_ROWS) * partitions
+        n_bytes["dask worker"] = (
+            chunk_rows * d * size
+            + min(chunk_rows, MOST_ROWS) * (row + 8 * columns)
+            + (FAN_IN + 1) * 8 * columns**2
+            + n * partitions // n_workers
+        )
+    return MemoryEstimate(n, m, k, n_bytes, available_bytes())

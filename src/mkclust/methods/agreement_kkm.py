@@ -211,7 +211,6 @@ class AgreementKKM(InductiveClusterer):
         "Statistics & Data Analysis 18, 1994.",
     )
     WEIGHT_MEANING: ClassVar[str] = SHARE_OF_VOICE
-    FOOTPRINT: ClassVar[str] = "agreement-kkm"
     LEARNS_MISSING: ClassVar[bool] = True
 
     def _solve(self, stack: KernelStack) -> Solution:

@@ -256,7 +256,6 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         "Maximization. JMLR 13, 2012.",
     )
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
-    FOOTPRINT: ClassVar[str] = "anchored-mkkm"
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         # A larger one leaves the weights no share in the objective that could be told.
         "anchor": Either(Number(0, 1000), Choice(("auto",))),

@@ -92,7 +92,6 @@ class AverageKKM(InductiveClusterer):
         "H. Zha, X. He, C. Ding, M. Gu, H. D. Simon. Spectral Relaxation for K-means Clustering. "
         "NIPS, 2001.",
     )
-    FOOTPRINT: ClassVar[str] = "avg-kkm"
     LEARNS_MISSING: ClassVar[bool] = True
 
     def _solve(self, stack: KernelStack) -> Solution:

@@ -96,8 +96,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     SIMILARITIES: ClassVar[str] = SUM
     # About how many times as long a fit takes as those of the quick methods.
     SLOWNESS: ClassVar[int] = 1
-    # The name of the method by whose formulas it takes memory, in `mkclust.linalg.memory_terms`.
-    FOOTPRINT: ClassVar[str] = "simplemkkm"
+    # How many n x n matrices it needs beside the kernels, and how many copies of all kernels.
+    MATRICES: ClassVar[int] = 1
+    COPIES: ClassVar[int] = 0
     # Features that stand for the kernels: a parameter of the methods that can do with these.
     approximation: Any = None
     # The attributes of the last fit, which the next one replaces.

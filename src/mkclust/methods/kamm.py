@@ -140,7 +140,6 @@ class KAMMR(InductiveClusterer):
         "gradients"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
-    FOOTPRINT: ClassVar[str] = "kamm-r"
 
     def __init__(
         self,
@@ -319,7 +318,6 @@ class KAMMA(InductiveClusterer):
         "an ablation of SimpleMKKM that alternates between the partition and the weights"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
-    FOOTPRINT: ClassVar[str] = "kamm-a"
 
     def __init__(
         self,

@@ -262,7 +262,6 @@ class LFMVC(InductiveClusterer):
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 16)]}
     SIMILARITIES: ClassVar[str] = COSINES
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
-    FOOTPRINT: ClassVar[str] = "lf-mvc"
 
     def __init__(
         self,

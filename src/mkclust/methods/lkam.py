@@ -144,7 +144,8 @@ class LKAM(MultipleKernelClusterer):
         "neighbors": NeighborhoodSize(),
     }
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
-    FOOTPRINT: ClassVar[str] = "lkam"
+    MATRICES: ClassVar[int] = 2
+    COPIES: ClassVar[int] = 1
 
     def __init__(
         self,

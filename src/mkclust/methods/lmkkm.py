@@ -21,10 +21,10 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.memory_terms import exact_terms, total
 from mkclust.linalg.operators import MatrixOperator
 from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.memory_checks import fit_bytes
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
@@ -261,7 +261,7 @@ def _localize(stack: KernelStack, n_clusters: int, *, available: int | None = No
     """Return the kernels written out where they live, if there is room for them."""
     n, m = stack.n_samples, stack.n_kernels
     require_memory(
-        total(exact_terms("precomputed", n, m, n_clusters, method="lmkkm")),
+        fit_bytes(LMKKM, "precomputed", n, m, n_clusters),
         f"LMKKM, which writes out {m} kernels of {n} samples,",
         "use fewer samples or kernels, or a method that needs products only, such as MKKM",
         available=free_bytes(stack.like) if available is None else available,
@@ -342,7 +342,7 @@ class LMKKM(MultipleKernelClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
     sample_weights_: Float
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by the weights of both samples"
-    FOOTPRINT: ClassVar[str] = "lmkkm"
+    COPIES: ClassVar[int] = 1
 
     def __init__(
         self,

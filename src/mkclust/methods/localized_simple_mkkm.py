@@ -193,7 +193,8 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         "mask": Choice(("counts", "published", "cosine")),
     }
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
-    FOOTPRINT: ClassVar[str] = "localized-simplemkkm"
+    MATRICES: ClassVar[int] = 2
+    COPIES: ClassVar[int] = 1
 
     def __init__(
         self,

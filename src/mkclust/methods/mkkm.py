@@ -143,7 +143,6 @@ class MKKM(InductiveClusterer):
         "H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE "
         "Transactions on Fuzzy Systems 20(1), 2012.",
     )
-    FOOTPRINT: ClassVar[str] = "mkkm"
     LEARNS_MISSING: ClassVar[bool] = True
 
     def __init__(

@@ -159,7 +159,6 @@ class MKKMMiR(InductiveClusterer):
     )
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 11)]}
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
-    FOOTPRINT: ClassVar[str] = "mkkm-mir"
 
     def __init__(
         self,

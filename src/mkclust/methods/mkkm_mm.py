@@ -241,7 +241,6 @@ class MKKMMM(InductiveClusterer):
     )
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
-    FOOTPRINT: ClassVar[str] = "mkkm-mm"
 
     def __init__(
         self,

@@ -20,9 +20,9 @@ from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.kernels.view_neighborhoods import lone_neighborhoods
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
+from mkclust.methods.memory_checks import require_memory_beside_kernels
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.out_of_sample import AnyExtension, Extension, SeenSimilarities
-from mkclust.methods.room import require_room_beside_kernels
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import check_entries, check_view
 from mkclust.samples.encoding import Encoding
@@ -172,7 +172,7 @@ class FromKernels(_FromSimilarities):
     def stack(self, model: Any, samples: Samples) -> KernelStack:
         """Return the kernels to fit on, with room beside them."""
         stack = _as_stack(model, samples, validate=model.validate and self.found is None)
-        require_room_beside_kernels(model, stack)
+        require_memory_beside_kernels(model, stack)
         return stack
 
     def attributes(self, stack: KernelStack) -> dict[str, Any]:

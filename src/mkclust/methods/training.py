@@ -14,8 +14,8 @@ from mkclust.kernels.by_name import expected_input, rules_of
 from mkclust.kernels.chosen_rules import learn_preparations
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
+from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
-from mkclust.methods.room import require_room_for_features, require_room_for_views
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
 from mkclust.samples.checks import check_entries, check_view
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
@@ -74,7 +74,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
         feature_names = _feature_names(samples)
         samples = _check_training_table(model, samples)
     bank = make_bank(model, several_views=samples.kind == "views")
-    require_room_for_views(model, bank, samples)
+    require_memory_for_views(model, bank, samples)
     if samples.missing is None:
         kernels = _written_out(model, bank, bank.fit_transform(samples))
     else:
@@ -131,7 +131,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
             "pass the views, or approximation=None for kernels"
         )
     blocks = as_blocks(samples)
-    require_room_for_features(model, blocks)
+    require_memory_for_features(model, blocks)
     stack = compress(
         blocks,
         model.approximation,

@@ -29,7 +29,6 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.memory_terms import compressed_bytes
 from mkclust.samples.blocks import Blocks, add, check_finite, observed_samples
 from mkclust.samples.local import LocalBlocks
 from mkclust.stack.base import Standardization
@@ -318,10 +317,15 @@ class _SampleSums:
         )
 
 
+def product_bytes(n_columns: int, n_views: int) -> int:
+    """Return what products of features take: two matrices for every view, and three on the way."""
+    return (2 * n_views + 3) * 8 * n_columns**2
+
+
 def require_products(n_columns: int, n_views: int, advice: str) -> None:
     """Refuse features whose products with each other do not fit into memory."""
     require_memory(
-        compressed_bytes(n_columns, n_views),
+        product_bytes(n_columns, n_views),
         f"multiplying the {n_columns} features of {n_views} views with each other",
         f"{advice}, or fewer views",
     )

@@ -1,0 +1,128 @@
+"""About how much memory a fit takes, within a factor of two, and its refusal if there is less."""
+
+from typing import Any
+
+import numpy as np
+
+from mkclust.kernels import KernelBank, Linear
+from mkclust.linalg import free_bytes
+from mkclust.linalg.memory import require_memory
+from mkclust.linalg.sparse_rows import row_width
+from mkclust.samples.blocks import Blocks
+from mkclust.samples.dask import DaskBlocks
+from mkclust.samples.distances import MEDIAN_ROWS
+from mkclust.samples.samples import read_views
+from mkclust.stack import KernelStack
+from mkclust.stack.low_rank import require_products
+from mkclust.stack.mapped import n_components
+from mkclust.stack.rows import BLOCK_BYTES, FEWEST_ROWS
+
+FEWER = "ask for fewer clusters, use fewer samples"
+FEATURES = "pass views and approximation=Nystroem(n_components=200) to do with features of these"
+OTHER_METHOD = "use fewer samples, or a method that needs products only, such as SimpleMKKM"
+ON_THE_FLY = "pass kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them when needed"
+
+
+def fit_bytes(
+    method: Any,
+    storage: str,
+    n_samples: int,
+    n_kernels: int,
+    n_clusters: int,
+    *,
+    itemsize: int = 8,
+    n_features: int = 0,
+) -> int:
+    """Return about how many bytes a fit with exact kernels takes at its peak, beside its input.
+
+    Parameters
+    ----------
+    method : MultipleKernelClusterer or type
+        The method, which says how many matrices it needs.
+    storage : {"dense", "precomputed", "sparse", "on-the-fly", "streamed"}
+        Kernels that the fit holds; that its user holds, densely or not; or that are computed or
+        read some rows at a time.
+    n_samples, n_kernels, n_clusters : int
+        Sizes of the problem.
+    itemsize : int, default=8
+        Bytes of an entry of the kernels.
+    n_features : int, default=0
+        Columns of all views, if the fit computes the kernels.
+    """
+    n, m, k = n_samples, n_kernels, n_clusters
+    # Thin matrices, at most the eigenvectors of every kernel, and the views as they are kept.
+    needed = 8 * n * min((40 + 4 * m) * (k + 8), (m + 4) * n) + itemsize * n * n_features
+    if storage == "on-the-fly":
+        needed += 8 * n * n_features + 4 * min(n, MEDIAN_ROWS) ** 2
+        storage = "dense" if method.NEEDS_ENTRIES else "streamed"
+    if storage == "dense":
+        needed += m * n**2 * itemsize
+    if method.NEEDS_ENTRIES:
+        needed += (method.MATRICES + method.COPIES * m) * n**2 * 8
+    elif storage == "streamed":
+        needed += 2 * min(max(BLOCK_BYTES, FEWEST_ROWS * m * n * itemsize), n**2 * itemsize // 16)
+    elif storage != "sparse" and m > 1:  # of one kernel there is no sum
+        needed += method.MATRICES * n**2 * itemsize
+    return needed
+
+
+def require_memory_for_views(model: Any, bank: KernelBank, views: Any) -> None:
+    """Refuse views whose kernels do not fit into memory, or what a fit takes beside them."""
+    samples = read_views(views)
+    (m, n, dtype), parts = bank.announce(samples), samples.parts
+    storage = "on-the-fly" if bank.on_the_fly else "dense"
+    storage = storage if bank.neighbors is None else "sparse"
+    columns = sum(row_width(part) for part in parts if len(getattr(part, "shape", ())) == 2)
+    require_memory(
+        fit_bytes(
+            model, storage, n, m, model.n_clusters, itemsize=dtype.itemsize, n_features=columns
+        ),
+        _purpose(model, n, m),
+        _advice(model, FEWER if bank.on_the_fly else ON_THE_FLY),
+        available=free_bytes(parts[0]),
+    )
+
+
+def require_memory_beside_kernels(model: Any, stack: KernelStack) -> None:
+    """Refuse kernels that leave too little memory for a fit."""
+    n, m = stack.n_samples, stack.n_kernels
+    storage = "precomputed" if stack.storage == "dense" else stack.storage
+    require_memory(
+        fit_bytes(model, storage, n, m, model.n_clusters, itemsize=stack.itemsize),
+        f"{_purpose(model, n, m)}, beside the kernels themselves,",
+        _advice(model, FEWER),
+        available=free_bytes(stack.like),
+    )
+
+
+def _purpose(model: Any, n: int, m: int) -> str:
+    """Return what memory is needed for, in words."""
+    name, k = type(model).__name__, model.n_clusters
+    return f"finding {k} clusters by {m} kernels of {n} samples with {name}"
+
+
+def _advice(model: Any, first: str) -> str:
+    """Return what to do if there is too little memory."""
+    return OTHER_METHOD if model.NEEDS_ENTRIES else f"{first}, or {FEATURES}"
+
+
+def require_memory_for_features(model: Any, blocks: Blocks) -> None:
+    """Refuse features and embeddings that do not fit into memory, before any pass."""
+    m, n, k = len(blocks.names), blocks.n_samples, model.n_clusters
+    if isinstance(model.approximation, Linear):
+        columns, advice = sum(blocks.n_features), "pass approximation=Nystroem()"
+    else:
+        # Of a pipeline, what its last step makes; of other maps, known once they are fitted.
+        columns = m * next(reversed(n_components(model.approximation)), 0)
+        advice = "pass a smaller n_components"
+    require_products(columns, m, advice)
+    if not isinstance(blocks, DaskBlocks):
+        row = next(iter(blocks.take(np.arange(min(1, n))).values()))
+        # The partition and the rows of k-means, twice for a baseline, in single precision.
+        require_memory(
+            16 * n * k,
+            f"holding the embedding of {n} samples in {k} clusters",
+            "pass dask arrays, whose results stay on the workers, or fit on some samples and "
+            "predict the others",
+            available=free_bytes(row),
+        )
