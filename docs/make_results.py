@@ -143,8 +143,8 @@ def missing_views():
 
 
 def speed():
-    """Return times and memory of SimpleMKKM, of all methods, and beside what is announced."""
-    methods, memory = read_json("methods.json"), read_json("memory.json")
+    """Return times and memory of SimpleMKKM and of all methods."""
+    methods = read_json("methods.json")
     first, second = methods["problems"].values()
     keys = ("ratio", "memory_matrices")
     header = ["method", "times as long, first", "second", "memory, first", "second"]
@@ -152,7 +152,6 @@ def speed():
         [name, *(digits(rows[name][key], 1) for key in keys for rows in (first, second))]
         for name in first
     ]
-    fits = memory["rows"]
     return {
         "simple": speed_table.render(speed_table.read_results(BENCHMARKS / "speed/results")),
         "methods": markdown(header, body),
@@ -160,11 +159,6 @@ def speed():
         "methods_command": methods["command"],
         "methods_machine": f"{described(methods['machine'])}; {methods['note']}",
         "times": in_markdown(tables.time_table(tables.Results.read(RESULTS / "times").run())),
-        "memory_command": memory["command"],
-        "n_fits": len(fits),
-        "largest": f"{max(row['peak'] / row['estimate'] for row in fits):.0%}".replace("%", " %"),
-        "ratio": f"{max(row['ratio'] for row in fits):.1f}",
-        "overhead": memory["overhead"] // 10**6,
     }
 
 

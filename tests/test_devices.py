@@ -1016,7 +1016,7 @@ def test_traces_are_asked_for_once(library):
 
 @over_libraries
 def test_features_ask_the_device_for_room(library, monkeypatch):
-    monkeypatch.setattr("mkclust.methods.room.free_bytes", lambda like: 1000)
+    monkeypatch.setattr("mkclust.methods.memory_checks.free_bytes", lambda like: 1000)
     model = SimpleMKKM(K_CLUSTERS, approximation=Nystroem(20))
     with pytest.raises(MemoryError, match="embedding of 90 samples .* the device's memory"):
         model.fit(as_library(library, views()))

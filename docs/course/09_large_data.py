@@ -2,13 +2,13 @@
 9. Large data, clusters and GPUs
 ================================
 
-A kernel of n samples has n x n entries. Beyond some ten thousand samples there are other roads,
-with the same estimators.
+A kernel of n samples has n x n entries. Beyond some ten thousand samples there are other
+ways, with the same estimators.
 """
 
 # %%
 # How much memory would your data need? :func:`~mkclust.estimate_memory` estimates the peak memory
-# of a fit, for each of the ways ("roads") to work with kernels.
+# of a fit, for each of the ways to work with kernels.
 
 import matplotlib.pyplot as plt
 
@@ -16,10 +16,10 @@ import mkclust
 
 estimate = mkclust.estimate_memory(100_000, 3, n_clusters=10, n_components=200)
 print(estimate)
-print("with 16 GiB:", estimate.road(available=16 * 2**30))
-roads = ["features", "streamed", "on-the-fly", "dense"]
+print("with 16 GiB:", estimate.strategy(available=16 * 2**30))
+strategies = ["features", "streamed", "on-the-fly", "dense"]
 figure, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
-ax.barh(roads, [estimate.n_bytes[road] / 2**30 for road in roads])
+ax.barh(strategies, [estimate.n_bytes[name] / 2**30 for name in strategies])
 ax.set(xscale="log", xlabel="GiB beside the data, three kernels of 100,000 samples")
 plt.show()
 

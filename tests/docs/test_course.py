@@ -66,7 +66,7 @@ def missing_views(names):
 
 
 def large_data(names):
-    assert names["estimate"].road(available=16 * 2**30) == "features"
+    assert names["estimate"].strategy(available=16 * 2**30) == "features"
     np.testing.assert_array_equal(names["by_chunks"].labels_.compute(), names["model"].labels_)
 
 
