@@ -138,15 +138,6 @@ def test_the_first_strategy_that_fits_is_named_and_printed():
     assert list(estimate_memory(900, 2, method="onkc").n_bytes) == list(estimate.n_bytes)[:3]
 
 
-def test_kernels_take_memory_with_the_square_of_the_samples_and_features_in_proportion():
-    small, large = (estimate_memory(n, 3).n_bytes for n in (10**6, 2 * 10**6))
-    assert large["dense"] / small["dense"] == pytest.approx(4, rel=0.01)
-    assert large["on-the-fly"] / small["on-the-fly"] == pytest.approx(2, rel=0.1)
-    assert large["features"] < 2 * small["features"]
-    single = estimate_memory(10**6, 3, dtype=np.float32).n_bytes["dense"]
-    assert single / small["dense"] == pytest.approx(0.5, rel=0.01)
-
-
 @pytest.mark.parametrize(
     "wrong", [{"n_clusters": 0}, {"n_components": 1.5}, {"n_workers": True}, {"dtype": "int8"}]
 )

@@ -51,24 +51,17 @@ class MemoryEstimate:
     available: int | None
 
     def strategy(self, available: int | None = None) -> str | None:
-        """Return the first strategy that fits, from exact to approximate.
+        """Return the first strategy that fits into some bytes, those of this machine by default.
 
-        Beyond 50,000 samples, kernels on the fly or in files would take hours: features do not.
-
-        Parameters
-        ----------
-        available : int or None, default=None
-            Bytes there are; None takes those of this machine. If they are unknown, all fit.
-
-        Returns
-        -------
-        str or None
-            A name of ``n_bytes``; None if not even the client of a cluster fits.
+        None if there is none; if nothing is known of the memory, all fit. Beyond 50,000 samples,
+        kernels on the fly or in files would take hours, and are left out.
         """
         limit = self.available if available is None else available
-        slow = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()
-        sizes = {s: n for s, n in self.n_bytes.items() if s not in ("dask worker", *slow)}
-        return next((name for name, n in sizes.items() if limit is None or n <= limit), None)
+        left_out = ("on-the-fly", "streamed") if self.n_samples > MOST_ON_THE_FLY else ()
+        for name, size in self.n_bytes.items():
+            if name not in ("dask worker", *left_out) and (limit is None or size <= limit):
+                return name
+        return None
 
     def __str__(self) -> str:
         """Return a table of the strategies, and the one to use."""
@@ -159,18 +152,14 @@ def estimate_memory(
         for storage, columns in (("dense", d), ("on-the-fly", d), ("streamed", 0))
     }
     if not METHODS[method].NEEDS_ENTRIES:
-        columns = views * components
-        # Products of features, samples that feature maps learn from, partitions, rows of features.
+        columns, rows = views * components, min(n, n_block_threads() * MOST_ROWS)
+        # Products of features and samples to learn from; partitions; features on their way.
         learned = product_bytes(columns, views) + 2 * size * d * min(n, FIT_SAMPLES)
-        partitions, row = 4 * k * size + 16, 3 * size * columns // 2
-        kept = n * columns * size
-        n_bytes["features"] = learned + n * partitions + min(n, n_block_threads() * MOST_ROWS) * row
-        n_bytes["features"] += kept if kept <= KEPT_BYTES else 0
-        n_bytes["dask client"] = learned + min(n, ALL_ROWS) * partitions
-        n_bytes["dask worker"] = (
-            chunk_rows * d * size
-            + min(chunk_rows, MOST_ROWS) * (row + 8 * columns)
-            + (FAN_IN + 1) * 8 * columns**2
-            + n * partitions // n_workers
-        )
+        partition, made, kept = 4 * k * size + 16, 3 * size * columns // 2, n * columns * size
+        kept = kept if kept <= KEPT_BYTES else 0
+        worker = chunk_rows * d * size + min(chunk_rows, MOST_ROWS) * (made + 8 * columns)
+        worker += (FAN_IN + 1) * 8 * columns**2 + n * partition // n_workers
+        n_bytes["features"] = learned + n * partition + rows * made + kept
+        n_bytes["dask client"] = learned + min(n, ALL_ROWS) * partition
+        n_bytes["dask worker"] = worker
     return MemoryEstimate(n, m, k, n_bytes, available_bytes())

@@ -20,11 +20,8 @@ NO_LIMIT = 2**60
 def available_bytes() -> int | None:
     """Return how much memory can be allocated, as far as the operating system tells.
 
-    Returns
-    -------
-    int or None
-        What is free, or can be freed, within the limits of the control groups this process is in;
-        all memory there is where only that is known; None where nothing is.
+    What is free, or can be freed, within the limits of the control groups of this process; all
+    memory there is if only that is known; None if nothing is.
     """
     limits = [_free_in_system(), *_free_in_groups()]
     return min((n_bytes for n_bytes in limits if n_bytes is not None), default=None)
@@ -115,23 +112,16 @@ def are_kept_in_halves(n_kernels: int, n_samples: int) -> bool:
 def require_memory(
     n_bytes: int, purpose: str, advice: str, *, available: int | None = None
 ) -> None:
-    """Refuse to start what cannot fit into memory.
+    """Raise a MemoryError if less than so many bytes are available; if nothing is known, nothing.
 
     Parameters
     ----------
     n_bytes : int
         What is needed.
-    purpose : str
-        What it is needed for, as the subject of a sentence.
-    advice : str
-        What to do about it.
+    purpose, advice : str
+        What it is needed for, as the subject of a sentence, and what to do about it.
     available : int, default=None
         What is available on the device that it is needed on; None asks for the host's memory.
-
-    Raises
-    ------
-    MemoryError
-        Where less than that is available. Where nothing is known, nothing is refused.
     """
     memory = "memory" if available is None else "the device's memory"
     available = available_bytes() if available is None else available

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.kernels import KernelBank, Linear
-from mkclust.linalg import free_bytes
+from mkclust.linalg import free_bytes, is_foreign
 from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import row_width
 from mkclust.samples.blocks import Blocks
@@ -13,12 +13,13 @@ from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.distances import MEDIAN_ROWS
 from mkclust.samples.samples import read_views
 from mkclust.stack import KernelStack
+from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE
 from mkclust.stack.low_rank import require_products
 from mkclust.stack.mapped import n_components
 from mkclust.stack.rows import BLOCK_BYTES, FEWEST_ROWS
 
 FEWER = "ask for fewer clusters, use fewer samples"
-FEATURES = "pass views and approximation=Nystroem(n_components=200) to do with features of these"
+FEATURES = "pass views with approximation=Nystroem(n_components=200), features in place of kernels"
 OTHER_METHOD = "use fewer samples, or a method that needs products only, such as SimpleMKKM"
 ON_THE_FLY = "pass kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them when needed"
 
@@ -32,6 +33,7 @@ def fit_bytes(
     *,
     itemsize: int = 8,
     n_features: int = 0,
+    on_device: bool = False,
 ) -> int:
     """Return about how many bytes a fit with exact kernels takes at its peak, beside its input.
 
@@ -48,10 +50,13 @@ def fit_bytes(
         Bytes of an entry of the kernels.
     n_features : int, default=0
         Columns of all views, if the fit computes the kernels.
+    on_device : bool, default=False
+        Whether the kernels are on a device, where more of their rows are compared at a time.
     """
     n, m, k = n_samples, n_kernels, n_clusters
     # Thin matrices, at most the eigenvectors of every kernel, and the views as they are kept.
     needed = 8 * n * min((40 + 4 * m) * (k + 8), (m + 4) * n) + itemsize * n * n_features
+    needed += 16 * n * m * min(n, GRAM_ROWS_ON_DEVICE) * on_device
     if storage == "on-the-fly":
         needed += 8 * n * n_features + 4 * min(n, MEDIAN_ROWS) ** 2
         storage = "dense" if method.NEEDS_ENTRIES else "streamed"
@@ -73,37 +78,27 @@ def require_memory_for_views(model: Any, bank: KernelBank, views: Any) -> None:
     storage = "on-the-fly" if bank.on_the_fly else "dense"
     storage = storage if bank.neighbors is None else "sparse"
     columns = sum(row_width(part) for part in parts if len(getattr(part, "shape", ())) == 2)
-    require_memory(
-        fit_bytes(
-            model, storage, n, m, model.n_clusters, itemsize=dtype.itemsize, n_features=columns
-        ),
-        _purpose(model, n, m),
-        _advice(model, FEWER if bank.on_the_fly else ON_THE_FLY),
-        available=free_bytes(parts[0]),
-    )
+    _require(model, storage, n, m, parts[0], itemsize=dtype.itemsize, n_features=columns)
 
 
 def require_memory_beside_kernels(model: Any, stack: KernelStack) -> None:
     """Refuse kernels that leave too little memory for a fit."""
-    n, m = stack.n_samples, stack.n_kernels
     storage = "precomputed" if stack.storage == "dense" else stack.storage
-    require_memory(
-        fit_bytes(model, storage, n, m, model.n_clusters, itemsize=stack.itemsize),
-        f"{_purpose(model, n, m)}, beside the kernels themselves,",
-        _advice(model, FEWER),
-        available=free_bytes(stack.like),
-    )
+    n, m = stack.n_samples, stack.n_kernels
+    _require(model, storage, n, m, stack.like, itemsize=stack.itemsize)
 
 
-def _purpose(model: Any, n: int, m: int) -> str:
-    """Return what memory is needed for, in words."""
+def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) -> None:
+    """Refuse a fit that does not fit where an array is, on a device or on the host."""
     name, k = type(model).__name__, model.n_clusters
-    return f"finding {k} clusters by {m} kernels of {n} samples with {name}"
-
-
-def _advice(model: Any, first: str) -> str:
-    """Return what to do if there is too little memory."""
-    return OTHER_METHOD if model.NEEDS_ENTRIES else f"{first}, or {FEATURES}"
+    beside = "" if storage in ("dense", "on-the-fly") else ", beside the kernels themselves,"
+    advice = f"{ON_THE_FLY if storage == 'dense' else FEWER}, or {FEATURES}"
+    require_memory(
+        fit_bytes(model, storage, n, m, k, on_device=is_foreign(like), **sizes),
+        f"finding {k} clusters by {m} kernels of {n} samples with {name}{beside}",
+        OTHER_METHOD if model.NEEDS_ENTRIES else advice,
+        available=free_bytes(like),
+    )
 
 
 def require_memory_for_features(model: Any, blocks: Blocks) -> None:
