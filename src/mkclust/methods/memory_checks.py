@@ -20,7 +20,10 @@ from mkclust.stack.rows import BLOCK_BYTES, FEWEST_ROWS
 
 FEWER = "ask for fewer clusters, use fewer samples"
 FEATURES = "pass views with approximation=Nystroem(n_components=200), features in place of kernels"
-OTHER_METHOD = "use fewer samples, or a method that needs products only, such as SimpleMKKM"
+OTHER_METHOD = (
+    "needs the entries of the kernels; use fewer samples, or a method that needs products only, "
+    "such as SimpleMKKM"
+)
 ON_THE_FLY = "pass kernels='on-the-fly' (KernelBank(on_the_fly=True)) to compute them when needed"
 
 
@@ -96,7 +99,7 @@ def _require(model: Any, storage: str, n: int, m: int, like: Any, **sizes: int) 
     require_memory(
         fit_bytes(model, storage, n, m, k, on_device=is_foreign(like), **sizes),
         f"finding {k} clusters by {m} kernels of {n} samples with {name}{beside}",
-        OTHER_METHOD if model.NEEDS_ENTRIES else advice,
+        f"{name} {OTHER_METHOD}" if model.NEEDS_ENTRIES else advice,
         available=free_bytes(like),
     )
 
