@@ -4,7 +4,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -120,7 +120,6 @@ def test_shared_neighborhoods_of_sparse_rows_are_those_of_dense_ones(table, neig
     check_same_kernels(bank, table(), np.vstack([table()[:7], table(1)[:9]]))
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     arrays(np.int8, (12, 5), elements=st.integers(-3, 3), fill=st.just(0)),
     st.sampled_from([None, 3]),
