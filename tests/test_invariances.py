@@ -127,6 +127,7 @@ def test_single_precision_gives_nearly_the_same_answer(seed, n):
     assert same_partition(a.labels_, b.labels_)
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_nothing_that_matters():
     program = """
 import numpy as np

@@ -61,6 +61,7 @@ def test_without_statsmodels_survival_names_what_to_install(monkeypatch):
         annotate(LABELS, table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["number", "category", "survival"])
 def test_p_values_of_variables_that_share_nothing_are_uniform(kind):
     rng = np.random.default_rng(3)

@@ -339,6 +339,7 @@ def test_distances_taken_for_kernels_are_told_how_to_become_some():
         AverageKKM(3, kernels="precomputed").fit({"a": distances() ** 2})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", [[f"sample {i}" for i in range(N)], [7 * i for i in range(N)]])
 @pytest.mark.parametrize("rule", ["from_distances", "distances", "graph"])
 @given(seeds=st.lists(st.integers(0, 99), min_size=3, max_size=3), is_first=st.booleans())

@@ -88,6 +88,7 @@ def test_everything_is_symmetric_and_finite():
 # Who is set aside ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_noise_and_random_categories_are_set_aside_in_a_hundred_of_a_hundred_seeds():
     for seed in range(100):
         rng = np.random.default_rng(seed)
