@@ -51,8 +51,8 @@ def features(findings: Findings, description: Description) -> Section:
 def annotation(annotated: Annotation) -> Section:
     """Say in which variables that were not clustered on the clusters differ."""
     sentence = (
-        "These variables were not used for clustering. They are tested against the "
-        f"clusters. The p-values come from {annotated.n_permutations:,} permutations of "
+        "Variables that were not used for clustering are tested against the clusters. "
+        f"The p-values come from {annotated.n_permutations:,} permutations of "
         "the clusters, and are adjusted for the number of variables by Benjamini and "
         "Hochberg. Missing values are left out for each variable separately."
     )
