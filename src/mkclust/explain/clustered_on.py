@@ -31,7 +31,7 @@ CERTAIN_BITS = 10
 # Entries that are compared at a time.
 ENTRIES_AT_ONCE = 1 << 22
 REASON = "it was clustered on, so that any test would find a difference"
-REASON_OF_NAME = "a column of its name was clustered on, and values were not kept to compare"
+REASON_OF_NAME = "a column of its name was clustered on, and its values were not kept"
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +171,8 @@ class ClusteredOn:
             for view in source.view_names
         )
         note = (
-            f"Of {join_words(map(repr, unknown))} no values of columns were kept, so that it "
-            "cannot be known whether variables under other names were clustered on."
+            f"The model has kept no columns of {join_words(map(repr, unknown))}, so that it cannot "
+            "be known whether variables under other names were clustered on."
         )
         return cls(tuple(views), note if unknown else "")
 
