@@ -99,7 +99,7 @@ class _View:
                 kept.append(part[depends])
                 told.append(of_levels[:, depends])
             columns = np.concatenate([columns[:0], *kept])
-        return bool(told) and len(np.unique(np.hstack(told), axis=0)) == n_levels
+        return len(columns) > 0 and len(np.unique(np.hstack(told), axis=0)) == n_levels
 
     def _parts(self, rows: np.ndarray, columns: np.ndarray) -> Iterator[tuple[np.ndarray, Float]]:
         """Yield some columns at a time, with their entries in some rows, on the host."""
