@@ -1,6 +1,6 @@
 """Turn views of the samples into a bank of kernels."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Literal, Self
 
@@ -352,6 +352,29 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def only_neighborhoods(self) -> bool:
         """Whether every kernel is one of shared neighborhoods."""
         return bool(np.all(self._shares == 1))
+
+    def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
+        """Return which rows of views say nothing.
+
+        Parameters
+        ----------
+        views : mapping of str to array of shape (n_rows, n_features)
+            The training views, or new ones with their columns.
+
+        Returns
+        -------
+        dict of str to ndarray of bool of shape (n_rows,)
+            Rows of zeros, once prepared, of those views whose kernels compare directions or
+            entries that two rows have in common. Of other views any row says something.
+        """
+        empty = {}
+        for name, rows in views.items():
+            preparation = self._preparations[name]
+            by_formula = all(formula.ignores_zeros for formula in self._formulas[name])
+            if RULES[self.rules_[name]].of_pairs or not (by_formula or preparation.ignores_zeros):
+                continue
+            empty[name] = preparation.zero_rows(rows)
+        return empty
 
     def _prepared(self, name: str, rows: Array) -> Array:
         """Return rows of a view as its kernels take them."""
