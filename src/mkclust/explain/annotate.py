@@ -12,9 +12,10 @@ from scipy.stats import false_discovery_control, rankdata
 
 from mkclust.explain.aligned_tables import AlignedTable, read_tables
 from mkclust.explain.annotation import Annotation, VariableTest
-from mkclust.explain.fitted import check_fitted, observed_samples
+from mkclust.explain.fitted import check_fitted, fitted_samples
 from mkclust.linalg import to_host
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.uncovered import UNCOVERED
 from mkclust.text import join_words
 from mkclust.types import Float
 
@@ -48,8 +49,8 @@ def annotate(
     Parameters
     ----------
     labels : MultipleKernelClusterer, array-like of int or pandas.Series of shape (n_samples,)
-        A fitted model, or its clusters. Of a model, variables that it was clustered on, columns of
-        the same name and values, are not tested.
+        A fitted model, or its clusters; samples with the label -1 are left out. Of a model,
+        variables that it was clustered on, columns of the same name and values, are not tested.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
         The variables. What has ids is matched with those of the samples, in any order of rows, and
         may lack some; what has none is matched by row.
@@ -131,7 +132,8 @@ def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
         raise ValueError(f"labels have the shape {values.shape}: pass one cluster a sample")
     if ids is not None and len(ids) != len(values):
         raise ValueError(f"there are {len(ids)} ids for {len(values)} labels: pass one a sample")
-    return np.unique(values, return_inverse=True)[1], ids
+    numbers = np.unique(values, return_inverse=True)[1]
+    return np.where(values == UNCOVERED, -1, numbers), ids
 
 
 def _variables(
@@ -198,7 +200,7 @@ def _fitted_columns(model: Any) -> dict[str, list[Float]]:
     bank: Any = getattr(model, "bank_", None)
     columns: dict[str, list[Float]] = {}
     for view, names in getattr(bank, "_columns", {}).items():
-        values, samples = bank.views_[view], observed_samples(model).get(view, slice(None))
+        values, samples = bank.views_[view], fitted_samples(model, view)
         for place, name in enumerate(names):
             column = values[:, [place]].toarray() if issparse(values) else values[:, place]
             everyone = np.full(len(model.labels_), np.nan)
@@ -225,7 +227,7 @@ def _test(
     reason: str,
 ) -> VariableTest:
     """Test one variable, or say why it cannot be tested."""
-    known = np.isfinite(variable.values)
+    known = np.isfinite(variable.values) & (clusters >= 0)
     events = variable.events
     if events is not None:
         known &= np.isfinite(events)
