@@ -367,14 +367,21 @@ class KernelBank(TransformerMixin, BaseEstimator):
             Rows of zeros, once prepared, of those views whose kernels compare directions or
             entries that two rows have in common. Of other views any row says something.
         """
-        empty = {}
-        for name, rows in views.items():
-            preparation = self._preparations[name]
-            by_formula = all(formula.ignores_zeros for formula in self._formulas[name])
-            if RULES[self.rules_[name]].of_pairs or not (by_formula or preparation.ignores_zeros):
-                continue
-            empty[name] = preparation.zero_rows(rows)
-        return empty
+        names = self.views_ignoring_zeros
+        return {name: self._preparations[name].zero_rows(views[name]) for name in names}
+
+    @property
+    def views_ignoring_zeros(self) -> list[str]:
+        """The views of which rows of zeros say nothing."""
+        return [
+            name
+            for name, preparation in self._preparations.items()
+            if not RULES[self.rules_[name]].of_pairs
+            and (
+                preparation.ignores_zeros
+                or all(formula.ignores_zeros for formula in self._formulas[name])
+            )
+        ]
 
     def _prepared(self, name: str, rows: Array) -> Array:
         """Return rows of a view as its kernels take them."""

@@ -199,14 +199,14 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             )
         watch = Stopwatch()
         samples = read_training(self, X, observed)
-        everyone = np.arange(samples.n_samples)
-        covered = np.delete(everyone, without_entries(samples.missing))
-        part, aside = samples, list[str]()
+        part, covered, aside = samples, None, list[str]()
+        lost = without_entries(samples.missing)
         while True:  # once more without samples of which nothing turns out to be known
-            watch.switch("kernel")
-            if len(covered) < len(everyone):
-                check_covered(len(covered), len(everyone), self.n_clusters)
+            if len(lost):
+                covered = np.delete(np.arange(part.n_samples) if covered is None else covered, lost)
+                check_covered(len(covered), samples.n_samples, self.n_clusters)
                 part = samples.take(covered)
+            watch.switch("kernel")
             source, kernels = open_samples(self, part)
             empty = source.empty_of_fit(part)
             if not len(lost := without_entries(empty)):
@@ -229,7 +229,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 aside += kernels_that_have(lost, solved, empty)
             if not len(lost):
                 break
-            covered = np.delete(covered, lost)
         with _threads_for(stack):
             if solution.agreement is None and stack.n_kernels > 1:
                 # Of what was observed: what was learned of missing samples agrees with all views.
@@ -265,10 +264,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning, 2
             )
         learned |= noted | watch.attributes()
-        if part is not samples:
+        if covered is not None:
             spread_over_all(learned, samples, covered)
-            uncovered = np.delete(everyone, covered)
-            warn_of_uncovered(uncovered, len(everyone), samples.ids, 2, aside)
+            uncovered = np.delete(np.arange(samples.n_samples), covered)
+            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, 2, aside)
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
             delattr(self, name)

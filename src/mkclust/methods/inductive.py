@@ -151,20 +151,24 @@ class InductiveClusterer(
         By another extension than that of the fit, if there is one. Returned are the numbers of
         the samples of which nothing is known, too; their rows are zero.
         """
-        source, n, uncovered = self._source, samples.n_samples, uncovered_among_new(self, samples)
+
+        def embed(some: Samples, own: Any) -> Array:
+            if extension is None:
+                return source.embed(self, some, own)
+            return source.embed_by(extension, self, some, own)
+
+        source, uncovered = self._source, uncovered_among_new(self, samples)
+        if not len(uncovered):
+            return embed(samples, self_similarity), uncovered
+        n = samples.n_samples
+        warn_of_uncovered(uncovered, n, samples.ids, 3)
         others = np.delete(np.arange(n), uncovered)
-        if len(uncovered):
-            warn_of_uncovered(uncovered, n, samples.ids, 3)
-            if not len(others):
-                return np.zeros((n, self.n_clusters)), uncovered
-            samples = source.take_new(samples, others)
-            if self_similarity is not None:
-                self_similarity = to_host(arrays_to_host(self_similarity))[:, others]
-        if extension is None:
-            rows = source.embed(self, samples, self_similarity)
-        else:
-            rows = source.embed_by(extension, self, samples, self_similarity)
-        return spread_rows(rows, others, n, 0.0) if len(uncovered) else rows, uncovered
+        if not len(others):
+            return np.zeros((n, self.n_clusters)), uncovered
+        if self_similarity is not None:
+            self_similarity = to_host(arrays_to_host(self_similarity))[:, others]
+        rows = embed(source.take_new(samples, others), self_similarity)
+        return spread_rows(rows, others, n, 0.0), uncovered
 
     def _common_attributes(
         self, source: Source, stack: KernelStack, solution: Solution

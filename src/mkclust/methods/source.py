@@ -442,12 +442,14 @@ class FromViews(_FromSimilarities):
 
     def empty_of_new(self, model: Any, samples: Samples) -> np.ndarray | None:
         """Return which views have nothing of which new samples; None if none."""
-        widths = {name: view.shape[1] for name, view in self.bank.views_.items()}
-        if samples.is_lazy or dict(zip(samples.names, samples.n_features, strict=True)) != widths:
-            return samples.missing  # others are refused when they are embedded
-        with warnings.catch_warnings():  # which comes when they are embedded
+        if samples.is_lazy or not self.bank.views_ignoring_zeros:
+            return samples.missing
+        with warnings.catch_warnings():  # which come when they are embedded
             warnings.simplefilter("ignore", UserWarning)
             views = _check_new_table(model, samples).views
+        known = {name: view.shape[1] for name, view in self.bank.views_.items()}
+        if {name: view.shape[1] for name, view in views.items()} != known:
+            return samples.missing  # others are refused when they are embedded
         return _of_views(samples, self.bank.empty_rows(views))
 
     def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:

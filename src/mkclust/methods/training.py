@@ -49,9 +49,8 @@ def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
         What its ``stack`` takes.
     """
     samples = read_training(model, X, observed)
-    everyone = np.arange(samples.n_samples)
     if len(lost := without_entries(samples.missing)):
-        samples = samples.take(np.delete(everyone, lost))
+        samples = samples.take(np.delete(np.arange(samples.n_samples), lost))
     source, kernels = open_samples(model, samples)
     if len(lost := without_entries(source.empty_of_fit(samples))):
         return open_samples(model, samples.take(np.delete(np.arange(samples.n_samples), lost)))
