@@ -31,7 +31,7 @@ from mkclust.methods import (
     NeighborhoodsWarning,
     NoAgreementWarning,
     SimpleMKKM,
-    UnheardSamplesWarning,
+    UncoveredSamplesWarning,
     WeightsWarning,
 )
 from mkclust.methods.saved_versions import ModelVersionWarning
@@ -104,7 +104,7 @@ __all__ = [
     "SampleScores",
     "SimpleMKKM",
     "SortedKernelDisplay",
-    "UnheardSamplesWarning",
+    "UncoveredSamplesWarning",
     "WeightsWarning",
     "__version__",
     "agreement",

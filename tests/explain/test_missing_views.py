@@ -14,7 +14,7 @@ from mkclust import (
     AverageKKM,
     MissingnessWarning,
     SimpleMKKM,
-    UnheardSamplesWarning,
+    UncoveredSamplesWarning,
     describe,
     diagnose,
     load_model,
@@ -311,7 +311,7 @@ def test_without_a_view_clusters_are_compared_on_samples_that_the_others_tell(
         view[:6] = np.nan
     views["noise"] = np.random.default_rng(0).normal(size=(N, 4))
     model = AgreementKKM(3, kernels="gaussian", approximation=approximation, random_state=0)
-    with pytest.warns(UnheardSamplesWarning):
+    with pytest.warns(UncoveredSamplesWarning):
         model.fit(views)
     assert model.set_aside_ == ("noise",)
     diagnosis = diagnose(model, views)

@@ -292,5 +292,6 @@ def test_samples_of_a_view_that_is_set_aside_alone_are_named_whatever_becomes_of
     X = with_nan(views, observed)
     model = METHODS["agreement-kkm"](K, impute=impute, random_state=0).fit(X)
     assert model.set_aside_ == ("noise",)
-    np.testing.assert_array_equal(model.unheard_, np.flatnonzero(~observed[:, :3].any(axis=1)))
+    uncovered = np.flatnonzero(~observed[:, :3].any(axis=1))
+    np.testing.assert_array_equal(model.uncovered_samples_, uncovered)
     np.testing.assert_array_equal(model.predict(X), model.labels_)

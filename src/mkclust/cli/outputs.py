@@ -28,6 +28,7 @@ from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.description import Description
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.methods.persistence import SUFFIX, import_skops
+from mkclust.methods.uncovered import only_covered
 from mkclust.version import versions
 from mkclust.web import plotting_script
 
@@ -256,7 +257,8 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
         "method": finished_run.method,
         "n_samples": data.samples.n_samples,
         "n_clusters": model.n_clusters,
-        "cluster_sizes": np.bincount(model.labels_),
+        "cluster_sizes": np.bincount(only_covered(model).labels_),
+        "uncovered_samples": getattr(model, "uncovered_samples_", None),
         "labels_sha256": labels_hash(model.labels_),
         "suggestion": suggestion_record(finished_run.suggestion),
         "kernel_names": list(model.kernel_names_),
@@ -356,6 +358,8 @@ def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:
     """Return the scores of a fit and of its baseline, or nothing without labels."""
     if y is None:
         return {}
+    if model._covered is not None:
+        model, y = only_covered(model), np.asarray(y)[model._covered]
     try:
         scores = {type(model).__name__: metrics.scores(y, model.labels_)}
         if hasattr(model, "baseline_labels_"):

@@ -26,6 +26,7 @@ from mkclust.explain.sample_scores import margins
 from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import load_model, takes_kernels, view_names
+from mkclust.methods.uncovered import UNCOVERED
 from mkclust.samples.forms import TABLE
 from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.text import join_words
@@ -69,15 +70,16 @@ def run(
         with _sound(model_file):
             X, notes = _pair(model, parts, model_file)
             samples = model._source.read_new(model, X)
-            rows = to_host(model.transform(samples))
+            rows, uncovered = model._embed(samples, None)
             clusters = assign(rows, model._centers)
-            margin = margins(normalize_rows(rows), clusters, model._centers)
+            margin = margins(normalize_rows(to_host(rows)), clusters, model._centers)
+            clusters[uncovered], margin[uncovered] = UNCOVERED, np.nan
         ids = range(len(clusters)) if samples.ids is None else samples.ids
         content = _table([str(name) for name in ids], clusters, margin)
         write_files({labels: lambda path: path.write_bytes(content)})
     if not quiet:
         show_warnings(log)
-    sizes = np.bincount(clusters, minlength=model.n_clusters)
+    sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)
     if as_json:
         record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
         say_last(strict_json(record).rstrip("\n"), files=[labels])

@@ -15,6 +15,7 @@ from mkclust.explain.annotation import Annotation, VariableTest
 from mkclust.explain.clustered_on import ClusteredOn
 from mkclust.explain.fitted import check_fitted
 from mkclust.methods import MultipleKernelClusterer
+from mkclust.methods.uncovered import UNCOVERED
 from mkclust.text import join_words
 from mkclust.types import Float
 
@@ -47,8 +48,9 @@ def annotate(
     Parameters
     ----------
     labels : MultipleKernelClusterer, array-like of int or pandas.Series of shape (n_samples,)
-        A fitted model, or its clusters. Of a model, variables that it was clustered on are not
-        tested: those with the ranks or the categories of its columns, whatever their names.
+        A fitted model, or its clusters; samples with the label -1 are left out. Of a model,
+        variables that it was clustered on are not tested: those with the ranks or the categories
+        of its columns, whatever their names.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
         The variables. What has ids is matched with those of the samples, in any order of rows, and
         may lack some; what has none is matched by row.
@@ -137,7 +139,8 @@ def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
         raise ValueError(f"labels have the shape {values.shape}: pass one cluster a sample")
     if ids is not None and len(ids) != len(values):
         raise ValueError(f"there are {len(ids)} ids for {len(values)} labels: pass one a sample")
-    return np.unique(values, return_inverse=True)[1], ids
+    numbers = np.unique(values, return_inverse=True)[1]
+    return np.where(values == UNCOVERED, -1, numbers), ids
 
 
 def _variables(
@@ -208,7 +211,7 @@ def _test(
     reason: str,
 ) -> VariableTest:
     """Test one variable, or say why it cannot be tested."""
-    known = np.isfinite(variable.values)
+    known = np.isfinite(variable.values) & (clusters >= 0)
     events = variable.events
     if events is not None:
         known &= np.isfinite(events)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import rankdata
 
-from mkclust.explain.fitted import kernel_source, observed_samples
+from mkclust.explain.fitted import fitted_samples, kernel_source
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges, select, to_host
 from mkclust.linalg.sparse_rows import dense_rows
@@ -152,16 +152,19 @@ class ClusteredOn:
                 "these were computed from: leave them out."
             )
         if kernel_source(labels) == "bank":
-            bank, everyone = labels.bank_, np.arange(len(labels.labels_))
+            bank, columns = labels.bank_, labels.bank_._columns
             of_pairs = {view for view, kind in bank.rules_.items() if RULES[kind].of_pairs}
-            columns, seen = bank._columns, observed_samples(labels)
             rows = {
-                view: (seen.get(view, everyone), array)
+                view: (fitted_samples(labels, view), array)
                 for view, array in bank.views_.items()
                 if view not in of_pairs
             }
         else:
             columns, rows = source.columns, getattr(source, "ranks", {})
+            if labels._covered is not None:
+                rows = {
+                    view: (labels._covered[some], ranks) for view, (some, ranks) in rows.items()
+                }
         unknown = [view for view in source.view_names if view not in rows]
         views = (
             _View(
