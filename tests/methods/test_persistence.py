@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("skops")
 
 import skops.io
+from mkclust.methods.saved_versions import ModelVersionWarning
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
@@ -29,7 +30,6 @@ from mkclust import KernelBank, load_model, save_model, view
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.kernels.kinds import RULES
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.saved_versions import ModelVersionWarning
 from mkclust.version import __version__, versions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
