@@ -28,7 +28,7 @@ FORMAT = 2
 SUFFIX = ".skops"
 # Packages whose classes fitted models consist of; creating one runs nothing but this library.
 TRUSTED_PACKAGES = ("mkclust.kernels.", "mkclust.methods.", "mkclust.samples.", "mkclust.stack.")
-# Types of other libraries in fitted models that some versions of skops do not trust by themselves.
+# Types of other libraries in fitted models that skops does not trust by itself.
 TRUSTED_TYPES = ("scipy.sparse._csr.csr_array", "scipy.sparse._csc.csc_array")
 
 
