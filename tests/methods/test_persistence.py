@@ -127,6 +127,7 @@ def cases():
     return list(dict.fromkeys(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "method"), cases())
 def test_a_stored_model_is_the_one_that_was_fitted(kind, method, tmp_path):
     data, options = INPUTS[kind]
