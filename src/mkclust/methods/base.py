@@ -27,7 +27,6 @@ from mkclust.methods.missingness import (
 )
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import AnyExtension
-from mkclust.methods.saved_versions import NOTE, check_format, version_note, warn_of_versions
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.stopwatch import Stopwatch
@@ -660,18 +659,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored: arrays of the host, that load anywhere, and who wrote them."""
-        state = super().__getstate__()
-        stored = {name: arrays_to_host(value) for name, value in state.items()}
-        return stored | {NOTE: version_note()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what was stored, unless another version wrote what this one may misread."""
-        state = dict(state)
-        note, what = state.pop(NOTE, None), f"this model ({type(self).__name__})"
-        check_format(note, what)
-        warn_of_versions(note, what, 2)
-        super().__setstate__(state)
+        """Return what is stored: arrays on the host, which load anywhere."""
+        return {name: arrays_to_host(value) for name, value in super().__getstate__().items()}
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether there are labels."""

@@ -20,7 +20,6 @@ from mkclust.bench.report.dots import Dot, Panel
 from mkclust.bench.report.report import write_benchmark_report
 from mkclust.bench.tables import PAPER_METHODS, Results
 from mkclust.bench.tables.ranking import ranking
-from mkclust.web import files
 
 METHODS = [*PAPER_METHODS[:9], "best-single-kernel", "concatenated-kmeans", "spectral"]
 
@@ -550,20 +549,6 @@ def test_when_drawing_fails_the_folder_stays_as_it_was(tmp_path, monkeypatch, qu
         write_benchmark_report(source)
     assert [path.name for path in (source / "report").iterdir()] == ["README.md"]
     assert (source / "report" / "README.md").read_text() == "an earlier report"
-
-
-def test_when_a_file_cannot_be_written_none_is(tmp_path):
-    (tmp_path / "a.md").write_text("before")
-    with pytest.raises(OSError, match="No such file"):
-        files.write_whole(tmp_path, {"a.md": b"after", "missing/b.md": b"after"})
-    assert [path.name for path in tmp_path.iterdir()] == ["a.md"]
-    assert (tmp_path / "a.md").read_text() == "before"
-
-
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
-    (tmp_path / "taken").write_text("")
-    with pytest.raises(ValueError, match="is a file"):
-        files.write_whole(tmp_path / "taken", {"a.md": b""})
 
 
 @pytest.mark.slow
