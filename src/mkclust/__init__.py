@@ -31,10 +31,9 @@ from mkclust.methods import (
     NeighborhoodsWarning,
     NoAgreementWarning,
     SimpleMKKM,
-    UnheardSamplesWarning,
+    UncoveredSamplesWarning,
     WeightsWarning,
 )
-from mkclust.methods.saved_versions import ModelVersionWarning
 from mkclust.metrics import align_labels
 from mkclust.plots import (
     AgreementDisplay,
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from mkclust.explain.page import fit_report
     from mkclust.explain.sample_scores import SampleScores, sample_scores
     from mkclust.explain.write_back import write_back
-    from mkclust.methods.persistence import load_model, save_model
+    from mkclust.methods.persistence import ModelVersionWarning, load_model, save_model
 
 __all__ = [
     "KAMMA",
@@ -104,7 +103,7 @@ __all__ = [
     "SampleScores",
     "SimpleMKKM",
     "SortedKernelDisplay",
-    "UnheardSamplesWarning",
+    "UncoveredSamplesWarning",
     "WeightsWarning",
     "__version__",
     "agreement",
@@ -131,6 +130,7 @@ _IMPORTED_LATER = {
     "Description": "mkclust.explain.description",
     "Diagnosis": "mkclust.explain",
     "LandmarkStability": "mkclust.explain",
+    "ModelVersionWarning": "mkclust.methods.persistence",
     "NumberOfClusters": "mkclust.explain.choosing",
     "SampleScores": "mkclust.explain.sample_scores",
     "agreement": "mkclust.explain.agreement",

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ from typer.testing import CliRunner
 
 import mkclust
 from mkclust import cli
-from mkclust.cli import method, outputs
+from mkclust.cli import method
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX devices and signals")
 
@@ -291,41 +290,3 @@ def test_the_record_says_which_truth_value_was_used():
 def test_a_parameter_that_an_option_has_set_is_not_set_again():
     assert "set twice" in fail("d.npz", "--no-normalize", "--set", "normalize=true")
     assert "set twice" in fail("d.npz", "--tol", "1e-3", "--set", "tol=1e-4")
-
-
-# --- Ctrl-C --------------------------------------------------------------------------------------
-
-
-def press_control_c(*_):
-    """Have this process interrupted as from the keyboard."""
-    os.kill(os.getpid(), signal.SIGINT)
-
-
-@posix
-@pytest.mark.parametrize("place", ["while writing", "between two files"])
-def test_control_c_leaves_all_outputs_or_none(place, monkeypatch):
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    replace = os.replace
-
-    def interrupted(source, target):
-        press_control_c()
-        replace(source, target)
-
-    def write(path):
-        path.write_text("half")
-        press_control_c()
-
-    if place == "while writing":
-        last, expected = write, ["d.npz"]
-    else:
-        last, expected = (lambda path: path.write_text("whole")), ["a.csv", "b.json", "d.npz"]
-        monkeypatch.setattr(os, "replace", interrupted)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            outputs.write_files(
-                {Path("a.csv"): lambda path: path.write_text("whole"), Path("b.json"): last}
-            )
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert sorted(os.listdir()) == expected

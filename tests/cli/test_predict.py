@@ -14,6 +14,7 @@ import skops.io
 import mkclust
 from command_line import fail, invoke, succeed, three_clusters
 from mkclust.cli import cluster
+from mkclust.methods.persistence import FORMAT
 from mkclust.version import versions
 
 
@@ -136,11 +137,11 @@ def test_a_foreign_file_is_refused_by_the_name_of_what_it_holds():
 
     model = mkclust.AverageKKM(3, random_state=0).fit(dict(np.load("old.npz")))
     model.agreement_ = os.system
-    Path("model.skops").write_bytes(skops.io.dumps({"format": 1, "model": model}))
+    Path("model.skops").write_bytes(skops.io.dumps({"format": FORMAT, "model": model}))
     assert "system" in fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
     Path("model.skops").write_bytes(b"nothing of the kind")
     message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
-    assert "is no model that mkclust has saved" in message
+    assert "model.skops: is not a model" in message
 
 
 class Trap:
@@ -153,24 +154,21 @@ class Trap:
 @pytest.mark.parametrize("name", ["model.skops", "model.pkl", "model.joblib"])
 def test_a_pickle_is_refused_and_runs_nothing(name):
     Path(name).write_bytes(pickle.dumps(Trap()))
-    message = fail("predict", name, "new.npz", "--labels", "new.csv")
-    assert "looks like a pickle" in message
+    assert name in fail("predict", name, "new.npz", "--labels", "new.csv")
     assert not Path("sprung").exists()
     assert not Path("new.csv").exists()
 
 
-def test_a_model_of_a_newer_release_is_refused_on_one_line():
+def test_a_model_of_another_format_is_refused_on_one_line():
     model = mkclust.AverageKKM(3, random_state=0).fit(dict(np.load("old.npz")))
-    content = {"format": 1, "versions": versions() | {"mkclust": "99.0.1"}, "model": model}
+    content = {"format": FORMAT + 1, "versions": {"mkclust": "99.0.1"}, "model": model}
     Path("model.skops").write_bytes(skops.io.dumps(content))
-    message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
-    assert "written by mkclust 99.0.1" in message
-    assert "upgrade mkclust" in message
+    assert "99.0.1" in fail("predict", "model.skops", "new.npz", "--labels", "new.csv")
 
 
 def test_a_model_that_lacks_a_part_is_refused():
     model = mkclust.AverageKKM(3, random_state=0).fit(dict(np.load("old.npz")))
-    content = {"format": 1, "versions": versions(), "model": model}
+    content = {"format": FORMAT, "versions": versions(), "model": model}
     del model._source
     Path("model.skops").write_bytes(skops.io.dumps(content))
     message = fail("predict", "model.skops", "new.npz", "--labels", "new.csv")

@@ -14,8 +14,7 @@ from mkclust import (
     AverageKKM,
     MissingnessWarning,
     SimpleMKKM,
-    UnheardSamplesWarning,
-    annotate,
+    UncoveredSamplesWarning,
     describe,
     diagnose,
     load_model,
@@ -173,15 +172,6 @@ def test_some_samples_of_tables_that_lack_some_are_those_samples(joined):
     assert sum(described.sizes) == len(part)
 
 
-def test_columns_that_were_clustered_on_are_not_tested(joined, problem):
-    model, frames = joined
-    age = pd.Series(problem[0] + 0.1, [f"P{i:03}" for i in range(N)], name="age")
-    table = frames["mirna"].join(age, how="right")
-    tests = {test.variable: test for test in annotate(model, table).tests}
-    assert "was clustered on" in tests["mirna_0"].reason
-    assert tests["age"].p_value < 0.01
-
-
 def test_scores_and_clusters_are_written_for_all_samples(with_gaps):
     anndata = pytest.importorskip("anndata")
     model, _ = with_gaps
@@ -321,7 +311,7 @@ def test_without_a_view_clusters_are_compared_on_samples_that_the_others_tell(
         view[:6] = np.nan
     views["noise"] = np.random.default_rng(0).normal(size=(N, 4))
     model = AgreementKKM(3, kernels="gaussian", approximation=approximation, random_state=0)
-    with pytest.warns(UnheardSamplesWarning):
+    with pytest.warns(UncoveredSamplesWarning):
         model.fit(views)
     assert model.set_aside_ == ("noise",)
     diagnosis = diagnose(model, views)

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from mkclust.bench.labels import read_labels
 from mkclust.bench.plan import DatasetEntry, Plan
 from mkclust.bench.prepare import Prepared
 from mkclust.bench.rows import canonical
+from mkclust.files import write_atomically
 from mkclust.linalg import to_host
 from mkclust.methods import AverageKKM
 from mkclust.metrics import scores
@@ -245,13 +247,14 @@ def save_partition(path: str, solve: Solve) -> None:
     """Leave a partition for tasks to come, completely or not at all."""
     if not path or os.path.exists(path):
         return
-    partial = f"{path}.{os.getpid()}.tmp"
+    stored: dict[str, Any] = {
+        "rows": solve.rows,
+        "stability": solve.stability,
+        "record": json.dumps(solve.record),
+    }
     # Without it the next task solves again; a full disk is told where rows are written.
     with contextlib.suppress(OSError):
-        with open(partial, "wb") as file:
-            record = np.array(json.dumps(solve.record))
-            np.savez(file, rows=solve.rows, stability=np.array(solve.stability), record=record)
-        os.replace(partial, path)
+        write_atomically({Path(path): lambda draft: np.savez(draft, **stored)})
 
 
 def _stability(H: np.ndarray, n_clusters: int, plan: Plan) -> float:

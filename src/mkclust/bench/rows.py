@@ -3,7 +3,6 @@
 import gzip
 import json
 import math
-import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from statistics import stdev
 from typing import Any, NoReturn
 
 from mkclust.bench.row_checks import check_row, check_solve
+from mkclust.files import write_atomically
 
 Row = dict[str, Any]
 
@@ -281,7 +281,4 @@ def _summary(rows: list[Row]) -> Row:
 def _write(path: Path, objects: Iterable[dict[str, Any]]) -> Path:
     """Write lines, compressed, completely or not at all; the same lines give the same bytes."""
     text = "".join(json.dumps(each, allow_nan=False) + "\n" for each in objects)
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.write_bytes(gzip.compress(text.encode(), mtime=0))
-    os.replace(fresh, path)
-    return path
+    return write_atomically({path: gzip.compress(text.encode(), mtime=0)})[0]

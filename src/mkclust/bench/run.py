@@ -4,7 +4,6 @@ import hashlib
 import heapq
 import itertools
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from mkclust.bench.row_checks import check_row, check_solve
 from mkclust.bench.rows import canonical, choose, is_default
 from mkclust.bench.workers import Failure, Finished, Pool
 from mkclust.datasets import DatasetError, load
+from mkclust.files import write_atomically
 
 # What is known of a data set that cannot be read.
 NO_FACTS: Row = {
@@ -380,9 +380,7 @@ def _check_protocol(plan: Plan, folder: Path) -> None:
     """Refuse a folder whose rows could not be compared with those of this plan."""
     file = folder / "protocol.json"
     if not file.exists():
-        fresh = file.with_suffix(".new")
-        fresh.write_text(json.dumps(plan.protocol, indent=1) + "\n", encoding="utf-8")
-        os.replace(fresh, file)
+        write_atomically({file: f"{json.dumps(plan.protocol, indent=1)}\n".encode()})
         return
     try:
         before = json.loads(file.read_text(encoding="utf-8"))

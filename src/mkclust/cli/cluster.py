@@ -69,13 +69,13 @@ from mkclust.cli.outputs import (
     noted_failure,
     run_record,
     strict_json,
-    write_files,
 )
 from mkclust.cli.printing import MAX_ROWS, Progress, count, fit_summary, phase_lines, score_table
 from mkclust.cli.request import LABELS, Request
 from mkclust.explain.describe import describe, views_of_features
 from mkclust.explain.description import Description
 from mkclust.explain.page import fit_page
+from mkclust.files import write_atomically
 from mkclust.methods import RECOMMENDED
 from mkclust.methods.persistence import save_model
 from mkclust.samples import Samples
@@ -200,17 +200,17 @@ def _write(
     What cannot be written costs nothing else, so that the model, which can fail most, is the last.
     """
     model, data = finished_run.model, finished_run.data
-    write_files(
+    write_atomically(
         {
-            request.labels: lambda path: path.write_bytes(labels_csv(model)),
-            request.record: lambda path: path.write_text(strict_json(record), encoding="utf-8"),
+            request.labels: labels_csv(model),
+            request.record: strict_json(record).encode(),
         }
     )
     failures: dict[Path, str] = {}
     if request.plot is not None:
         progress.phase("drawing")
         with noted_failure(request.plot, "drawn", failures):
-            write_files(
+            write_atomically(
                 {request.plot: lambda path: plots.save(plots.plot_fit(model, data.y), path)}
             )
     if request.report is not None:
@@ -227,11 +227,11 @@ def _write(
                 alternatives=True if finished_run.suggestion is None else finished_run.suggestion,
                 progress=progress.step,
             )
-            write_files({request.report: lambda path: path.write_text(page, encoding="utf-8")})
+            write_atomically({request.report: page.encode()})
     if request.save is not None:
         progress.phase("saving the model")
         with noted_failure(request.save, "saved", failures):
-            write_files({request.save: lambda path: save_model(model, path)})
+            save_model(model, request.save)
     return failures
 
 

@@ -187,7 +187,8 @@ def _scores(y: Any, labels: Any) -> dict[str, float] | None:
     if y is None:
         return None
     try:
-        return metrics.scores(y, labels)
+        labels = np.asarray(labels)
+        return metrics.scores(np.asarray(y)[labels >= 0], labels[labels >= 0])
     except (ValueError, TypeError) as error:
         warnings.warn(f"no scores: {error}", stacklevel=2)
         return None

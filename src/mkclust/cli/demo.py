@@ -20,10 +20,11 @@ from mkclust.cli.failures import (
 )
 from mkclust.cli.inputs import Data, read_inputs
 from mkclust.cli.options import Folder, Seed
-from mkclust.cli.outputs import check_outputs, check_plot, labels_csv, write_files
+from mkclust.cli.outputs import check_outputs, check_plot, labels_csv
 from mkclust.cli.printing import Progress, fit_summary, score_table
 from mkclust.datasets.digits import Table, digit_tables
 from mkclust.explain.describe import describe
+from mkclust.files import write_atomically
 from mkclust.methods import METHODS, RECOMMENDED
 
 # Of the files of the four tables, which need not be alike.
@@ -44,7 +45,7 @@ def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
     check_outputs([*inputs, picture, labels], new_folder=True)
     with Progress() as progress, expected_failures():
         progress.phase("writing and reading files")
-        write_files({path: _writer(path, table) for path, table in inputs.items()})
+        write_atomically({path: _writer(path, table) for path, table in inputs.items()})
         data = read_inputs([str(path) for path in inputs], precomputed=False)
     say(_opening(inputs, data))
     with Progress() as progress, recorded_warnings() as log, expected_failures():
@@ -55,10 +56,10 @@ def run(out: Folder = Path("demo"), seed: Seed = 0) -> None:
         progress.phase("clustering each file alone, to compare")
         scores = _scores(model, data, y)
         progress.phase("drawing")
-        write_files(
+        write_atomically(
             {
                 picture: lambda path: plots.save(plots.plot_fit(model, y), path),
-                labels: lambda path: path.write_bytes(labels_csv(model)),
+                labels: labels_csv(model),
             }
         )
     show_warnings(log)

@@ -7,11 +7,9 @@ import json
 import math
 import os
 import secrets
-import signal
 import stat
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -28,6 +26,7 @@ from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.description import Description
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.methods.persistence import SUFFIX, import_skops
+from mkclust.methods.uncovered import only_covered
 from mkclust.version import versions
 from mkclust.web import plotting_script
 
@@ -124,7 +123,7 @@ def check_outputs(
         if not folder.exists():
             raise CommandError(f"{path}: there is no folder {path.parent}; create it first")
         # Permission bits do not tell all (root, read-only disks), so try.
-        draft = _draft(folder / "mkclust")
+        draft = folder / f".{secrets.token_hex(8)}"
         try:
             draft.touch(exist_ok=False)
             draft.unlink()
@@ -168,47 +167,6 @@ def _check_target(path: Path) -> None:
         with suppress(OSError):
             if os.path.samestat(os.fstat(stream), status):
                 raise CommandError(f"{path}: is where {name} goes; give another name")
-
-
-def _draft(path: Path) -> Path:
-    """Return a new name beside a path, with its suffix."""
-    return path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
-
-
-def write_files(contents: dict[Path, Callable[[Path], Any]]) -> None:
-    """Write files so that each appears whole, and none before all are written."""
-    drafts: list[tuple[Path, Path]] = []
-    try:
-        for path, write in contents.items():
-            target = Path(os.path.realpath(path))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            drafts.append((_draft(target), target))
-            write(drafts[-1][0])
-        with _interrupted_afterwards():
-            for draft, target in drafts:
-                os.replace(draft, target)
-    finally:
-        with _interrupted_afterwards():
-            for draft, _ in drafts:
-                draft.unlink(missing_ok=True)
-
-
-@contextmanager
-def _interrupted_afterwards() -> Iterator[None]:
-    """Have Ctrl-C wait until what is inside is done."""
-    if threading.current_thread() is not threading.main_thread():
-        # Only the main thread is interrupted.
-        yield
-        return
-    signals: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
-    try:
-        yield
-    finally:
-        # None: a handler that was not set from Python, which cannot be put back from here.
-        signal.signal(signal.SIGINT, signal.default_int_handler if handler is None else handler)
-    if signals and handler is not signal.SIG_IGN:
-        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -256,7 +214,8 @@ def run_record(finished_run: FinishedRun) -> dict[str, Any]:
         "method": finished_run.method,
         "n_samples": data.samples.n_samples,
         "n_clusters": model.n_clusters,
-        "cluster_sizes": np.bincount(model.labels_),
+        "cluster_sizes": np.bincount(only_covered(model).labels_),
+        "uncovered_samples": getattr(model, "uncovered_samples_", None),
         "labels_sha256": labels_hash(model.labels_),
         "suggestion": suggestion_record(finished_run.suggestion),
         "kernel_names": list(model.kernel_names_),
@@ -356,6 +315,8 @@ def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:
     """Return the scores of a fit and of its baseline, or nothing without labels."""
     if y is None:
         return {}
+    if model._covered is not None:
+        model, y = only_covered(model), np.asarray(y)[model._covered]
     try:
         scores = {type(model).__name__: metrics.scores(y, model.labels_)}
         if hasattr(model, "baseline_labels_"):

@@ -19,13 +19,16 @@ from mkclust.cli.failures import (
 )
 from mkclust.cli.inputs import read_all, unique_names
 from mkclust.cli.options import Drop, FollowLinks, Id, Inputs, Json, LabelsFile, Quiet, SamplesIn
-from mkclust.cli.outputs import check_outputs, strict_json, write_files
+from mkclust.cli.outputs import check_outputs, strict_json
 from mkclust.cli.printing import Progress, cluster_sizes
 from mkclust.cli.table_request import TableRequest
 from mkclust.explain.sample_scores import margins
+from mkclust.files import write_atomically
 from mkclust.linalg import to_host
 from mkclust.methods.inductive import InductiveClusterer
-from mkclust.methods.persistence import load_model, takes_kernels, view_names
+from mkclust.methods.persistence import load_model
+from mkclust.methods.uncovered import UNCOVERED
+from mkclust.samples.encoding import CATEGORIES
 from mkclust.samples.forms import TABLE
 from mkclust.stack.discretize import assign, normalize_rows
 from mkclust.text import join_words
@@ -69,15 +72,16 @@ def run(
         with _sound(model_file):
             X, notes = _pair(model, parts, model_file)
             samples = model._source.read_new(model, X)
-            rows = to_host(model.transform(samples))
+            rows, uncovered = model._embed(samples, None)
             clusters = assign(rows, model._centers)
-            margin = margins(normalize_rows(rows), clusters, model._centers)
+            margin = margins(normalize_rows(to_host(rows)), clusters, model._centers)
+            clusters[uncovered], margin[uncovered] = UNCOVERED, np.nan
         ids = range(len(clusters)) if samples.ids is None else samples.ids
         content = _table([str(name) for name in ids], clusters, margin)
-        write_files({labels: lambda path: path.write_bytes(content)})
+        write_atomically({labels: content})
     if not quiet:
         show_warnings(log)
-    sizes = np.bincount(clusters, minlength=model.n_clusters)
+    sizes = np.bincount(clusters[clusters >= 0], minlength=model.n_clusters)
     if as_json:
         record = {"n_samples": len(clusters), "cluster_sizes": sizes, "labels": str(labels)}
         say_last(strict_json(record).rstrip("\n"), files=[labels])
@@ -117,10 +121,10 @@ def _read(inputs: list[str], tables: TableRequest, follow_links: bool) -> dict[s
 
 def _pair(model: Any, parts: dict[str, Any], path: Path) -> tuple[Any, list[str]]:
     """Return what a model predicts from: the parts under its own names, and what to say of it."""
-    names, given = view_names(model), list(parts)
+    names, given = _view_names(model), list(parts)
     if names == (TABLE,) and len(given) == 1:
         return parts[given[0]], []
-    what = "kernel" if takes_kernels(model) else "view"
+    what = "kernel" if _takes_kernels(model) else "view"
     if set(names) == set(given):
         return {name: parts[name] for name in names}, []
     if len(names) != len(given):
@@ -132,6 +136,24 @@ def _pair(model: Any, parts: dict[str, Any], path: Path) -> tuple[Any, list[str]
     pairs = [f"{new} as {name}" for new, name in zip(given, names, strict=True) if new != name]
     note = f"The {what}s have other names than in the fit and are taken in order: "
     return dict(zip(names, parts.values(), strict=True)), [note + f"{join_words(pairs)}."]
+
+
+def _view_names(model: Any) -> tuple[str, ...]:
+    """Return the names of what a fitted model takes: kernels, or tables in their order."""
+    source = model._source
+    views = source.bank.views_ if hasattr(source, "bank") else getattr(source, "widths", None)
+    if views is None:
+        return tuple(model.kernel_names_)
+    # Tables of numbers and categories have become two views.
+    of_categories = {
+        CATEGORIES.format(name) for name, each in source.encodings.items() if each.numbers
+    }
+    return tuple(name for name in views if name not in of_categories)
+
+
+def _takes_kernels(model: Any) -> bool:
+    """Return whether a fitted model takes similarities to its training samples."""
+    return not hasattr(model._source, "bank") and not hasattr(model._source, "widths")
 
 
 def _table(ids: list[str], clusters: np.ndarray, margins: Float) -> bytes:

@@ -86,11 +86,13 @@ def verdict(model: Any) -> str:
 
 def cluster_sizes(labels: Any) -> str:
     """Return how many samples each cluster has, or their range where there are many."""
-    sizes = np.bincount(labels)
+    labels = np.asarray(labels)
+    sizes, n_none = np.bincount(labels[labels >= 0]), int(np.sum(labels < 0))
+    none = f"; {count(n_none, 'sample')} without an entry in any view: -1" if n_none else ""
     if len(sizes) <= MAX_SIZES:
-        return f"Cluster sizes: {' '.join(map(str, sizes))}"
+        return f"Cluster sizes: {' '.join(map(str, sizes))}{none}"
     middle = int(np.median(sizes))
-    return f"Cluster sizes: {sizes.min()} to {sizes.max()}, median {middle}"
+    return f"Cluster sizes: {sizes.min()} to {sizes.max()}, median {middle}{none}"
 
 
 def missing_views(missingness: Any) -> str:

@@ -20,9 +20,10 @@ from mkclust.cli.failures import (
 from mkclust.cli.inputs import input_path
 from mkclust.cli.like_cluster import WRITING, request_for
 from mkclust.cli.options import OUTPUT, Json, Quiet, Verbose
-from mkclust.cli.outputs import check_outputs, labels_csv, labels_hash, strict_json, write_files
+from mkclust.cli.outputs import check_outputs, labels_csv, labels_hash, strict_json
 from mkclust.cli.printing import Progress, count, phase_lines
 from mkclust.cli.request import Request
+from mkclust.files import write_atomically
 from mkclust.text import join_words
 from mkclust.version import versions
 
@@ -63,7 +64,7 @@ def run(
             data = fitting.read_data(request, progress)
             fitting.fit_model(request, model, data, progress)
         if labels is not None:
-            write_files({labels: lambda path: path.write_bytes(labels_csv(model))})
+            write_atomically({labels: labels_csv(model)})
     same = labels_hash(model.labels_) == record["labels_sha256"]
     inputs = _changed_inputs(record["inputs"], data.files)
     packages = _changed_versions(record.get("versions"))

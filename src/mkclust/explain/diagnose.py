@@ -13,6 +13,7 @@ from mkclust.explain.steps import StepCallback, counted
 from mkclust.linalg import select
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
+from mkclust.methods.uncovered import only_covered
 from mkclust.samples import Samples
 from mkclust.samples.dask import agreement
 
@@ -94,7 +95,8 @@ def diagnose(
     with warnings.catch_warnings():
         # The model itself has warned when it was fitted.
         warnings.simplefilter("ignore")
-        examined = examine(model, in_order_of_fit(model, X))
+        samples, model = in_order_of_fit(model, X), only_covered(model)
+        examined = examine(model, samples)
         return diagnose_examined(model, examined, leave_one_out=leave_one_out, progress=progress)
 
 

@@ -7,7 +7,7 @@ made but labels, and these stay where the samples are.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from mkclust.engine.relaxation import Relaxation
 from mkclust.explain.examined import Examined, Refit
-from mkclust.linalg import astype, namespace, select, to_device, to_host
+from mkclust.linalg import astype, namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
+from mkclust.methods.uncovered import only_covered
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import is_dask
 from mkclust.samples.samples import Samples, as_blocks
@@ -106,12 +107,10 @@ class ExaminedFeatures(Examined):
         model.set_params(approximation=maps, kernels="gaussian", random_state=self._seed)
         views, samples = self._views(indices), self._seen_in(indices)
         model.fit(views if samples is None else views.take(samples))
-        unheard = getattr(model, "unheard_", np.arange(0))
-        if not len(unheard):
+        if model._covered is None:
             return Refit(model.labels_, samples)
         samples = np.arange(self.n_samples) if samples is None else samples
-        heard = np.delete(np.arange(len(samples)), unheard)
-        return Refit(select(model.labels_, heard), samples[heard])
+        return Refit(only_covered(model).labels_, samples[model._covered])
 
     def _views(self, indices: Sequence[int]) -> Samples:
         """Return some of the views."""
@@ -130,7 +129,7 @@ class _LearnedMaps(TransformerMixin, BaseEstimator):
 
     def __init__(self, maps: Sequence[Any]):
         self.maps = maps
-        self._next_maps = iter(maps)
+        self._next_maps = cycle(maps)  # a fit may begin again, without some samples
 
     def __sklearn_clone__(self) -> "_LearnedMaps":
         """Return the next of the maps."""

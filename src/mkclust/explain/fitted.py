@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.methods import AgreementKKM, AverageKKM, MultipleKernelClusterer
+from mkclust.methods.uncovered import only_covered
 
 
 def check_fitted(model: Any) -> None:
@@ -44,6 +45,12 @@ def observed_samples(model: Any) -> dict[str, np.ndarray]:
         return {}
     names = getattr(model, "view_names_in_", model.kernel_names_)
     return {name: np.flatnonzero(observed[:, v]) for v, name in enumerate(names)}
+
+
+def fitted_samples(model: Any, view: str) -> np.ndarray:
+    """Return the numbers of the samples of a view that a model was fitted on, rising."""
+    everyone = np.arange(len(model.labels_)) if model._covered is None else model._covered
+    return everyone[observed_samples(only_covered(model)).get(view, slice(None))]
 
 
 def observed_of_kernels(model: Any) -> np.ndarray | None:

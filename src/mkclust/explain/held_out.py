@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.explain.fitted import has_centroids
 from mkclust.linalg import namespace, to_host
+from mkclust.methods.uncovered import only_covered
 from mkclust.types import Array, Float
 
 
@@ -37,6 +38,7 @@ def alignment_errors(model: Any, X: Any, self_similarity: Array | None = None) -
     Returns
     -------
     ndarray of shape (n_new,)
+        NaN for samples that have no entry in any view that is used.
 
     References
     ----------
@@ -45,8 +47,11 @@ def alignment_errors(model: Any, X: Any, self_similarity: Array | None = None) -
     """
     _check_mixes(model)
     centroids = model._centroids.times(model.coefficients_)
-    cosines = model._source.embed_by(centroids, model, X, self_similarity)
-    return to_host(1 - namespace(cosines).max(cosines, axis=1))
+    samples = model._source.read_new(model, X)
+    cosines, uncovered = model._embed(samples, self_similarity, centroids)
+    errors = to_host(1 - namespace(cosines).max(cosines, axis=1))
+    errors[uncovered] = np.nan
+    return errors
 
 
 def alignment_error(model: Any, X: Any, self_similarity: Array | None = None) -> float:
@@ -84,9 +89,9 @@ def alignment_error(model: Any, X: Any, self_similarity: Array | None = None) ->
     True
     """
     errors = alignment_errors(model, X, self_similarity)
-    if not len(errors):
+    if np.isnan(errors).all():
         raise ValueError("X has no samples: the mean error needs at least one")
-    return float(errors.mean())
+    return float(np.nanmean(errors))
 
 
 def generalization_bound(model: Any, delta: float = 0.05) -> float:
@@ -149,7 +154,7 @@ def generalization_bound(model: Any, delta: float = 0.05) -> float:
             "are missing from views; fit with join='inner'"
         )
     _check_unit_kernels(model)
-    n, k = model.embedding_.shape
+    n, k = only_covered(model).embedding_.shape
     return model.alignment_error_ + _slack(k, delta) / np.sqrt(n)
 
 

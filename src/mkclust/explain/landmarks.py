@@ -12,6 +12,7 @@ from mkclust.explain.fitted import integer_seed, unfitted_copy
 from mkclust.explain.stability import STABLE, UNSTABLE
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
+from mkclust.methods.uncovered import labels_in_common
 from mkclust.samples.dask import agreement
 from mkclust.samples.samples import read_views
 from mkclust.stack.mapped import seeds_of
@@ -184,13 +185,13 @@ def landmark_stability(
             approximation=map_, random_state=integer_seed(model)
         )
         refitted.fit(samples)
-        labels.append(refitted.labels_)
+        labels.append(refitted)
         errors.append(refitted.approximation_error_)
     agreements = np.eye(n_draws)
     for i in range(n_draws):
         for j in range(i):
-            index = agreement(labels[i], labels[j], model.n_clusters)
-            agreements[i, j] = agreements[j, i] = index
+            one, other = labels_in_common(labels[i], labels[j])
+            agreements[i, j] = agreements[j, i] = agreement(one, other, model.n_clusters)
     return LandmarkStability(
         method=type(model).__name__,
         approximation=" ".join(repr(model.approximation).split()),

@@ -9,6 +9,7 @@ from sklearn.metrics import silhouette_samples
 
 from mkclust.explain.fitted import check_fitted
 from mkclust.linalg import ranges, select, to_host
+from mkclust.methods.uncovered import only_covered
 from mkclust.stack.discretize import normalize_rows
 from mkclust.types import Float
 
@@ -54,7 +55,7 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     Returns
     -------
     SampleScores
-        In the order of ``labels_``.
+        In the order of ``labels_``; NaN for samples with the label -1.
 
     Examples
     --------
@@ -67,6 +68,11 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     ((300,), True)
     """
     check_fitted(model)
+    if model._covered is not None:
+        scores = sample_scores(only_covered(model), most_compared=most_compared)
+        everyone = np.full((2, len(model.labels_)), np.nan)
+        everyone[:, model._covered] = scores.silhouette, scores.margin
+        return SampleScores(*everyone)
     labels, embedding = np.asarray(model.labels_), model.embedding_
     centers = _centers(embedding, labels)
     margin = _by_block(lambda rows, of, to, _: margins(rows, of, to), embedding, labels, centers)

@@ -22,8 +22,10 @@ from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.by_name import expected_input, with_rules_by_name
 from mkclust.kernels.kinds import rule_of
 from mkclust.linalg import select
+from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
+from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.parameters import Count, Number, check_parameter
 from mkclust.samples.checks import check_view
@@ -245,7 +247,9 @@ def resample(
     """
     check_fitted(model)
     check_resamples(n_resamples, fraction, most_samples)
-    source = Resampler.of_fit(model, in_order_of_fit(model, X))
+    n_all, covered, X = len(model.labels_), model._covered, in_order_of_fit(model, X)
+    model = only_covered(model)
+    source = Resampler.of_fit(model, X)
     n, k = source.n_samples, model.n_clusters
     if n != len(model.labels_):
         raise ValueError(f"X has {n} samples, the model was fitted on {len(model.labels_)}")
@@ -265,6 +269,8 @@ def resample(
         for index in counted(range(n_resamples), progress, "resamples"):
             part = draw(rng, n, size)
             labels_of_part = np.asarray(refitted.fit(source.take(part)).labels_)
+            if refitted._covered is not None:
+                part, labels_of_part = (each[refitted._covered] for each in (part, labels_of_part))
             table = count_pairs(labels[part], labels_of_part, k)
             old, new = linear_sum_assignment(table, maximize=True)
             n_stayed[part] += old[np.argsort(new)][labels_of_part] == labels[part]
@@ -272,6 +278,8 @@ def resample(
             agreements[index] = adjusted_rand_of_table(table)
     samples = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
     clusters = _means_by_cluster(samples, labels, k)
+    if covered is not None:
+        samples = spread_rows(samples[:, None], covered, n_all, np.nan)[:, 0]
     return Stability(type(model).__name__, samples, clusters, agreements, size)
 
 

@@ -1,6 +1,6 @@
 """Turn views of the samples into a bank of kernels."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Literal, Self
 
@@ -352,6 +352,36 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def only_neighborhoods(self) -> bool:
         """Whether every kernel is one of shared neighborhoods."""
         return bool(np.all(self._shares == 1))
+
+    def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
+        """Return which rows of views say nothing.
+
+        Parameters
+        ----------
+        views : mapping of str to array of shape (n_rows, n_features)
+            The training views, or new ones with their columns.
+
+        Returns
+        -------
+        dict of str to ndarray of bool of shape (n_rows,)
+            Rows of zeros, once prepared, of those views whose kernels compare directions or
+            entries that two rows have in common. Of other views any row says something.
+        """
+        names = self.views_ignoring_zeros
+        return {name: self._preparations[name].zero_rows(views[name]) for name in names}
+
+    @property
+    def views_ignoring_zeros(self) -> list[str]:
+        """The views of which rows of zeros say nothing."""
+        return [
+            name
+            for name, preparation in self._preparations.items()
+            if not RULES[self.rules_[name]].of_pairs
+            and (
+                preparation.ignores_zeros
+                or all(formula.ignores_zeros for formula in self._formulas[name])
+            )
+        ]
 
     def _prepared(self, name: str, rows: Array) -> Array:
         """Return rows of a view as its kernels take them."""

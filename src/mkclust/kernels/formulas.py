@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,6 +45,9 @@ class Tile:
 
 class Formula:
     """A kernel as a function of tiles; its text is its name."""
+
+    # Whether rows of zeros say nothing: they have no direction, or no entry to have in common.
+    ignores_zeros: ClassVar[bool] = False
 
     @property
     def steepness(self) -> float:
@@ -118,6 +121,8 @@ class InnerProduct(Formula):
 
 class Cosine(Formula):
     """The cosine of the angle between x and y, zero where one of them is zero."""
+
+    ignores_zeros = True
 
     def __str__(self) -> str:
         return "cosine"

@@ -180,6 +180,8 @@ class Jaccard(PairFormula):
     as similar as can be.
     """
 
+    ignores_zeros = True
+
     def __str__(self) -> str:
         return "jaccard"
 

@@ -37,6 +37,7 @@ from mkclust.linalg.sparse_rows import (
     sums_of_rows,
     times_columns,
     with_diagonal,
+    zero_rows,
 )
 from mkclust.samples.distances import safe_norms
 from mkclust.text import count
@@ -59,11 +60,17 @@ class Preparation:
     """
 
     SUMMARY = "rows as they are"
+    # Whether rows are scaled to unit length, so that rows of zeros, which cannot be, say nothing.
+    ignores_zeros: bool = False
 
     @classmethod
     def learn(cls, view: Array) -> "Preparation":
         """Learn from the training rows of a view."""
         return cls()
+
+    def zero_rows(self, rows: Array) -> np.ndarray:
+        """Return which rows are zero once they are prepared, on the host."""
+        return zero_rows(rows)
 
     @property
     def changes_rows(self) -> bool:
@@ -119,6 +126,7 @@ class LogTfIdf(Preparation):
     """
 
     SUMMARY = "logarithms of entries, rare columns count more, rows of unit length"
+    ignores_zeros = True
 
     unit: float
     rarity: Float = field(repr=False)
@@ -143,6 +151,7 @@ class SquareRootsOfShares(Preparation):
     """Take square roots of the shares of a row's sum: the distances are Hellinger's."""
 
     SUMMARY = "square roots of the shares of each row"
+    ignores_zeros = True
 
     def _prepare(self, rows: Array) -> Array:
         """Return square roots of shares; rows of zeros stay zero."""
@@ -219,6 +228,7 @@ class UnitRows(Preparation):
     """Scale rows to unit length: their inner products are cosines."""
 
     SUMMARY = "rows of unit length"
+    ignores_zeros = True
 
     def _prepare(self, rows: Array) -> Array:
         """Return rows of unit length; rows of zeros stay zero."""
@@ -260,6 +270,10 @@ class Marks(Preparation):
             for j, levels in enumerate(self.levels)
         ]
         return xp.concat(columns, axis=1)
+
+    def zero_rows(self, rows: Array) -> np.ndarray:
+        """Return which rows have no mark."""
+        return zero_rows(self.apply(rows))
 
     def __str__(self) -> str:
         """Return how many categories there are."""
@@ -315,6 +329,15 @@ class Preprocessed(Preparation):
     def apply(self, rows: Array) -> Array:
         """Return rows prepared, where they live."""
         return self.then.apply(self.transform(rows))
+
+    @property
+    def ignores_zeros(self) -> bool:  # type: ignore[override]
+        """Whether what is done then scales rows to unit length."""
+        return self.then.ignores_zeros
+
+    def zero_rows(self, rows: Array) -> np.ndarray:
+        """Return which rows are zero once they are prepared, on the host."""
+        return self.then.zero_rows(self.transform(rows))
 
     def apply_to_training(self, view: Array) -> Array:
         """Return the same of the training rows, all of them."""

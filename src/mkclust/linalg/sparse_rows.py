@@ -19,6 +19,7 @@ from mkclust.linalg.arrays import (
     precision_of,
     select,
     to_device,
+    to_host,
 )
 from mkclust.types import Array, Float
 
@@ -105,6 +106,18 @@ def finite_rows(rows: Array) -> Array:
         return xp.all(xp.isfinite(rows), axis=1)
     wrong = np.append(0, np.cumsum(~np.isfinite(rows.data)))
     return wrong[rows.indptr[1:]] == wrong[rows.indptr[:-1]]
+
+
+def zero_rows(rows: Array) -> np.ndarray:
+    """Return which rows have no entry but zeros, on the host."""
+    if issparse(rows):
+        return sums_of_rows(abs(rows)) == 0
+    xp = namespace(rows)
+    zero = to_host(rows[:, 0] == 0, None)  # of rows without any zero, one column is read
+    places = np.flatnonzero(zero)
+    if len(places):
+        zero[places] = to_host(~xp.any(select(rows, places) != 0, axis=1), None)
+    return zero
 
 
 def missing_rows(rows: Array) -> Array:

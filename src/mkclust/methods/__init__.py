@@ -23,7 +23,7 @@ from mkclust.methods.onkc import ONKC, solve_onkc
 from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.simple_mkkm import SimpleMKKM, WeightsWarning, solve_simple_mkkm
 from mkclust.methods.solution import Solution
-from mkclust.methods.unheard import UnheardSamplesWarning
+from mkclust.methods.uncovered import UncoveredSamplesWarning
 
 __all__ = [
     "KAMMA",
@@ -52,7 +52,7 @@ __all__ = [
     "NoAgreementWarning",
     "SimpleMKKM",
     "Solution",
-    "UnheardSamplesWarning",
+    "UncoveredSamplesWarning",
     "WeightsWarning",
     "solve_agreement_kkm",
     "solve_anchored_mkkm",

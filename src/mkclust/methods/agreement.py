@@ -107,11 +107,6 @@ class Agreement:
             everyone = np.full(self.alignments.shape, self.n_samples)
             object.__setattr__(self, "pair_samples", everyone)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what was stored, be it before kernels could differ in their samples."""
-        self.__dict__.update(state)
-        self.__post_init__()
-
     @cached_property
     def voices(self) -> np.ndarray:
         """The number of the voice that each kernel is part of, (m,)."""

@@ -27,12 +27,27 @@ from mkclust.methods.missingness import (
 )
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import AnyExtension
-from mkclust.methods.saved_versions import NOTE, check_format, version_note, warn_of_versions
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.stopwatch import Stopwatch
-from mkclust.methods.training import check_samples, embedding_cosines, open_source
-from mkclust.methods.unheard import unheard_samples, warn_of_unheard
+from mkclust.methods.training import (
+    check_samples,
+    embedding_cosines,
+    in_order_of_fit,
+    open_samples,
+    read_training,
+)
+from mkclust.methods.uncovered import (
+    NOBODY,
+    check_covered,
+    empty_in_kernels,
+    kernels_that_have,
+    only_covered,
+    spread_over_all,
+    used_kernels,
+    warn_of_uncovered,
+    without_entries,
+)
 from mkclust.parameters import (
     Allowed,
     Choice,
@@ -101,6 +116,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     COPIES: ClassVar[int] = 0
     # Features that stand for the kernels: a parameter of the methods that can do with these.
     approximation: Any = None
+    # The numbers of the samples that are covered; None if all are.
+    _covered: np.ndarray | None = None
     # The attributes of the last fit, which the next one replaces.
     _learned_names: tuple[str, ...] = ()
     # Whether it can learn what stands for samples that are missing from views.
@@ -181,25 +198,43 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 "pass observed=mask if it says which views have which samples"
             )
         watch = Stopwatch()
-        source, kernels = open_source(self, X, observed)
-        if self.explain:
-            show_lines(source.explain())
-        noted = check_neighborhoods(
-            source.neighborhoods, source.ids, self.n_clusters, source.observed
-        )
-        watch.switch("check")
-        stack = source.stack(self, kernels)
-        self._check_n_clusters(stack)
+        samples = read_training(self, X, observed)
+        part, covered, aside = samples, None, list[str]()
+        lost = without_entries(samples.missing)
+        while True:  # once more without samples of which nothing turns out to be known
+            if len(lost):
+                covered = np.delete(np.arange(part.n_samples) if covered is None else covered, lost)
+                check_covered(len(covered), samples.n_samples, self.n_clusters)
+                part = samples.take(covered)
+            watch.switch("kernel")
+            source, kernels = open_samples(self, part)
+            empty = source.empty_of_fit(part)
+            if not len(lost := without_entries(empty)):
+                if self.explain:
+                    show_lines(source.explain())
+                noted = check_neighborhoods(
+                    source.neighborhoods, source.ids, self.n_clusters, source.observed
+                )
+                watch.switch("check")
+                stack = source.stack(self, kernels)
+                self._check_n_clusters(stack)
+                watch.switch("solve")
+                # Methods may decompose whole kernels.
+                with _threads_for(stack), threads_for_decomposition():
+                    solution = self._timed_solution(stack)
+                watch.switch("agreement")
+                solved = stack if solution.stack is None else solution.stack
+                empty = empty_in_kernels(solved, empty)
+                lost = without_entries(empty, used_kernels(solved, solution.coefficients))
+                aside += kernels_that_have(lost, solved, empty)
+            if not len(lost):
+                break
         with _threads_for(stack):
-            watch.switch("solve")
-            with threads_for_decomposition():  # methods may decompose whole kernels
-                solution = self._timed_solution(stack)
-            watch.switch("agreement")
             if solution.agreement is None and stack.n_kernels > 1:
                 # Of what was observed: what was learned of missing samples agrees with all views.
                 solution = replace(solution, agreement=measure_agreement(stack))
             watch.switch("label")
-            stack = stack if solution.stack is None else solution.stack
+            stack = solved
             learned, further = self._common_attributes(source, stack, solution)
             learned |= self._learned(stack, solution, learned["labels_"], *further)
             watch.switch("alignment")
@@ -209,10 +244,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             learned["agreement_"] = agreement
             if agreement.is_testable and not agreement.any_share:
                 warnings.warn(agreement.verdict(), NoAgreementWarning, 2)
-        if len(unheard := unheard_samples(stack, solution.coefficients)):
-            learned["unheard_"] = unheard
-            assert stack.observed is not None
-            warn_of_unheard(unheard, stack.names, stack.observed, source.ids, 2)
         if "observed_" in learned:
             views = learned.get("view_names_in_", learned["kernel_names_"])
             missingness = measure_missingness(learned["labels_"], learned["observed_"], views)
@@ -233,6 +264,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning, 2
             )
         learned |= noted | watch.attributes()
+        if covered is not None:
+            spread_over_all(learned, samples, covered)
+            uncovered = np.delete(np.arange(samples.n_samples), covered)
+            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, 2, aside)
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
             delattr(self, name)
@@ -321,10 +356,26 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         indices = check_samples(samples, len(self.labels_))
+        if self._covered is not None:
+            return self._mixed_among_covered(X, indices, self._covered)
         if self._mixes_kernels:
             return _symmetric(self._source.mixed_entries(self, X, indices))
         self._source.check(self, X)
         return _symmetric(embedding_cosines(self, indices))
+
+    def _mixed_among_covered(
+        self, X: Any, indices: np.ndarray | None, covered: np.ndarray
+    ) -> Float:
+        """Return the mixed kernel among some samples, zero for those that are not covered."""
+        wanted = np.arange(len(self.labels_)) if indices is None else indices
+        numbers = np.full(len(self.labels_), -1)
+        numbers[covered] = np.arange(len(covered))
+        places = np.flatnonzero(numbers[wanted] >= 0)
+        entries = np.zeros((len(wanted), len(wanted)))
+        entries[np.ix_(places, places)] = only_covered(self).mixed_kernel(
+            in_order_of_fit(self, X), numbers[wanted[places]]
+        )
+        return entries
 
     def mixed_kernel_of(self, stack: KernelStack, samples: Any = None) -> Float:
         """Return the same as `mixed_kernel` by the kernels of the fit, where they are at hand.
@@ -546,12 +597,13 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if source.view_names is not None:
             learned["view_names_in_"] = source.view_names
         order = _order_by_id(source.ids)
-        unheard = unheard_samples(stack, solution.coefficients)
-        learned["labels_"], learned["_centers"] = self._discretize(rows, order, unheard)
+        learned["labels_"], learned["_centers"] = self._discretize(rows, order)
+        uncovered = NOBODY
         if further and solution.agreement is not None:  # they are of the views' compromise
-            unheard = unheard_samples(stack, solution.agreement.coefficients())
+            used = used_kernels(stack, solution.agreement.coefficients())
+            uncovered = without_entries(empty_in_kernels(stack), used)
         labels = learned["labels_"]
-        return learned, [self._discretize(rows, order, unheard, labels)[0] for rows in further]
+        return learned, [self._discretize(rows, order, uncovered, labels)[0] for rows in further]
 
     def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
@@ -565,19 +617,19 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self,
         rows: Array,
         order: np.ndarray | None,
-        unheard: np.ndarray,
+        uncovered: np.ndarray = NOBODY,
         similar: Array | None = None,
     ) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings.
 
-        Starts are drawn among the rows in an order, where there is one; one begins with similar
-        labels, where there are any. Samples of which nothing is heard have no part in the centers,
-        and are given to the nearest.
+        Starts are drawn among the rows in an order, if there is one; one begins with similar
+        labels, if there are any. Samples that are not covered have no part in the centers, and are
+        given to the nearest.
         """
-        if len(unheard):
+        if len(uncovered):
             order = np.arange(rows.shape[0]) if order is None else order
-            order = order[~np.isin(order, unheard)]
-            self._check_heard(len(order), rows.shape[0])
+            order = order[~np.isin(order, uncovered)]
+            check_covered(len(order), rows.shape[0], self.n_clusters)
         with warnings.catch_warnings():
             # Said in words of our own, once it is known how many clusters there are.
             warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
@@ -588,7 +640,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 random_state=self.random_state,
                 start=similar if similar is None or order is None else select(similar, order),
             )
-        if len(unheard):
+        if len(uncovered):
             # Without a direction, whatever rounding has left of them.
             everyone = np.full(
                 rows.shape[0], int(assign(np.zeros((1, self.n_clusters)), centers)[0])
@@ -596,15 +648,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             everyone[order] = labels
             return everyone, centers
         return labels if order is None else select(labels, np.argsort(order)), centers
-
-    def _check_heard(self, n_heard: int, n_samples: int) -> None:
-        """Refuse more clusters than there are samples in the views that have a weight."""
-        if n_heard < self.n_clusters:
-            raise ValueError(
-                f"n_clusters={self.n_clusters}, but only {n_heard} of the {n_samples} samples are "
-                "seen in a view that has a weight: ask for fewer clusters, or take a method that "
-                "gives every view a weight, such as AverageKKM"
-            )
 
     def _alignments(self, stack: KernelStack, solution: Solution) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
@@ -617,18 +660,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored: arrays of the host, that load anywhere, and who wrote them."""
-        state = super().__getstate__()
-        stored = {name: arrays_to_host(value) for name, value in state.items()}
-        return stored | {NOTE: version_note()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what was stored, unless another version wrote what this one may misread."""
-        state = dict(state)
-        note, what = state.pop(NOTE, None), f"this model ({type(self).__name__})"
-        check_format(note, what)
-        warn_of_versions(note, what, 2)
-        super().__setstate__(state)
+        """Return what is stored: arrays on the host, which load anywhere."""
+        return {name: arrays_to_host(value) for name, value in super().__getstate__().items()}
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether there are labels."""

@@ -93,8 +93,8 @@ explain : bool, default=False
     of equal categories. Other text and dates are refused with advice.""",
     "labels": """\
 labels_ : ndarray of shape (n_samples,)
-    Clusters, numbered by falling size. Where the views are dask arrays, so are the labels and the
-    embedding: they are kept where their chunks are.
+    Clusters, numbered by falling size; -1 for samples of which nothing is known. Where the views
+    are dask arrays, so are the labels and the embedding: they are kept where their chunks are.
 alignments_ : ndarray of shape (n_kernels,)
     The share of each kernel's own top-k eigenvalue sum that the consensus captures, 0 to 1, known
     to about 0.002. Read it beside the weights.
@@ -110,10 +110,11 @@ kernel_names_ : tuple of str
 agreement_ : Agreement
     What the kernels share beyond chance (`mkclust.agreement`); not there for one kernel alone.
     Where samples are missing from views, every two are compared on the samples both have.
-unheard_ : ndarray of int
-    Numbers of the samples that are seen only in views without a weight, such as views that were set
-    aside: nothing tells their cluster. The clusters are found without them, and they are given
-    the one nearest to the average sample (`UnheardSamplesWarning`). Only where there are any.
+uncovered_samples_ : ndarray
+    Ids, or else numbers, of the samples that have no entry in any view that is used: rows of zeros
+    of views whose kernels compare directions, or data only in views that were set aside. They have
+    the label -1, and the clusters are found without them (`UncoveredSamplesWarning`). Only if
+    there are any.
 missingness_ : Missingness
     Whether the clusters follow which views samples are missing from, which `MissingnessWarning`
     warns of; only where some are.

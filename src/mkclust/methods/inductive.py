@@ -9,8 +9,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.linalg import namespace, to_device, to_host
+from mkclust.linalg import arrays_to_host, namespace, to_device, to_host
 from mkclust.linalg.memory import are_written_out
+from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.methods.base import MultipleKernelClusterer
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.out_of_sample import (
@@ -24,7 +25,8 @@ from mkclust.methods.out_of_sample import (
 from mkclust.methods.seen_regression import learn_seen_regressions
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
-from mkclust.methods.unheard import unheard_among_new, warn_of_unheard
+from mkclust.methods.uncovered import UNCOVERED, uncovered_among_new, warn_of_uncovered
+from mkclust.samples.samples import Samples
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import TIE, assign
 from mkclust.types import Array, Float, Labels
@@ -98,11 +100,18 @@ class InductiveClusterer(
         Returns
         -------
         ndarray of shape (n_new,)
-            The same as ``labels_`` for the training samples. Of views that are dask arrays a dask
-            array, whatever the model was fitted on; it is lazy, so that labels of any number of
-            samples can be written out chunk by chunk.
+            The same as ``labels_`` for the training samples; -1 for samples that have no entry in
+            any view that is used, which an `UncoveredSamplesWarning` names. Of views that are dask
+            arrays a dask array, whatever the model was fitted on; it is lazy, so that labels of any
+            number of samples can be written out chunk by chunk.
         """
-        return assign(self._embed(X, self_similarity, observed), self._centers)
+        check_is_fitted(self)
+        samples = self._source.read_new(self, X, observed)
+        rows, uncovered = self._embed(samples, self_similarity)
+        labels = assign(rows, self._centers)
+        if len(uncovered):
+            labels[uncovered] = UNCOVERED
+        return labels
 
     def transform(
         self, X: Any, self_similarity: Array | None = None, *, observed: Any = None
@@ -127,25 +136,39 @@ class InductiveClusterer(
         """
         check_is_fitted(self)
         samples = self._source.read_new(self, X, observed)
-        rows = self._embed(samples, self_similarity)
+        rows, _ = self._embed(samples, self_similarity)
         if samples.ids is None or _get_output_config("transform", self)["dense"] != "pandas":
             return rows
         import pandas as pd
 
         return pd.DataFrame(to_host(rows), index=pd.Index(samples.ids))
 
-    def _embed(self, X: Any, self_similarity: Array | None, observed: Any = None) -> Float:
-        """Embed new samples in an array, in whatever form `transform` has been set to return it."""
-        check_is_fitted(self)
-        samples = self._source.read_new(self, X, observed)
-        rows = self._source.embed(self, samples, self_similarity)
-        unheard = unheard_among_new(self, samples.names, samples.missing)
-        if not len(unheard):
-            return rows
-        warn_of_unheard(unheard, samples.names, ~samples.missing, samples.ids, 3)
-        # Without a direction, whatever rounding has left of them.
-        is_heard = ~np.isin(np.arange(samples.n_samples), unheard)
-        return rows * to_device(is_heard.astype(np.float64), rows)[:, None]
+    def _embed(
+        self, samples: Samples, self_similarity: Any, extension: AnyExtension | None = None
+    ) -> tuple[Float, np.ndarray]:
+        """Embed new samples in an array, in whatever form `transform` has been set to return it.
+
+        By another extension than that of the fit, if there is one. Returned are the numbers of
+        the samples of which nothing is known, too; their rows are zero.
+        """
+
+        def embed(some: Samples, own: Any) -> Array:
+            if extension is None:
+                return source.embed(self, some, own)
+            return source.embed_by(extension, self, some, own)
+
+        source, uncovered = self._source, uncovered_among_new(self, samples)
+        if not len(uncovered):
+            return embed(samples, self_similarity), uncovered
+        n = samples.n_samples
+        warn_of_uncovered(uncovered, n, samples.ids, 3)
+        others = np.delete(np.arange(n), uncovered)
+        if not len(others):
+            return np.zeros((n, self.n_clusters)), uncovered
+        if self_similarity is not None:
+            self_similarity = to_host(arrays_to_host(self_similarity))[:, others]
+        rows = embed(source.take_new(samples, others), self_similarity)
+        return spread_rows(rows, others, n, 0.0), uncovered
 
     def _common_attributes(
         self, source: Source, stack: KernelStack, solution: Solution

@@ -7,7 +7,7 @@ tell; what a model remembers of its samples tells more, and is compared where it
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -20,14 +20,16 @@ from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.kernels.view_neighborhoods import lone_neighborhoods
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
+from mkclust.methods.column_ranks import ColumnRanks
 from mkclust.methods.memory_checks import require_memory_beside_kernels
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.out_of_sample import AnyExtension, Extension, SeenSimilarities
 from mkclust.samples.blocks import Blocks, check_finite
-from mkclust.samples.checks import check_entries, check_view
+from mkclust.samples.checks import check_entries, check_view, is_in_memory
 from mkclust.samples.encoding import Encoding
-from mkclust.samples.forms import TABLE, check_masks
+from mkclust.samples.forms import TABLE, check_masks, depth
 from mkclust.samples.frames import is_frame
+from mkclust.samples.missing_kernels import zero_samples
 from mkclust.samples.samples import (
     Samples,
     as_blocks,
@@ -47,7 +49,7 @@ from mkclust.stack import (
 )
 from mkclust.stack.discretize import assign
 from mkclust.stack.incomplete import IncompleteStack
-from mkclust.stack.mapped import Features
+from mkclust.stack.mapped import Features, PreparedMap
 from mkclust.stack.sample_map import SampleMap
 from mkclust.types import Array, Float
 
@@ -115,6 +117,14 @@ class _FromSimilarities:
     def _observed_attribute(self) -> dict[str, Any]:
         """Return what a model shows of samples that are missing, where any are."""
         return {} if self.missing is None else {"observed_": ~self.missing}
+
+    def empty_of_fit(self, samples: Samples) -> np.ndarray | None:
+        """Return which kernels have nothing of which samples of the fit, (n, m); None if none."""
+        raise NotImplementedError(f"{type(self).__name__} must define empty_of_fit")
+
+    def empty_of_new(self, model: Any, samples: Samples) -> np.ndarray | None:
+        """Return which views, or kernels, have nothing of which new samples; None if none."""
+        raise NotImplementedError(f"{type(self).__name__} must define empty_of_new")
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples."""
@@ -186,7 +196,28 @@ class FromKernels(_FromSimilarities):
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, the columns of data frames in the order of the training samples."""
-        return read_samples(X, expected="precomputed", ids=self.ids, cross=True, observed=observed)
+        covered = model._covered
+        ids = self.ids if covered is None else getattr(model, "sample_ids_", None)
+        samples = read_samples(X, expected="precomputed", ids=ids, cross=True, observed=observed)
+        return samples if covered is None else _with_columns(samples, covered, len(model.labels_))
+
+    def empty_of_fit(self, samples: Samples) -> np.ndarray | None:
+        """Return which kernels have nothing of which samples of the fit, (n, m); None if none."""
+        return _of_kernels(samples, cross=False)
+
+    def empty_of_new(self, model: Any, samples: Samples) -> np.ndarray | None:
+        """Return which kernels have nothing of which new samples; None if none."""
+        return _of_kernels(samples, cross=True)
+
+    def kernel_views(self, n_kernels: int) -> Sequence[int]:
+        """Return the number of what each kernel was made of: itself."""
+        return range(n_kernels)
+
+    def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
+        """Return some new samples, with their similarities to all training samples."""
+        if samples.whole is not None:
+            return replace(samples, whole=select(samples.whole, numbers, axis=1))
+        return replace(replace(samples, kind="views").take(numbers), kind="kernels")
 
     def kernels(self, model: Any, X: Any) -> Any:
         """Return the kernels that the model was fitted on, neither centered nor scaled."""
@@ -237,7 +268,7 @@ class FromKernels(_FromSimilarities):
         if samples.names_given:
             samples = samples.only(names)
         cross = [
-            self._training_columns(as_numbers(K, name), p, name, model.n_features_in_)
+            self._training_columns(as_numbers(K, name), p, name, _n_fitted(model))
             for p, (name, K) in enumerate(zip(names, kernels, strict=True))
         ]
         check_one_place(cross, names)
@@ -277,7 +308,7 @@ class FromKernels(_FromSimilarities):
     def similarities(self, model: Any, X: Any, self_similarity: Any) -> Similarities:
         """Return the similarities of new samples to the training samples and to themselves."""
         samples = self.read_new(model, X)
-        names, n = model.kernel_names_, model.n_features_in_
+        names, n = model.kernel_names_, _n_fitted(model)
         matrices = single_kernels(_match_kernels(samples, names))
         cross = [as_numbers(K, name) for name, K in zip(names, matrices, strict=True)]
         check_one_place(cross, names)
@@ -400,6 +431,31 @@ class FromViews(_FromSimilarities):
         """The neighborhoods, or links, that every kernel consists of; None where of more."""
         found = lone_neighborhoods(self.bank)
         return {name: found.get(place) for place, name in enumerate(self.bank.kernel_names_)}
+
+    def kernel_views(self, n_kernels: int) -> Sequence[int]:
+        """Return the number of the view that each kernel is of."""
+        return self.bank.kernel_views_
+
+    def empty_of_fit(self, samples: Samples) -> np.ndarray | None:
+        """Return which kernels have nothing of which samples of the fit, (n, m); None if none."""
+        empty = _of_views(samples, self.bank.empty_rows(self.bank.views_))
+        return None if empty is None else empty[:, list(self.bank.kernel_views_)]
+
+    def empty_of_new(self, model: Any, samples: Samples) -> np.ndarray | None:
+        """Return which views have nothing of which new samples; None if none."""
+        if samples.is_lazy or not self.bank.views_ignoring_zeros:
+            return samples.missing
+        with warnings.catch_warnings():  # which come when they are embedded
+            warnings.simplefilter("ignore", UserWarning)
+            views = _check_new_table(model, samples).views
+        known = {name: view.shape[1] for name, view in self.bank.views_.items()}
+        if {name: view.shape[1] for name, view in views.items()} != known:
+            return samples.missing  # others are refused when they are embedded
+        return _of_views(samples, self.bank.empty_rows(views))
+
+    def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
+        """Return some new samples."""
+        return samples.take(numbers)
 
     def stack(self, model: Any, kernels: Any) -> KernelStack:
         """Return the kernels to fit on, checked where one may not be positive semidefinite."""
@@ -563,6 +619,8 @@ class FromFeatures:
         What was learned of the columns of tables.
     notes : tuple of str
         What was understood of the tables.
+    ranks : dict of str to ColumnRanks
+        By which the columns of views can be recognized.
     """
 
     ids: np.ndarray | None
@@ -572,6 +630,7 @@ class FromFeatures:
     matrix: Array = None
     encodings: dict[str, Encoding] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    ranks: dict[str, ColumnRanks] = field(default_factory=dict)
     neighborhoods: ClassVar[dict[str, Neighborhoods]] = {}
     observed: ClassVar[None] = None  # known once the samples have been looked at
 
@@ -587,6 +646,33 @@ class FromFeatures:
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
+
+    def kernel_views(self, n_kernels: int) -> Sequence[int]:
+        """Return the number of the view that each kernel is of."""
+        return range(n_kernels)
+
+    def empty_of_fit(self, samples: Samples) -> np.ndarray | None:
+        """Return which views have nothing of which samples, as far as these are in memory."""
+        assert self.features is not None
+        if samples.is_lazy:
+            return samples.missing
+        tables, empty = samples.tables, {}
+        for name, map_ in zip(self.widths, self.features.maps, strict=True):
+            if not isinstance(map_, PreparedMap) or not map_.preparation.ignores_zeros:
+                continue
+            if is_foreign(tables[name]) or is_in_memory(tables[name]):
+                empty[name] = map_.preparation.zero_rows(tables[name])
+        return _of_views(samples, empty)
+
+    def empty_of_new(self, model: Any, samples: Samples) -> np.ndarray | None:
+        """Return which views have nothing of which new samples; None if none."""
+        if samples.is_lazy or set(samples.names) != set(self.widths):
+            return samples.missing  # others are refused when they are embedded
+        return self.empty_of_fit(samples)
+
+    def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
+        """Return some new samples."""
+        return samples.take(numbers)
 
     def stack(self, model: Any, stack: KernelStack) -> KernelStack:
         """Return the compressed kernels themselves."""
@@ -679,6 +765,35 @@ class FromFeatures:
 Source = FromKernels | FromViews | FromFeatures
 
 
+def _of_views(samples: Samples, empty: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Return which views lack which samples, or have empty rows of them; None if none."""
+    return _empty_or_missing(samples, [empty.get(name) for name in samples.names])
+
+
+def _of_kernels(samples: Samples, cross: bool) -> np.ndarray | None:
+    """Return which kernels lack which samples, or have nothing but zeros of them; None if none."""
+    if isinstance(samples.whole, RowSource):
+        return samples.missing
+    parts = samples.parts if samples.whole is None else single_kernels(samples.whole)
+    return _empty_or_missing(samples, [zero_samples(part, cross) for part in parts])
+
+
+def _empty_or_missing(samples: Samples, empty: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    """Return which parts lack which samples, or have empty rows of them; None if none."""
+    found = [rows for rows in empty if rows is not None and rows.any()]
+    if not found:
+        return samples.missing
+    shape = len(found[0]), len(empty)
+    every = np.zeros(shape, bool) if samples.missing is None else samples.missing.copy()
+    for number, rows in enumerate(empty):
+        if rows is not None:
+            places = np.flatnonzero(~every[:, number])
+            if len(rows) != len(places):  # kernels of other samples are refused elsewhere
+                return samples.missing
+            every[places[rows], number] = True
+    return every
+
+
 def _as_stack(
     model: Any,
     kernels: Any,
@@ -718,6 +833,25 @@ def _match_views(samples: Samples, bank: KernelBank) -> Samples:
         )
     samples.check_columns(bank._columns, "model")
     return samples.only(list(bank.views_))
+
+
+def _n_fitted(model: Any) -> int:
+    """Return how many samples a model of precomputed kernels was fitted on."""
+    return model.n_features_in_ if model._covered is None else len(model._covered)
+
+
+def _with_columns(samples: Samples, covered: np.ndarray, n_samples: int) -> Samples:
+    """Return kernels of new samples with the columns of the samples that a model was fitted on."""
+
+    def of_covered(kernel: Any) -> Any:
+        is_whole = depth(kernel) == 2 and kernel.shape[1] == n_samples
+        return select(as_numbers(kernel, "X"), covered, axis=1) if is_whole else kernel
+
+    if samples.whole is None:
+        return replace(samples, parts=tuple(map(of_covered, samples.parts)))
+    names = tuple(f"kernel {p}" for p in range(samples.whole.shape[0]))
+    parts = tuple(map(of_covered, single_kernels(samples.whole)))
+    return replace(samples, names=names, parts=parts, whole=None)
 
 
 def _only_view(samples: Samples, name: str) -> Samples:

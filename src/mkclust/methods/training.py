@@ -14,9 +14,11 @@ from mkclust.kernels.by_name import expected_input, rules_of
 from mkclust.kernels.chosen_rules import learn_preparations
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
+from mkclust.methods.column_ranks import column_ranks
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
+from mkclust.methods.uncovered import without_entries
 from mkclust.samples.checks import check_entries, check_view
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
@@ -28,6 +30,8 @@ from mkclust.types import Float
 
 def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
     """Read what a model is to be fitted on, and make its kernels.
+
+    Samples of which nothing is known are left out.
 
     Parameters
     ----------
@@ -45,11 +49,28 @@ def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
     kernels : Samples, array, KernelRows or KernelStack
         What its ``stack`` takes.
     """
-    if model.approximation is not None:
-        return _compress(model, read_views(X, options=model.table_options, observed=observed))
-    expected = expected_input(model.kernels)
+    samples = read_training(model, X, observed)
+    if len(lost := without_entries(samples.missing)):
+        samples = samples.take(np.delete(np.arange(samples.n_samples), lost))
+    source, kernels = open_samples(model, samples)
+    if len(lost := without_entries(source.empty_of_fit(samples))):
+        return open_samples(model, samples.take(np.delete(np.arange(samples.n_samples), lost)))
+    return source, kernels
+
+
+def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
+    """Read what a model is to be fitted on: the parameters are those of `open_source`."""
     options = model.table_options
-    samples = read_samples(X, expected=expected, options=options, observed=observed)
+    if model.approximation is not None:
+        return read_views(X, options=options, observed=observed)
+    expected = expected_input(model.kernels)
+    return read_samples(X, expected=expected, options=options, observed=observed)
+
+
+def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
+    """Make the kernels of samples that have been read; returned is what `open_source` returns."""
+    if model.approximation is not None:
+        return _compress(model, samples)
     if samples.kind == "kernels":
         source = FromKernels(ids=samples.ids, missing=samples.missing, notes=samples.notes)
         if model.kernel_neighbors is None:
@@ -149,6 +170,9 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         columns=samples.columns,
         encodings=samples.encodings,
         notes=samples.notes,
+        # Of dask arrays, all that lead to these samples would be computed once more.
+        ranks={} if samples.is_lazy else column_ranks(blocks),
+        features=stack.features,
     )
     return source, stack
 
@@ -188,6 +212,8 @@ def _is_kernel(part: Any) -> bool:
 def in_order_of_fit(model: Any, X: Any) -> Samples:
     """Read what a model was fitted on with the rows of data frames in the order of its labels.
 
+    Samples of which nothing is known are left out, as in ``only_covered(model)``.
+
     Parameters
     ----------
     model : MultipleKernelClusterer
@@ -199,7 +225,14 @@ def in_order_of_fit(model: Any, X: Any) -> Samples:
     -------
     Samples
     """
-    return model._source.read(model, X)
+    source, covered = model._source, model._covered
+    if covered is None or (isinstance(X, Samples) and X.n_samples == len(covered)):
+        return source.read(model, X)
+    samples = replace(source, ids=getattr(model, "sample_ids_", None)).read(model, X)
+    n = len(model.labels_)
+    if samples.n_samples != n:
+        raise ValueError(f"X has {samples.n_samples} samples, the model was fitted on {n}")
+    return samples.take(covered)
 
 
 def embedding_cosines(model: Any, samples: np.ndarray | None) -> Float:

@@ -17,7 +17,7 @@ from mkclust.plots.neighbor_map import (
     map_samples,
     spread_names,
 )
-from mkclust.plots.sampling import sample_clusters
+from mkclust.plots.sampling import sample_clusters, with_cluster
 from mkclust.plots.style import FAINT, INK, PALETTE, Display, learned, set_titles, shortened
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class EmbeddingDisplay(Display):
         EmbeddingDisplay
         """
         embedding, labels = learned(model, "embedding_", "labels_")
-        labels = np.asarray(labels)
+        embedding, labels = with_cluster(embedding, np.asarray(labels))
         clusters, counts = np.unique(labels, return_counts=True)
         sizes = dict(zip(clusters.tolist(), counts.tolist(), strict=True))
         most = MAX_ROWS if max_samples is None else max_samples

@@ -11,6 +11,7 @@ import numpy as np
 from mkclust.linalg import to_host
 from mkclust.plots.convergence import draw_convergence
 from mkclust.plots.embedding import draw_embedding
+from mkclust.plots.sampling import with_cluster
 from mkclust.plots.style import INK, MAX_TICKS, set_titles, shortened
 from mkclust.plots.weights import MAX_NAMED, draw_weights, how_to_read
 
@@ -58,9 +59,11 @@ def plot_fit(model: Any, y: Any = None, *, names: Mapping[int, str] | None = Non
     kernels, note = list(model.kernel_names_), how_to_read(model)
     draw_weights(axes["weights"], kernels, model.weights_, model.alignments_, note=note)
     _draw_solve(axes["convergence"], model)
-    draw_embedding(axes["embedding"], model.embedding_, model.labels_, names=names)
+    embedding, labels = with_cluster(model.embedding_, np.asarray(model.labels_))
+    draw_embedding(axes["embedding"], embedding, labels, names=names)
     if y is not None:
-        draw_classes(axes["classes"], model.labels_, y)
+        known = np.asarray(model.labels_) >= 0
+        draw_classes(axes["classes"], labels, np.asarray(y)[known])
     return figure
 
 

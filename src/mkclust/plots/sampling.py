@@ -6,6 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.linalg import select
+
+
+def with_cluster(embedding: Any, labels: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Return the rows and labels of the samples that have a cluster, and not the label -1."""
+    if np.min(labels, initial=0) >= 0:
+        return embedding, labels
+    known = np.flatnonzero(labels >= 0)
+    return select(embedding, known), labels[known]
+
 
 def sample_clusters(labels: np.ndarray, count: int, random_state: Any = 0) -> np.ndarray:
     """Return the numbers of some samples, rising: each cluster in proportion, and one at least.

@@ -161,18 +161,19 @@ class SortedKernelDisplay(Display):
         SortedKernelDisplay
         """
         labels = np.asarray(learned(model, "labels_", "mixed_kernel")[0])
-        clusters, counts = np.unique(labels, return_counts=True)
+        known = np.flatnonzero(labels >= 0)
+        clusters, counts = np.unique(labels[known], return_counts=True)
         if max_samples < len(clusters):
             raise ValueError(
                 f"max_samples={max_samples!r} with {len(clusters)} clusters: pass one for each at "
                 "least"
             )
-        samples = sample_clusters(labels, max_samples, random_state)
+        samples = known[sample_clusters(labels[known], max_samples, random_state)]
         kernel = model.mixed_kernel(X, samples)
         order = _by_cluster_and_fit(kernel, labels[samples])
         note = model.describe_mixed_kernel().replace(" (", "\n(", 1)
-        if len(samples) < len(labels):
-            note += f"\n{len(samples):,} of {len(labels):,} samples drawn, clusters in proportion"
+        if len(samples) < len(known):
+            note += f"\n{len(samples):,} of {len(known):,} samples drawn, clusters in proportion"
         return cls(
             kernel=kernel[np.ix_(order, order)],
             labels=labels[samples][order],

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from mkclust.linalg import is_foreign, namespace, select, to_host
+from mkclust.linalg.sparse_rows import zero_rows
 from mkclust.samples.checks import memory_map
 from mkclust.samples.forms import depth
 from mkclust.samples.frames import is_frame
@@ -113,6 +114,32 @@ def empty_samples(kernel: Any) -> np.ndarray | None:
     candidates = np.flatnonzero(absent)
     absent[candidates] = _absent_in_full(kernel, candidates)
     return absent if absent.any() else None
+
+
+def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
+    """Return which samples are similar to none, themselves included, None if there is none.
+
+    Parameters
+    ----------
+    kernel : matrix of shape (n, n), or (n_new, n)
+        What is not in memory is not looked at.
+    cross : bool
+        Whether it is one of new samples (rows) with training samples (columns).
+
+    Returns
+    -------
+    ndarray of bool of shape (n_rows,) or None
+    """
+    if is_frame(kernel) or isinstance(kernel, list | tuple):
+        kernel = np.asarray(kernel)
+    if (not issparse(kernel) and not is_looked_at(kernel)) or depth(kernel) != 2:
+        return None
+    if not cross and kernel.shape[0] == kernel.shape[1] and not issparse(kernel):
+        xp = namespace(kernel)
+        if not bool(xp.any(xp.linalg.diagonal(kernel) == 0)):  # spares the rows
+            return None
+    zero = zero_rows(kernel.tocsr() if issparse(kernel) else kernel)
+    return zero if zero.any() else None
 
 
 def _absent_diagonal(kernel: Any) -> np.ndarray:

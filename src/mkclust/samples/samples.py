@@ -103,7 +103,7 @@ class Samples:
         if isinstance(self.whole, RowSource):
             return self.whole.n_samples
         if self.whole is not None:
-            return int(self.whole.shape[-1])
+            return int(self.whole.shape[-2])  # of new samples the rows
         first = self.parts[0]
         return int(first.shape[0]) if hasattr(first, "shape") else len(first)
 

@@ -27,7 +27,7 @@ from mkclust.bench.tables import (
     to_markdown,
 )
 from mkclust.bench.tables.formats import escape
-from mkclust.web.files import write_whole
+from mkclust.files import write_atomically
 
 RENDERINGS = {"md": to_markdown, "tex": to_latex, "csv": to_csv}
 KINDS = {"md": "Markdown", "tex": "LaTeX", "csv": "CSV"}
@@ -70,9 +70,9 @@ def write_benchmark_report(source: str | Path, out: str | Path | None = None) ->
     except ImportError:
         advice = 'pip install "mkclust[plot]"'
         raise ImportError(f"a report needs matplotlib; install it with: {advice}") from None
-    folder = source if source.is_dir() else source.parent
-    files = report_files(results)
-    return write_whole(folder / "report" if out is None else Path(out), files)
+    beside = (source if source.is_dir() else source.parent) / "report"
+    folder = beside if out is None else Path(out)
+    return write_atomically({folder / name: data for name, data in report_files(results).items()})
 
 
 def report_files(

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import is_sparse
 from mkclust.methods import AverageKKM
-from mkclust.methods.training import open_source
+from mkclust.methods.training import open_samples
 from mkclust.samples.forms import TABLE
 from mkclust.samples.samples import Samples, as_views
 from mkclust.stack import KernelStack, as_stack
@@ -75,7 +75,7 @@ class MixSettings:
             validate=False,
             impute=self.fill,
         )
-        source, kernels = open_source(model, samples)
+        source, kernels = open_samples(model, samples)
         return source.stack(model, kernels)
 
     def shares(self, n_kernels: int) -> Float:

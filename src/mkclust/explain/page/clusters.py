@@ -10,7 +10,9 @@ from scipy.optimize import linear_sum_assignment
 
 from mkclust.explain.page import charts, sample_charts
 from mkclust.explain.page.findings import FRACTION, Findings
+from mkclust.methods.uncovered import UNCOVERED
 from mkclust.metrics import scores
+from mkclust.text import join_words
 from mkclust.web import Column, Section, download, number, paragraph, subheading, table, text
 from mkclust.web.words import count_noun, format_number, format_range, format_times
 
@@ -53,20 +55,37 @@ def clusters(findings: Findings) -> Section:
         rows.append(row)
     parts = [
         table(columns, rows, "The clusters"),
+        *_uncovered(findings),
         *_labels(findings),
         *_silhouettes(findings, has_silhouettes),
     ]
     return Section("clusters", "Clusters", parts)
 
 
+def _uncovered(findings: Findings) -> list[str]:
+    """Name the samples of which nothing is known, if there are any."""
+    n = len(findings.uncovered)
+    if not n:
+        return []
+    verb = "has" if n == 1 else "have"
+    return [
+        paragraph(
+            f"{count_noun(n, 'further sample')} {verb} no entry in any view that is used, and "
+            f"the label {UNCOVERED}: {join_words(findings.uncovered, MOST_TABULATED)}."
+        )
+    ]
+
+
 def _labels(findings: Findings) -> list[str]:
     """Return a link that saves the cluster of every sample."""
-    n = findings.n_samples
+    n = findings.n_samples + len(findings.uncovered)
     if n > MOST_SAVED:
         sentence = f"The clusters of {n:,} samples are too many for a page: labels_ has them."
         return [paragraph(sentence, kind="quiet")]
     title = f"Save the clusters of {count_noun(n, 'sample')} (CSV)"
-    return [download(labels_table(findings.ids, findings.labels), "clusters.csv", title)]
+    ids = [*findings.ids, *findings.uncovered]
+    labels = np.append(findings.labels, np.full(len(findings.uncovered), UNCOVERED))
+    return [download(labels_table(ids, labels), "clusters.csv", title)]
 
 
 def labels_table(ids: Sequence[str], labels: np.ndarray) -> str:

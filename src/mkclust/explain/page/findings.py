@@ -32,6 +32,7 @@ from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.missingness import Missingness
 from mkclust.methods.training import in_order_of_fit
+from mkclust.methods.uncovered import UNCOVERED, only_covered
 from mkclust.plots.neighbor_map import SampleMap, map_samples
 from mkclust.samples import Samples
 from mkclust.samples.ids import aligned
@@ -92,7 +93,7 @@ class Findings:
     Attributes
     ----------
     model : MultipleKernelClusterer
-        The fitted model.
+        The fitted model, without samples of which nothing is known.
     ids : sequence of str, length n
         Names of the samples.
     labels : ndarray of int of shape (n,)
@@ -118,6 +119,8 @@ class Findings:
         What sets the clusters apart in the views; None where there are no views to tell.
     n_described : int
         On how many samples.
+    uncovered : sequence of str
+        Names of further samples, of which nothing is known.
     """
 
     model: Any
@@ -134,6 +137,7 @@ class Findings:
     alternatives: Alternatives
     description: Description | None
     n_described: int
+    uncovered: Sequence[str] = ()
 
     @property
     def n_samples(self) -> int:
@@ -181,9 +185,13 @@ def find(
 ) -> Findings:
     """Find out what the page of a fitted model says; everything is as `fit_page` takes it."""
     check_fitted(model)
-    labels, samples = np.asarray(model.labels_), in_order_of_fit(model, X)
-    names = _names(ids, model)
-    classes = None if y is None else _checked(_in_order(y, model), len(labels), "y")
+    samples, names = in_order_of_fit(model, X), _names(ids, model)
+    classes = None if y is None else _checked(_in_order(y, model), len(model.labels_), "y")
+    uncovered = [names[i] for i in np.flatnonzero(np.asarray(model.labels_) == UNCOVERED)]
+    if (covered := model._covered) is not None:
+        model, names = only_covered(model), [names[i] for i in covered]
+        classes = None if classes is None else classes[covered]
+    labels = np.asarray(model.labels_)
     plan, m = _resampling_plan(model, budget, n_resamples), len(model.kernel_names_)
     if leave_one_out is None:
         leave_one_out = budget.allows_leave_one_out(model, budget.n_examined(model))
@@ -221,6 +229,7 @@ def find(
             else Alternatives(given, is_given=True),
             description=description,
             n_described=n_described,
+            uncovered=uncovered,
         )
 
 

@@ -13,6 +13,7 @@ from mkclust.explain.stability import Resampler
 from mkclust.explain.steps import StepCallback
 from mkclust.methods import AgreementKKM, MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
+from mkclust.methods.uncovered import only_covered
 from mkclust.metrics import adjusted_rand_index
 from mkclust.samples import Samples
 from mkclust.samples.checks import is_dask
@@ -84,7 +85,7 @@ def open_kernels(
     if n >= len(labels) and not is_dask(model.embedding_):
         return Examination(model, examine(model, samples), n)
     part = sample_by_cluster(labels, n)
-    refitted, some = _refit(model, samples, part)
+    refitted, some, part = _refit(model, samples, part)
     agreement = adjusted_rand_index(labels[part], refitted.labels_)
     return Examination(refitted, examine(refitted, some), len(part), agreement)
 
@@ -121,14 +122,16 @@ def examine_kernels(
 
 def _refit(
     model: MultipleKernelClusterer, samples: Samples, part: np.ndarray
-) -> tuple[MultipleKernelClusterer, Samples]:
-    """Fit the same method on some of the samples; return it, and these samples."""
+) -> tuple[MultipleKernelClusterer, Samples, np.ndarray]:
+    """Fit the same method on some of the samples; return it, these samples, and their numbers."""
     source = Resampler.of_fit(model, samples)
     refitted = unfitted_copy(model).set_params(random_state=integer_seed(model))
     if not is_approximated(model):
         refitted.set_params(kernels=source.kernels)
     X = source.take(part)
-    return refitted.fit(X), in_order_of_fit(refitted, X)
+    covered = refitted.fit(X)._covered
+    fitted = in_order_of_fit(refitted, X)
+    return only_covered(refitted), fitted, part if covered is None else part[covered]
 
 
 def _agreements(labels: np.ndarray, examined: Examined) -> Float:

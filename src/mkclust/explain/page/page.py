@@ -13,8 +13,8 @@ from mkclust.explain.page.budget import DEFAULT_BUDGET, Budget
 from mkclust.explain.page.findings import Findings, find
 from mkclust.explain.page.number import number_of_clusters
 from mkclust.explain.steps import StepCallback
+from mkclust.files import write_atomically
 from mkclust.web import Section, cautions, document, paragraph, plotting_script
-from mkclust.web.files import write_whole
 
 
 def fit_page(
@@ -189,4 +189,4 @@ def fit_report(
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; give the name of a file in it, such as fit.html")
     content = fit_page(model, X, y=y, **options).encode()
-    return write_whole(path.parent, {path.name: content})[0]
+    return write_atomically({path: content})[0]

@@ -101,7 +101,7 @@ def cautions_of(findings: Findings, warned: Sequence[str] | None) -> list[str]:
     model, agreement = findings.model, findings.agreement
     if warned is None:
         sentences = _about_convergence(model) + _about_other_clusters(findings)
-        sentences += _about_unheard(model)
+        sentences += _about_uncovered(findings)
     else:
         sentences = [_sentence(text) for text in warned]
         if not hasattr(model, "baseline_agreement_"):  # without one it has not warned
@@ -137,16 +137,13 @@ def _about_convergence(model: Any) -> list[str]:
     ]
 
 
-def _about_unheard(model: Any) -> list[str]:
-    """Say that nothing tells the cluster of some samples, where that is so."""
-    n_unheard = len(getattr(model, "unheard_", ()))
-    if not n_unheard:
+def _about_uncovered(findings: Findings) -> list[str]:
+    """Say that nothing is known of some samples, if that is so."""
+    n = len(findings.uncovered)
+    if not n:
         return []
-    verb = "is" if n_unheard == 1 else "are"
-    return [
-        f"{count_noun(n_unheard, 'sample')} {verb} seen only in views that have no weight: "
-        "there is no evidence for their cluster."
-    ]
+    verb = "has" if n == 1 else "have"
+    return [f"{count_noun(n, 'sample')} {verb} no entry in any view that is used: no cluster."]
 
 
 def _about_other_clusters(findings: Findings) -> list[str]:

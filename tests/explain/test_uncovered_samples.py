@@ -1,0 +1,237 @@
+"""Samples with no entry in any view: the others are clustered, and these have the label -1."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from typer.testing import CliRunner
+
+from mkclust import (
+    METHODS,
+    AgreementKKM,
+    AverageKKM,
+    SimpleMKKM,
+    UncoveredSamplesWarning,
+    annotate,
+    describe,
+    diagnose,
+    sample_scores,
+    write_back,
+)
+from mkclust.cli import app
+from mkclust.explain.page import fit_page
+from mkclust.explain.stability import resample
+from mkclust.generalize import alignment_error
+from mkclust.kernels import Nystroem
+from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
+
+N, EMPTY = 90, [4, 17, 60]
+OTHERS = np.delete(np.arange(N), EMPTY)
+IDS = np.array([f"doc {i:02}" for i in range(N)])
+Y = np.arange(N) % 3
+
+
+def counts(seed, empty=EMPTY):
+    """Return counts of words in three groups of documents, of which some hold no word."""
+    rates = np.where(np.arange(300) // 40 == Y[:, None], 0.25, 0.01)
+    words = np.random.default_rng(seed).poisson(rates).astype(float)
+    words[empty] = 0
+    return words
+
+
+def frames(*seeds):
+    """Return such counts with ids and names of words."""
+    return {
+        f"text {seed}": pd.DataFrame(counts(seed), IDS).rename(columns=lambda j: f"w{j}")
+        for seed in seeds
+    }
+
+
+def some(views, rows):
+    """Return some rows of views."""
+    return {name: view[rows] for name, view in views.items()}
+
+
+def fit(model, X, **options):
+    """Return a fitted model that has warned of samples without an entry."""
+    with pytest.warns(UncoveredSamplesWarning):
+        return model.fit(X, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A model of two texts, and these."""
+    X = frames(1, 2)
+    return fit(SimpleMKKM(3, random_state=0), X), X
+
+
+def test_documents_without_a_word_are_named_by_id_and_the_others_clustered_as_without_them(fitted):
+    model, X = fitted
+    assert model.uncovered_samples_.tolist() == IDS[EMPTY].tolist()
+    assert model.labels_[EMPTY].tolist() == [-1] * 3
+    assert not model.embedding_[EMPTY].any()
+    assert model.sample_ids_.tolist() == IDS.tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alone = SimpleMKKM(3, random_state=0).fit({n: each.iloc[OTHERS] for n, each in X.items()})
+    assert not hasattr(alone, "uncovered_samples_")
+    assert model.labels_[OTHERS].tolist() == alone.labels_.tolist()
+    np.testing.assert_allclose(model.weights_, alone.weights_, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_every_method_leaves_out_samples_without_an_entry(name):
+    views = {"a": counts(1), "b": counts(2)}
+    model = METHODS[name](3, kernels="cosine", random_state=0)
+    assert fit(model, views).uncovered_samples_.tolist() == EMPTY
+    labels = model.labels_.copy()
+    model.fit(some(views, OTHERS))
+    assert labels[OTHERS].tolist() == model.labels_.tolist()
+    assert not hasattr(model, "uncovered_samples_")
+
+
+@pytest.mark.parametrize("kernels", ["auto", "cosine", "hellinger", "jaccard"])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_rows_of_zeros_say_nothing_to_kernels_of_directions(kernels, form):
+    model = fit(AverageKKM(3, kernels=kernels, random_state=0), {"a": form(counts(1))})
+    assert np.flatnonzero(model.labels_ == -1).tolist() == EMPTY
+    assert model.uncovered_samples_.tolist() == EMPTY
+
+
+@pytest.mark.parametrize("kernels", ["gaussian", "linear"])
+def test_rows_of_zeros_are_points_like_others_to_kernels_of_distances(kernels):
+    model = AverageKKM(3, kernels=kernels, random_state=0).fit({"a": counts(1)})
+    assert model.labels_.min() == 0
+
+
+def test_one_table_and_an_approximation_follow_the_same_rule():
+    for X in (csr_array(counts(1)), frames(1)["text 1"]):
+        for approximation in (None, Nystroem(40)):
+            model = SimpleMKKM(3, approximation=approximation, random_state=0)
+            assert np.flatnonzero(fit(model, X).labels_ == -1).tolist() == EMPTY
+            with pytest.warns(UncoveredSamplesWarning):
+                assert model.predict(X).tolist() == model.labels_.tolist()
+
+
+def test_a_sample_with_an_entry_in_some_view_has_a_cluster():
+    numbers = 4 * np.eye(3)[Y] + np.random.default_rng(3).normal(size=(N, 3))
+    views = {"text": counts(1), "title": counts(2, EMPTY[:2]), "numbers": numbers}
+    assert AverageKKM(3, random_state=0).fit(views).labels_.min() == 0
+    del views["numbers"]
+    assert fit(AverageKKM(3, random_state=0), views).uncovered_samples_.tolist() == EMPTY[:2]
+
+
+def test_an_entry_in_a_view_that_is_set_aside_tells_nothing():
+    views = {"a": counts(1), "b": counts(2), "noise": np.random.default_rng(0).normal(size=(N, 5))}
+    model = AgreementKKM(3, random_state=0)
+    with pytest.warns(UncoveredSamplesWarning, match="only in noise"):
+        model.fit(views)
+    assert model.set_aside_ == ("noise",)
+    assert model.uncovered_samples_.tolist() == EMPTY
+    with pytest.warns(UncoveredSamplesWarning):
+        assert model.predict(views).tolist() == model.labels_.tolist()
+
+
+def test_kernels_with_nothing_of_a_sample_follow_the_same_rule():
+    K = np.stack([X @ X.T for X in (counts(1), counts(2))])
+    model = fit(SimpleMKKM(3, kernels="precomputed", random_state=0), K)
+    assert model.uncovered_samples_.tolist() == EMPTY
+    with pytest.warns(UncoveredSamplesWarning):
+        assert model.predict(K).tolist() == model.labels_.tolist()
+    own = np.stack([each.diagonal() for each in K])
+    for columns in (np.arange(N), OTHERS):  # similarities to all samples, or to those clustered
+        with pytest.warns(UncoveredSamplesWarning, match="1 of 4 samples has"):
+            new = model.predict(K[:, 3:7][:, :, columns], own[:, 3:7])
+        assert new.tolist() == model.labels_[3:7].tolist()
+    alone = SimpleMKKM(3, kernels="precomputed", random_state=0).fit(K[:, OTHERS][:, :, OTHERS])
+    assert model.labels_[OTHERS].tolist() == alone.labels_.tolist()
+    mixed = model.mixed_kernel(K)
+    assert not mixed[EMPTY].any()
+    np.testing.assert_allclose(
+        mixed[np.ix_(OTHERS, OTHERS)], alone.mixed_kernel(K[:, OTHERS][:, :, OTHERS]), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("kernels", ["auto", "cosine"])
+@pytest.mark.parametrize("approximation", [None, Nystroem(40)])
+def test_new_samples_without_an_entry_have_no_cluster(kernels, approximation):
+    views = some({"a": counts(1), "b": counts(2)}, OTHERS)
+    model = SimpleMKKM(3, kernels=kernels, approximation=approximation, random_state=0).fit(views)
+    new = {"a": counts(1)[2:6], "b": csr_array(counts(2)[2:6])}
+    with pytest.warns(UncoveredSamplesWarning, match="1 of 4 samples has .*: 2"):
+        labels = model.predict(new)
+    assert labels.tolist() == [*model.labels_[2:4], -1, model.labels_[4]]
+    with pytest.warns(UncoveredSamplesWarning):
+        rows = model.transform(new)
+    assert (~rows.any(axis=1)).tolist() == [False, False, True, False]
+    with pytest.warns(UncoveredSamplesWarning):
+        assert model.predict({name: np.zeros((2, 300)) for name in new}).tolist() == [-1, -1]
+
+
+def test_too_few_samples_with_an_entry_are_refused():
+    words = counts(1, np.arange(2, N))
+    with pytest.raises(ValueError, match="n_clusters=3, but only 2 of 90 samples"):
+        AverageKKM(3, kernels="cosine").fit({"a": words, "b": words})
+    with pytest.raises(ValueError, match="'a'"):
+        AverageKKM(3, kernels="cosine").fit({"a": 0 * words, "b": 0 * words})
+
+
+def test_explanations_leave_out_samples_without_an_entry(fitted):
+    model, X = fitted
+    alone = SimpleMKKM(3, random_state=0).fit({n: each.iloc[OTHERS] for n, each in X.items()})
+    described = describe(model, X)
+    assert sum(described.sizes) == len(OTHERS)
+    assert described.table == describe(alone, X).table
+    scores, of_others = sample_scores(model), sample_scores(alone)
+    assert np.isnan(scores.silhouette[EMPTY]).all()
+    np.testing.assert_allclose(scores.margin[OTHERS], of_others.margin, atol=1e-12)
+    age = pd.DataFrame({"age": np.arange(N) + 50.0 * Y}, IDS)
+    age.loc[IDS[EMPTY]] = 1e6
+    tested = annotate(model, age).tests[0]
+    assert tested.statistic == annotate(alone, age).tests[0].statistic
+    assert all(np.isnan(test.p_value) for test in annotate(model, X["text 1"]).tests)
+    diagnosis = diagnose(model, X)
+    np.testing.assert_allclose(diagnosis.alignments, model.alignments_)
+    stable = resample(model, X, n_resamples=2)
+    assert np.isnan(stable.samples[EMPTY]).all()
+    assert stable.mean > 0.8
+    with pytest.warns(UncoveredSamplesWarning):
+        assert alignment_error(model, X) == pytest.approx(model.alignment_error_)
+
+
+def test_pictures_and_annotated_data_leave_out_samples_without_an_entry(fitted):
+    anndata = pytest.importorskip("anndata")
+    model, X = fitted
+    assert len(EmbeddingDisplay.from_estimator(model).labels) == len(OTHERS)
+    assert len(SortedKernelDisplay.from_estimator(model, X).labels) == len(OTHERS)
+    data = anndata.AnnData(X["text 1"].to_numpy(), obs=pd.DataFrame(index=IDS))
+    write_back(model, data)
+    assert np.flatnonzero(data.obs["mkclust"].isna()).tolist() == EMPTY
+
+
+def test_the_page_of_a_fit_names_samples_without_an_entry(fitted):
+    model, X = fitted
+    page = fit_page(model, X, y=Y, n_resamples=2, leave_one_out=False, alternatives=False)
+    assert "3 further samples have no entry" in page
+    assert "doc 04, doc 17 and doc 60" in page
+    assert "87 samples" in page
+
+
+def test_the_command_line_writes_minus_one_for_samples_without_an_entry(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, table in frames(1, 2).items():
+        table.to_csv(f"{name[-1]}.csv", index_label="id")
+    result = CliRunner().invoke(
+        app, ["cluster", "1.csv", "2.csv", "-k", "3", "--save", "model.skops"]
+    )
+    assert result.exit_code == 0, result.output
+    labels = pd.read_csv("labels.csv", index_col="id")
+    assert labels.index[labels["cluster"] == -1].tolist() == IDS[EMPTY].tolist()
+    assert labels.loc[IDS[EMPTY], "silhouette"].isna().all()
+    assert "3 samples without an entry" in result.output
+    result = CliRunner().invoke(app, ["predict", "model.skops", "1.csv", "2.csv"])
+    assert result.exit_code == 0, result.output
+    predicted = pd.read_csv("predicted.csv", index_col="id")
+    assert predicted["cluster"].tolist() == labels["cluster"].tolist()
