@@ -167,9 +167,9 @@ def test_frames_are_matched_by_ids_in_any_order_and_may_lack_or_add_samples(prob
     assert {row.n_missing for row in fewer.table} == {2}
     with pytest.raises(ValueError, match="no ids in common, such as 'q0' and 'p0'"):
         describe(model, frames["left"].rename(index=lambda i: i.replace("p", "q")))
-    with pytest.raises(ValueError, match="'left' has the id 'p1' more than once"):
+    with pytest.raises(ValueError, match="'left' .*'p1'"):
         describe(model, {"left": frames["left"].rename(index={"p2": "p1"})})
-    with pytest.raises(ValueError, match="has 59 rows, the model was fitted on 60 samples"):
+    with pytest.raises(ValueError, match="59 rows.*60"):
         describe(model, views["left"][1:])
 
 

@@ -9,7 +9,7 @@ from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, suggest_n_clus
 from mkclust.explain.page import fit_page
 from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
-from mkclust.samples.ids import aligned
+from mkclust.samples.ids import joined
 from mkclust.samples.samples import as_views
 from mkclust.stack import as_stack
 
@@ -322,6 +322,6 @@ def test_a_page_names_samples_and_classes_by_their_ids():
 
 def test_frames_in_order_are_not_copied():
     a, b, _ = frames()
-    found, _ = aligned([a, b])
+    found = joined([a, b]).X
     assert found[0] is a
     assert found[1] is b

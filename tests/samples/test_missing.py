@@ -346,7 +346,7 @@ def test_a_mask_with_ids_is_brought_to_the_order_of_the_samples():
     mask = pd.DataFrame({"a": [True, True, True, False]}, index=IDS[:4][::-1])
     samples = read_views(frames, observed=mask)
     assert samples.missing[:, 0].tolist() == [True, False, False, False]
-    with pytest.raises(ValueError, match="observed has 4 ids.*lacks 1, such as 's0'"):
+    with pytest.raises(ValueError, match="observed of 'a' .*'s0'"):
         read_views(frames, observed=mask.rename(index={"s0": "x"}))
     fitted = read_views(frames, observed=~samples.missing, ids=IDS[:4][::-1])
     assert fitted.ids.tolist() == IDS[:4][::-1]

@@ -6,17 +6,15 @@ from typing import Any, TypeAlias
 
 from mkclust import datasets
 from mkclust.cli.table_request import TableRequest
+from mkclust.index import has_ids, index_of
 from mkclust.samples.frames import is_frame
 from mkclust.samples.ids import is_kernel
 
 
 def row_ids(view: Any) -> Any:
-    """Return the ids of a view as an index of pandas, None where it has none."""
-    if hasattr(view, "obs_names"):
-        return view.obs_names
-    if is_frame(view) and type(view.index).__name__ != "RangeIndex":
-        return view.index
-    return None
+    """Return the ids of a view as an index of pandas, None if it has none."""
+    index = index_of(view)
+    return index if has_ids(index) else None
 
 
 # Every view, after the input and under the name that it has.

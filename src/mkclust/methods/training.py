@@ -51,7 +51,12 @@ def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
     options = model.table_options
     samples = read_samples(X, expected=expected, options=options, observed=observed)
     if samples.kind == "kernels":
-        source = FromKernels(ids=samples.ids, missing=samples.missing, notes=samples.notes)
+        source = FromKernels(
+            ids=samples.ids,
+            index_names=samples.index_names,
+            missing=samples.missing,
+            notes=samples.notes,
+        )
         if model.kernel_neighbors is None:
             return source, samples
         kind = KernelNeighborhoods if samples.missing is None else SeparateNeighborhoods
@@ -84,6 +89,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
         }
     source = FromViews(
         ids=samples.ids,
+        index_names=samples.index_names,
         missing=samples.missing,
         bank=bank,
         feature_names=feature_names,
@@ -145,6 +151,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
         ids=samples.ids,
+        index_names=samples.index_names,
         widths=widths,
         columns=samples.columns,
         encodings=samples.encodings,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mkclust.samples.id_spelling import spelling_difference
+from mkclust.index import spelling_difference
 from mkclust.samples.samples import read_views
 
 pd = pytest.importorskip("pandas")
