@@ -55,12 +55,11 @@ def transformed(kind, rng):
             order = np.asarray(orders[operation])
             frame, samples = frame.iloc[order], samples[order]
         elif operation == 5:
-            frame, samples = pd.concat([frame, frame.iloc[:1]]), [*samples, samples[0]]
-            samples = np.array(samples)
+            frame, samples = pd.concat([frame, frame.iloc[:1]]), np.append(samples, samples[0])
         elif operation == 6:
             frame = frame.reset_index(drop=True)
-            samples = np.argsort(NUMBERS)[: len(frame)] if kind == "numbers" else range(len(frame))
-            samples = np.array(samples)
+            samples = np.argsort(NUMBERS) if kind == "numbers" else np.arange(N)
+            samples = samples[np.arange(len(frame)) % N]
         elif operation == 7:
             frame = frame.set_axis(by_text(frame.index))
         elif frame.index.nlevels > 1:
@@ -95,8 +94,7 @@ def check_case(models, seed):
 def annotated(labels, table, frame, samples):
     found = statistics(annotate(labels, table, n_permutations=1))
     columns = {name: everyone(frame[name], samples) for name in table}
-    plain = labels if hasattr(labels, "labels_") else np.asarray(labels)
-    plain = getattr(plain, "labels_", plain)
+    plain = np.asarray(getattr(labels, "labels_", labels))
     expected = statistics(annotate(plain, columns, n_permutations=1))
     return np.ravel(found), np.ravel(expected)
 
@@ -164,3 +162,72 @@ def test_tables_in_any_order_are_aligned_or_refused(models):
 @pytest.mark.slow
 def test_many_tables_in_any_order_are_aligned_or_refused(models):
     check_cases(models, range(1000, 2000))
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (pd.RangeIndex(3), False),
+        (pd.Index([0, 1, 2], dtype="Int64"), False),
+        (pd.Index([0.0, 1.0, 2.0]), False),
+        (pd.RangeIndex(2, 5), True),
+        (pd.Index([0, 2, 1]), True),
+        (pd.Index(["0", "1", "2"]), True),
+        (pd.MultiIndex.from_tuples([(0, 0), (1, 1)]), True),
+    ],
+)
+def test_only_the_numbers_from_zero_in_order_are_no_ids(index, expected):
+    assert has_ids(index) == expected
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NaT, ("s", None)])
+def test_a_table_in_which_an_id_is_missing_is_refused(models, missing):
+    ids = [("s", i) for i in range(1, N)] if isinstance(missing, tuple) else range(1, N)
+    table = pd.DataFrame({"x": X}, index=pd.Index([*ids, missing]))
+    with pytest.raises(ValueError, match="'clinic' lacks 1 ids"):
+        annotate(models["default"], {"clinic": table})
+    with pytest.raises(ValueError, match="'clinic' lacks 1 ids"):
+        read_views({"clinic": table, "other": table})
+
+
+@pytest.mark.parametrize("kind", ["default", "text", "pairs"])
+def test_a_sorted_table_is_what_it_was(models, kind):
+    table = pd.DataFrame({"x": X, "type": np.array(list("abc"))[Y]}, index=INDICES[kind])
+    changed = table.sort_values("x")
+    changed = changed.swaplevel() if kind == "pairs" else changed
+    labels = pd.Series(models[kind].labels_, index=INDICES[kind])
+    expected = statistics(annotate(models[kind], table))
+    columns = {name: changed[name] for name in changed}
+    for given, variables in (
+        (models[kind], changed),
+        (models[kind], columns),
+        (labels[::-1], table),
+    ):
+        assert statistics(annotate(given, variables)) == pytest.approx(expected)
+    assert describe(models[kind], changed).table == describe(models[kind], table).table
+    views = {name: framed(view, kind) for name, view in VIEWS.items()}
+    turned = {name: view.iloc[::-1] for name, view in views.items()}
+    kernels = [models[kind].mixed_kernel(each) for each in (views, turned)]
+    np.testing.assert_allclose(*kernels, atol=1e-12)
+
+
+def test_whole_numbers_beside_arrays_or_other_numbers_are_refused(models):
+    table = pd.DataFrame({"x": X})
+    with pytest.raises(ValueError, match=r"'clinic' .*reset_index\(drop=True\)"):
+        annotate(models["array"], {"clinic": table.iloc[::-1]})
+    with pytest.raises(ValueError, match=r"'clinic' .*reset_index\(drop=True\)"):
+        annotate(pd.Series(Y).iloc[:-2], {"clinic": table.iloc[2:]})
+    with pytest.raises(ValueError, match=r"'a' .*reset_index\(drop=True\)"):
+        read_views({"a": table, "b": table.set_axis(range(50, 50 + N))})
+
+
+def test_a_mask_follows_its_index():
+    frame = pd.DataFrame({"x": np.arange(6.0)}).iloc[2:]
+    views = {"a": frame, "b": frame.iloc[::-1]}
+    mask = pd.DataFrame({"a": [True] * 3 + [False], "b": True}, index=views["b"].index)
+    for observed in (mask, {"a": mask["a"]}):
+        assert read_views(views, observed=observed).missing[:, 0].tolist() == [True] + [False] * 3
+
+
+def test_labels_of_a_series_and_an_array_are_paired_by_position():
+    assert scores(pd.Series([0, 0, 1], index=[7, 8, 9]), [1, 1, 0])["acc"] == 1

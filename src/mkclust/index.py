@@ -82,7 +82,8 @@ def make_index(ids: Any, names: Any, n_samples: int) -> Any:
 
     if ids is None:
         return pd.RangeIndex(n_samples)
-    index = pd.Index(ids)
+    # Of an array of tuples, pandas makes no MultiIndex.
+    index = pd.Index(ids.tolist() if isinstance(ids, np.ndarray) and ids.dtype.hasobject else ids)
     return index.set_names(names) if names is not None and len(names) == index.nlevels else index
 
 
@@ -141,16 +142,21 @@ def _rows_by_id(rows: Any, samples: Any, who: str, whose: str, every: bool) -> n
     if len(lacking) == len(samples):
         alike = spelling_difference(rows, samples)
         raise ValueError(
-            f"{who} and {whose} have no ids in common, such as {rows[:1].tolist()[0]!r} and "
-            f"{samples[:1].tolist()[0]!r}: "
+            f"{who} and {whose} have no ids in common, such as {_example(rows)} and "
+            f"{_example(samples)}: "
             f"{alike or 'give the same samples the same ids'}"
         )
     if every and len(lacking):
         raise ValueError(
             f"{who} has {len(rows)} ids, and lacks {len(lacking)} of {whose}, such as "
-            f"{lacking[0]!r}: pass one row per sample, by its id"
+            f"{_example(lacking)}: pass one row per sample, by its id"
         )
     return found
+
+
+def _example(ids: Any) -> str:
+    """Return the first id as a message shows it."""
+    return repr(ids[:1].tolist()[0])
 
 
 def find(index: Any, ids: Any) -> np.ndarray:
@@ -275,8 +281,8 @@ def refuse_repeated(ids: Any, owner: str) -> None:
         return
     repeated = ids[ids.duplicated()]
     raise ValueError(
-        f"{has_words(owner)} {len(repeated)} ids more than once, such as {repeated[0]!r}, so that "
-        "they do not tell which row is which sample: keep one row an id, as "
+        f"{has_words(owner)} {len(repeated)} ids more than once, such as {_example(repeated)}, so "
+        "that they do not tell which row is which sample: keep one row an id, as "
         f"frame[~frame.index.duplicated()] does ({BY_ROW})"
     )
 
