@@ -75,7 +75,7 @@ def everyone(values, samples):
 
 
 def statistics(annotation):
-    return [(test.statistic, test.n_missing) for test in annotation.tests]
+    return np.ravel([(test.statistic, test.n_missing) for test in annotation.tests])
 
 
 def check_case(models, seed):
@@ -96,7 +96,7 @@ def annotated(labels, table, frame, samples):
     columns = {name: everyone(frame[name], samples) for name in table}
     plain = np.asarray(getattr(labels, "labels_", labels))
     expected = statistics(annotate(plain, columns, n_permutations=1))
-    return np.ravel(found), np.ravel(expected)
+    return found, expected
 
 
 def described(model, kind, frame, samples):
@@ -198,11 +198,8 @@ def test_a_sorted_table_is_what_it_was(models, kind):
     labels = pd.Series(models[kind].labels_, index=INDICES[kind])
     expected = statistics(annotate(models[kind], table))
     columns = {name: changed[name] for name in changed}
-    for given, variables in (
-        (models[kind], changed),
-        (models[kind], columns),
-        (labels[::-1], table),
-    ):
+    cases = [(models[kind], changed), (models[kind], columns), (labels[::-1], table)]
+    for given, variables in cases:
         assert statistics(annotate(given, variables)) == pytest.approx(expected)
     assert describe(models[kind], changed).table == describe(models[kind], table).table
     views = {name: framed(view, kind) for name, view in VIEWS.items()}

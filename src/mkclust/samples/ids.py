@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.sparse import issparse
@@ -14,7 +14,6 @@ from mkclust.index import (
     count_as_ids,
     find,
     has_ids,
-    has_words,
     refuse_missing,
     refuse_repeated,
     sentence_start,
@@ -280,100 +279,96 @@ def _orders(
     for index, who in zip(indices, whos, strict=True):
         if index is not None:
             refuse_missing(index, who)
-    count = list(map(has_ids, indices))
-    if expected is not None and not has_ids(expected):
-        named = [place for place, has_some in enumerate(count) if has_some]
-        if not all(count_as_ids(expected, indices[p], FITTED, whos[p]) for p in named):
-            expected, join = None, "exact" if join == "some" else join
-    if expected is None and not any(count):
+    named = [place for place, index in enumerate(indices) if has_ids(index)]
+    by_number = (
+        expected is None
+        or has_ids(expected)
+        or all(count_as_ids(expected, indices[place], FITTED, whos[place]) for place in named)
+    )
+    if not by_number:
+        expected, join = None, "exact" if join == "some" else join
+    if expected is None and not named:
         return orders, None, None
     first, title = expected, FITTED
     if expected is None:
-        first, title = indices[count.index(True)], whos[count.index(True)]
+        first, title = indices[named[0]], whos[named[0]]
     for place, index in enumerate(indices):
-        if index is not None and not count[place]:
-            count[place] = (
-                not has_ids(first)
-                or (join == "outer" and not len(index))
-                or count_as_ids(index, first, whos[place], title)
-            )
-    if not any(count):
+        if index is not None and place not in named:
+            is_empty = join == "outer" and not len(index)
+            if is_empty or not has_ids(first) or count_as_ids(index, first, whos[place], title):
+                named = sorted([*named, place])
+    if not named:
         return orders, None, None
     if expected is None:
-        first, title = indices[count.index(True)], whos[count.index(True)]
-        if sum(count) == 1 and not first.is_unique:  # there is nothing to pair
+        first, title = indices[named[0]], whos[named[0]]
+        if len(named) == 1 and not first.is_unique:  # there is nothing to pair
             return orders, None, None
-    indices = [
-        written_like(index, first) if has_some else None
-        for index, has_some in zip(indices, count, strict=True)
-    ]
-    for index, who in zip(indices, whos, strict=True):
-        if index is not None:
-            refuse_repeated(index, who)
-    if join == "inner" and expected is None:
-        first = _common(indices, whos)
-    if join in ("outer", "some"):
-        first = _union(indices, whos, expected, join, is_new)
-        return _outer_orders(indices, whos, first)
-    for place, index in enumerate(indices):
-        if index is not None and not index.equals(first):
-            orders[place] = _order(index, first, whos[place], title, join)
-    _refuse_without_ids(orders, indices, whos, title, len(first))
-    return orders, first, None
+    pairs = [(written_like(indices[place], first), whos[place]) for place in named]
+    for index, who in [*pairs, (first, title)]:
+        refuse_repeated(index, who)
+    ids = first
+    if expected is None and join != "exact":
+        ids = _common(pairs) if join == "inner" else _union(pairs, is_new)
+    missing = np.zeros((len(ids), len(indices)), dtype=bool)
+    for place, (index, who) in zip(named, pairs, strict=True):
+        where = find(index, ids)
+        missing[:, place], order = where < 0, where[where >= 0]
+        lacks_some = missing[:, place].any() and join not in ("outer", "some")
+        if lacks_some or (len(order) < len(index) and join != "inner"):
+            _refuse_others(index, first, who, title)
+        if not np.array_equal(order, np.arange(len(index))):
+            orders[place] = order
+    unknown = ids[missing[:, named].all(axis=1)]
+    if join == "outer" and len(unknown):
+        raise ValueError(
+            f"{len(unknown)} of the {len(ids)} ids of {title} are in no view, such as "
+            f"{unknown[0]!r}: pass the same samples"
+        )
+    without = [who for place, who in enumerate(whos) if place not in named]
+    if without and (missing[:, named].any() or any(order is not None for order in orders)):
+        raise ValueError(
+            f"{without[0]} has no ids, and other frames have different ids, or ids in different "
+            f"orders: it cannot be known which of the {len(ids)} samples its rows are. Bring all "
+            f"frames to the order that it has, such as by frame.loc[ids], or make {without[0]} a "
+            "data frame with ids"
+        )
+    return orders, ids, missing if missing.any() else None
 
 
-def _common(indices: Sequence[Any], whos: Sequence[str]) -> Any:
-    """Return the ids that all parts with ids have, in the order of the first of them."""
-    (first, title), *others = _with_ids(indices, whos)
-    common = first
+def _common(pairs: Sequence[tuple[Any, str]]) -> Any:
+    """Return the ids that all indices have, in the order of the first."""
+    (common, title), *others = pairs
     for index, who in others:
-        if not index.equals(first):
-            _order(index, first, who, title, "inner")  # refuses others
-            common = common[find(index, common) >= 0]
+        if not (find(index, pairs[0][0]) >= 0).any():
+            _refuse_others(index, pairs[0][0], who, title)
+        common = common[find(index, common) >= 0]
     if not len(common):
         raise ValueError(
-            f"there is no id that all of {', '.join([title, *(who for _, who in others)])} have: "
-            f"leave one of them out, or give the same samples the same ids ({BY_ROW})"
+            f"there is no id that all of {', '.join(who for _, who in pairs)} have: leave one of "
+            f"them out, or give the same samples the same ids ({BY_ROW})"
         )
     return common
 
 
-def _with_ids(indices: Sequence[Any], whos: Sequence[str]) -> list[tuple[Any, str]]:
-    """Return the indices of parts that have ids, and what messages call these parts."""
-    return [(index, who) for index, who in zip(indices, whos, strict=True) if index is not None]
-
-
-def _union(
-    indices: Sequence[Any], whos: Sequence[str], expected: Any, join: str, is_new: bool
-) -> Any:
-    """Return all ids that parts have: those of the first, then the others of the next, and so on.
-
-    If ids are expected, these are all that parts may have.
-    """
-    every = _with_ids(indices, whos)
-    pairs = [pair for pair in every if len(pair[0])]
-    everybody = pairs[0][0] if pairs else every[0][0]
-    for index, _ in pairs[1:]:
-        if not index.equals(everybody):
-            everybody = everybody.append(index[find(everybody, index) < 0])
-    if expected is not None:
-        for index, who in pairs:
-            _refuse_others(index, expected, who)
-        unknown = expected[find(everybody, expected) < 0]
-        if len(unknown) and join == "outer":
-            raise ValueError(
-                f"{len(unknown)} of the {len(expected)} ids of {FITTED} are in no view, such as "
-                f"{unknown[0]!r}: pass the same samples"
-            )
-        return expected
-    if not is_new:
-        _refuse_unconnected(pairs)
+def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
+    """Return all ids: those of the first index, then the others of the next, and so on."""
+    (everybody, title), *others = pairs = [pair for pair in pairs if len(pair[0])] or pairs
+    for index, _ in others:
+        everybody = everybody.append(index[find(everybody, index) < 0])
+    known = pairs[0][0]
+    while others and not is_new:  # each must have an id in common with another
+        near = [(find(known, index) >= 0).any() for index, _ in others]
+        if not any(near):
+            _refuse_others(others[0][0], known, others[0][1], title)
+        for (index, _), is_near in zip(others, near, strict=True):
+            known = known.append(index[find(known, index) < 0]) if is_near else known
+        others = [pair for pair, is_near in zip(others, near, strict=True) if not is_near]
     for place, (index, who) in enumerate(pairs):
-        for other, title in pairs[:place]:
+        for other, owner in pairs[:place]:
             only_here, only_there = index[find(other, index) < 0], other[find(index, other) < 0]
             if alike := spelling_difference(only_there, only_here):
                 warnings.warn(
-                    f"The outer join of {title} and {who} takes two ids for two samples that may "
+                    f"The outer join of {owner} and {who} takes two ids for two samples that may "
                     f"be one: {alike}.",
                     IdSpellingWarning,
                     stacklevel=2,
@@ -381,124 +376,34 @@ def _union(
     return everybody
 
 
-def _refuse_others(index: Any, expected: Any, who: str) -> None:
-    """Refuse ids that are not among those of a fit."""
-    others = index[find(expected, index) < 0]
-    if len(others):
-        alike = spelling_difference(expected, others)
-        raise ValueError(
-            f"{has_words(who)} {len(others)} ids that are not among {FITTED}, such as "
-            f"{others[0]!r}: pass the same samples{f'. {alike}' * bool(alike)}"
-        )
-
-
-def _refuse_unconnected(pairs: Sequence[tuple[Any, str]]) -> None:
-    """Refuse an outer join of parts that have no id in common, by way of no other part."""
-    if not pairs:
-        return
-    (everybody, title), *others = pairs
-    while others:
-        near = [pair for pair in others if (find(everybody, pair[0]) >= 0).any()]
-        if not near:
-            _order(others[0][0], everybody, others[0][1], title)  # raises
-        for pair in near:
-            everybody = everybody.append(pair[0][find(everybody, pair[0]) < 0])
-        others = [pair for pair in others if not any(pair is each for each in near)]
-
-
-def _outer_orders(
-    indices: Sequence[Any], whos: Sequence[str], everybody: Any
-) -> tuple[list[np.ndarray | None], Any, np.ndarray | None]:
-    """Return where the rows of each part are in the order of all ids, and who lacks which."""
-    orders: list[np.ndarray | None] = [None] * len(indices)
-    missing = np.zeros((len(everybody), len(indices)), dtype=bool)
-    for place, index in enumerate(indices):
-        if index is not None and not index.equals(everybody):
-            where = find(index, everybody)
-            missing[:, place], order = where < 0, where[where >= 0]
-            orders[place] = None if np.array_equal(order, np.arange(len(index))) else order
-    is_joined = missing.any() or any(order is not None for order in orders)
-    without = [who for index, who in zip(indices, whos, strict=True) if index is None]
-    if is_joined and without:
-        raise ValueError(
-            f"an outer join needs the ids of all rows, and {without[0]} has none: it cannot be "
-            f"known which of the {len(everybody)} samples its rows are. Make {without[0]} a data "
-            "frame with ids, or give every part a row for each sample, empty (NaN) where it is "
-            "missing"
-        )
-    return orders, everybody, missing if missing.any() else None
-
-
 def _refuse_lengths_without_ids(parts: Sequence[Any], whos: Sequence[str]) -> None:
     """Refuse an outer join of tables of several lengths none of which has ids."""
     if any(_has_index(part) and has_ids(part.index) for part in parts):
         return
-    lengths = {who: _length(part) for who, part in zip(whos, parts, strict=True)}
-    known = {who: n for who, n in lengths.items() if n is not None}
-    if len(set(known.values())) < 2:
-        return
-    (first, n), *others = known.items()
-    other = next(who for who, number in others if number != n)
-    raise ValueError(
-        f"join='outer' joins tables by the ids of their rows, and none has any: {first} has {n} "
-        f"rows, {other} {known[other]}, and it cannot be known which samples these are. Pass data "
-        "frames of pandas with the ids as index, such as by frame.set_index(column), or tables of "
-        "a row for each sample, empty (NaN) where it is missing"
-    )
-
-
-def _length(part: Any) -> int | None:
-    """Return the number of rows of a part, None where it cannot be told."""
-    shape = getattr(part, "shape", None)
-    length = shape[0] if shape else len(part) if isinstance(part, list | tuple) else None
-    return length if isinstance(length, int) else None
-
-
-def _refuse_without_ids(
-    orders: Sequence[np.ndarray | None],
-    indices: Sequence[Any],
-    whos: Sequence[str],
-    title: str,
-    n_samples: int,
-) -> None:
-    """Refuse parts without ids beside others whose rows have changed their places."""
-    reordered = [place for place, order in enumerate(orders) if order is not None]
-    without = [who for index, who in zip(indices, whos, strict=True) if index is None]
-    if not (reordered and without):
-        return
-    who = whos[reordered[0]]
-    if who == title:
-        start = f"{n_samples} of the samples of {title} are in all frames"
-    else:
-        start = f"{has_words(who)} the ids of {title} in another order"
-    raise ValueError(
-        f"{start}, and {without[0]} has no ids: it cannot be known which order its "
-        "rows have. Bring all frames to the order "
-        f"that it has, such as by frame.loc[ids], or make {without[0]} a data frame with ids"
-    )
-
-
-def _order(index: Any, first: Any, who: str, title: str, join: str = "exact") -> np.ndarray | None:
-    """Return where the ids of the first are in an index, None if both have one order."""
-    for ids, owner in ((index, who), (first, title)):
-        refuse_repeated(ids, owner)
-    where = find(index, first)
-    common = int(np.sum(where >= 0))
-    if common == len(index) == len(first):
-        return None if np.array_equal(where, np.arange(len(where))) else where
-    if common and join == "inner":
-        if title != FITTED or common == len(first):
-            return where[where >= 0]
+    known: dict[int, str] = {}
+    for part, who in zip(reversed(parts), reversed(whos), strict=True):
+        shape = (len(part),) if isinstance(part, list | tuple) else getattr(part, "shape", ())
+        known |= {n: who for n in shape[:1] if isinstance(n, int)}
+    if len(known) > 1:
+        n, m = sorted(known)[:2]
         raise ValueError(
-            f"{has_words(who)} {common} of the {len(first)} ids of {title}: pass the same samples"
+            f"join='outer' joins tables by the ids of their rows, and none has any: {known[n]} has "
+            f"{n} rows, {known[m]} {m}, and it cannot be known which samples these are. Pass data "
+            "frames of pandas with the ids as index, such as by frame.set_index(column), or tables "
+            "of a row for each sample, empty (NaN) if it is missing"
         )
-    alike = spelling_difference(first, index)
+
+
+def _refuse_others(index: Any, first: Any, who: str, title: str) -> NoReturn:
+    """Refuse an index whose ids are not those of the first."""
+    common, alike = int((find(index, first) >= 0).sum()), spelling_difference(first, index)
     if common:
         raise ValueError(
             f"{sentence_start(title)} and {who} have {common} ids in common, and "
             f"{len(first) - common} are only in {title}, {len(index) - common} only in {who}: pass "
             "join='inner' to keep the samples that all have or join='outer' to keep all samples, "
-            f"or select them yourself by frame.loc[common] ({BY_ROW}){f'. {alike}' * bool(alike)}"
+            f"or select them yourself by frame.loc[common] ({BY_ROW})"
+            f"{f'. {alike}' * bool(alike)}"
         )
     differ = str(index.dtype) != str(first.dtype)
     types = f" (they are of the types {first.dtype} and {index.dtype})" * differ
