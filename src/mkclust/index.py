@@ -16,7 +16,7 @@ An index holds ids unless it is 0, 1, ..., n - 1 in this order, as the default i
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
@@ -28,15 +28,9 @@ BY_ROW = "reset_index(drop=True) on every frame pairs by row"
 
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+# Other signs between letters and numbers, and zeros before numbers, are often the same id.
 _SEPARATORS = re.compile(r"(?<=[^\W_])[\W_]+(?=[^\W_])")
 _ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
-# What people write differently, by what a message calls it.
-_ALIKE: dict[str, Callable[[str], str]] = {
-    "blanks around them": str.strip,
-    "upper and lower case": str.casefold,
-    "separators": lambda name: _SEPARATORS.sub("-", name),
-    "leading zeros": lambda name: _ZEROS.sub("", name),
-}
 
 
 def has_ids(index: Any) -> bool:
@@ -222,7 +216,7 @@ def written_like(index: Any, other: Any) -> Any:
     n_common = sum(value in known for value in index.tolist())
     if n_common == len(index):
         return index
-    keys = [_keys(each) for each in (index, other)]
+    keys = [pd.Index(list(map(key_of, each.tolist()))) for each in (index, other)]
     if not all(each.is_unique for each in keys):
         return index
     where = keys[1].get_indexer(keys[0])
@@ -231,13 +225,6 @@ def written_like(index: Any, other: Any) -> Any:
     values, others = index.tolist(), other.tolist()
     values = [value if w < 0 else others[w] for value, w in zip(values, where, strict=True)]
     return pd.Index(values).set_names(other.names)
-
-
-def _keys(index: Any) -> Any:
-    """Return ids as text by which ids of several types are compared."""
-    import pandas as pd
-
-    return pd.Index([key_of(value) for value in index.tolist()])
 
 
 def key_of(value: Any) -> Any:
@@ -301,29 +288,17 @@ def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
     """
     names, other_names = list(map(str, ids)), list(map(str, others))
     known, own = set(other_names), set(names)
-    by_key = {_alike(name): name for name in reversed(other_names) if name not in own}
+    by_key = {_simplified(name): name for name in reversed(other_names) if name not in own}
     for name in names:
-        other = by_key.get(_alike(name))
+        other = by_key.get(_simplified(name))
         if other is not None and name not in known:
-            return f"{name!r} and {other!r} differ in {_kinds(name, other)}: write them alike"
+            return f"{name!r} and {other!r} differ in spelling only: write them alike"
     return ""
 
 
-def _alike(name: str, *, but: str = "") -> str:
-    """Return an id without what people write differently, but for one of these things."""
-    for kind, normalize in _ALIKE.items():
-        if kind != but:
-            name = normalize(name)
-    return name
-
-
-def _kinds(name: str, other: str) -> str:
-    """Return in what two ids differ that are alike."""
-    kinds = [kind for kind in _ALIKE if _alike(name, but=kind) != _alike(other, but=kind)]
-    pairs = zip(*(_SEPARATORS.findall(each) for each in (name, other)), strict=True)
-    signs = next((f"{a!r} and {b!r}" for a, b in pairs if a != b), "")
-    *first, last = [signs if kind == "separators" else kind for kind in kinds]
-    return f"{', '.join(first)} and {last}" if first else last
+def _simplified(name: str) -> str:
+    """Return an id without what people write differently: case, blanks, separators, zeros."""
+    return _ZEROS.sub("", _SEPARATORS.sub("-", name.strip().casefold()))
 
 
 def sentence_start(who: str) -> str:

@@ -44,7 +44,8 @@ def kernel_frames():
 
 def by_id(model):
     """Return the labels by the ids of their samples."""
-    return dict(zip(model.sample_ids_.tolist(), model.labels_.tolist(), strict=True))
+    ids = getattr(model, "sample_ids_", np.arange(N))
+    return dict(zip(ids.tolist(), model.labels_.tolist(), strict=True))
 
 
 def shuffled(frame, seed=0):

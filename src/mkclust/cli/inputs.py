@@ -13,7 +13,7 @@ import numpy as np
 
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
-from mkclust.cli.joining import columns_in_order, contributions, paired_by_row, row_ids
+from mkclust.cli.joining import contributions, paired_by_row, row_ids
 from mkclust.cli.near_misses import problems, suspicions
 from mkclust.cli.printing import count
 from mkclust.cli.table_request import TableRequest, check_drops
@@ -263,7 +263,7 @@ def joined_views(
     parts = dict(zip(names, arrays, strict=True))
     if first.precomputed:
         return read_kernels(parts, options=tables.options), names
-    return read_views(columns_in_order(parts, tables), options=tables.options), names
+    return read_views(parts, options=tables.options), names
 
 
 def unique_names(data_sets: Sequence[datasets.Dataset]) -> tuple[str, ...]:

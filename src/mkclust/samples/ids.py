@@ -250,30 +250,11 @@ def _orders(
     join: str = "exact",
     is_new: bool = False,
 ) -> tuple[list[np.ndarray | None], Any, np.ndarray | None]:
-    """Return where the rows in the common order are, None for those that stay, and the ids.
+    """Return where the rows in the common order are, the ids, and which sample is missing where.
 
-    Parameters
-    ----------
-    indices : sequence of pandas.Index or None
-        The ids of each part, None if it has none.
-    whos : sequence of str
-        How messages call them.
-    expected : pandas.Index or None
-        The index that says the order; None leaves that to the first part that has ids.
-    join : {"exact", "inner", "outer", "some"}, default="exact"
-        Whether all have the same ids, or those are kept that all have, or all are; or whether each
-        has some of those that are expected.
-    is_new : bool, default=False
-        Whether parts of an outer join need have no id in common.
-
-    Returns
-    -------
-    orders : list of (ndarray of int or None)
-        For each part.
-    ids : pandas.Index or None
-        None if no part has any.
-    missing : ndarray of bool of shape (n_samples, n_parts) or None
-        Which samples an outer join misses in which part; None if it misses none.
+    `indices` has None for parts without an index. With `join="some"`, each part has some of the
+    expected ids. Parts of an outer join of new samples need have no id in common. The orders are
+    None for parts that stay as they are, and the ids None if no part has any.
     """
     orders: list[np.ndarray | None] = [None] * len(indices)
     for index, who in zip(indices, whos, strict=True):
