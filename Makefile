@@ -11,12 +11,24 @@ COMPILED := PYTHONDONTWRITEBYTECODE=
 # What a build of the documentation makes.
 GENERATED := docs/_build docs/api/generated docs/api/lessons docs/lessons docs/sg_execution_times.rst
 
-.PHONY: demo test lint types imports unit format benchmark docs links clean
+# uv installs in a fraction of the time; without it, pip does.
+install = $(BIN)/python -m pip install --quiet --disable-pip-version-check uv && \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python $(1) || \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(1)
+
+.PHONY: demo test test-all lint types imports unit format benchmark docs links clean
 
 demo: $(VENV)/.user
 	$(BIN)/mkclust demo
 
+# What protects users, in a few minutes.
 test: lint types imports unit
+
+# Everything: tests marked slow, scikit-learn's checks of every method, more random examples.
+test-all: lint types imports $(VENV)/.dev
+	# The types that users get: a program of theirs, checked against the installed package.
+	$(BIN)/mypy --strict --config-file= tests/typing/consumer.py
+	MKCLUST_THOROUGH=1 $(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -24,15 +36,13 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
-	# The types that users get: a program of theirs, checked against the installed package.
-	$(BIN)/mypy --strict --config-file= tests/typing/consumer.py
 
 imports: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
 	# A file at a time: models that its tests share are fitted by one process, not by all.
-	$(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
@@ -55,15 +65,15 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.user: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[all]"
+	$(call install,-e ".[all]")
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(call install,-e ".[dev]")
 	touch $@ $(VENV)/.user
 
 $(VENV)/.docs: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(call install,-e ".[docs]")
 	touch $@ $(VENV)/.user
 
 clean:

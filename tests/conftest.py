@@ -6,9 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Before workers send warnings of it, which two threads of the controller would import at once.
 import mkclust  # noqa: F401
+
+# How many examples a test of an invariance draws: MKCLUST_THOROUGH is set by `make test-all`.
+settings.register_profile(
+    "mkclust",
+    max_examples=200 if os.environ.get("MKCLUST_THOROUGH") else 15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("mkclust")
 
 
 def pytest_configure():
@@ -43,11 +53,6 @@ def uci_digit():
 
     data = load(reference_folder("MKCLUST_DATA") / "uci_digit" / "UCI.mat")
     return data.views, data.y
-
-
-def n_examples(usual):
-    """Return how many examples to draw: twenty times the usual where MKCLUST_THOROUGH is set."""
-    return 20 * usual if os.environ.get("MKCLUST_THOROUGH") else usual
 
 
 def blob_views(rng, n=240, k=4, strengths=(2.0, 2.0, 2.0), n_features=10):

@@ -22,19 +22,15 @@ def _cupy():
     return cupy.cuda.is_available()
 
 
-def _skip_without(condition, reason):
-    return pytest.mark.skipif(not condition, reason=reason)
-
-
 TORCH = importlib.util.find_spec("torch") is not None
 STRICT = importlib.util.find_spec("array_api_strict") is not None
-ON_CUDA = [pytest.mark.gpu, _skip_without(_cuda(), "no CUDA device")]
-# Every library that is no NumPy, those of a GPU marked so.
+ON_CUDA = [pytest.mark.gpu, pytest.mark.skipif(not _cuda(), reason="no CUDA device")]
+# Every installed library that is not NumPy, those of a GPU marked so.
 FOREIGN = [
-    pytest.param("strict", marks=_skip_without(STRICT, "array-api-strict is not installed")),
-    pytest.param("torch", marks=_skip_without(TORCH, "torch is not installed")),
-    pytest.param("cuda", marks=ON_CUDA),
-    pytest.param("cupy", marks=[pytest.mark.gpu, _skip_without(_cupy(), "CuPy sees no device")]),
+    *(["strict"] if STRICT else []),
+    *(["torch"] if TORCH else []),
+    *([pytest.param("cuda", marks=pytest.mark.gpu)] if _cuda() else []),
+    *([pytest.param("cupy", marks=pytest.mark.gpu)] if _cupy() else []),
 ]
 LIBRARIES = ["numpy", *FOREIGN]
 

@@ -1,6 +1,20 @@
-"""Fewer cases than a grid has cells, where no more than two choices are thought to meet."""
+"""Fewer cases than a grid has cells: every pair of choices, or some cases of which are slow."""
 
 from itertools import combinations, product
+
+import pytest
+
+
+def slow(*cases):
+    """Return cases that only `make test-all` runs; a tuple is a case of several parameters."""
+    rows = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*row, marks=pytest.mark.slow) for row in rows]
+
+
+def first_quick(n, cases):
+    """Return cases of which the first n are run by `make test`, and all by `make test-all`."""
+    cases = list(cases)
+    return [*cases[:n], *slow(*cases[n:])]
 
 
 def every_pair(*axes):

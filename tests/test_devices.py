@@ -53,8 +53,10 @@ from mkclust.plots import plot_fit
 from mkclust.plots.neighbor_map import map_samples
 from mkclust.samples.devices import to_device
 from mkclust.stack import as_stack
+from pairs import slow
 from problems import low_rank, projector, random_kernels, symmetrized
 
+QUICK = ("simplemkkm", "lmkkm", "lf-mvc")  # the others only by `make test-all`
 NAMES = sorted(METHODS)
 INDUCTIVE = [name for name in NAMES if hasattr(METHODS[name], "predict")]
 SIZES = [90, 260]
@@ -77,9 +79,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
 ]
+
+
+def quick_first(names):
+    """Return names of methods, those that are not among the quick ones marked slow."""
+    return [name if name in QUICK else slow(name)[0] for name in names]
+
+
 over_libraries = pytest.mark.parametrize("library", FOREIGN)
-over_methods = pytest.mark.parametrize("name", NAMES)
-over_inductive_methods = pytest.mark.parametrize("name", INDUCTIVE)
+over_methods = pytest.mark.parametrize("name", quick_first(NAMES))
+over_inductive_methods = pytest.mark.parametrize("name", quick_first(INDUCTIVE))
 
 
 @functools.cache

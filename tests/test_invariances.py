@@ -7,18 +7,13 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import gaussian_kernels, n_examples
+from conftest import gaussian_kernels
 from mkclust import SimpleMKKM
 from mkclust.metrics import adjusted_rand_index
 
-quick = settings(
-    max_examples=n_examples(6),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 seeds = st.integers(0, 10_000)
 
 
@@ -39,7 +34,6 @@ def same_partition(a, b):
     return adjusted_rand_index(a, b) == pytest.approx(1)
 
 
-@quick
 @given(seeds)
 def test_permuting_samples_permutes_labels(seed):
     kernels, rng = problem(seed)
@@ -49,7 +43,6 @@ def test_permuting_samples_permutes_labels(seed):
     np.testing.assert_allclose(a.weights_, b.weights_, atol=1e-6)
 
 
-@quick
 @given(seeds)
 def test_permuting_samples_permutes_labels_in_the_subspace_too(seed):
     kernels, rng = problem(seed, n=240)
@@ -60,7 +53,6 @@ def test_permuting_samples_permutes_labels_in_the_subspace_too(seed):
     assert a.objective_ == pytest.approx(b.objective_, rel=2e-6)
 
 
-@quick
 @given(seeds, st.integers(1, 5))
 def test_permuting_kernels_permutes_weights(seed, m):
     kernels, rng = problem(seed, m=m)
@@ -70,7 +62,6 @@ def test_permuting_kernels_permutes_weights(seed, m):
     assert same_partition(a.labels_, b.labels_)
 
 
-@quick
 @given(seeds, st.floats(1e-6, 1e6))
 def test_scaling_all_kernels_changes_no_weight(seed, factor):
     kernels, _ = problem(seed)
@@ -80,7 +71,6 @@ def test_scaling_all_kernels_changes_no_weight(seed, factor):
     assert same_partition(a.labels_, b.labels_)
 
 
-@quick
 @given(seeds)
 def test_duplicated_samples_get_the_same_label(seed):
     kernels, _ = problem(seed, n=40)
@@ -89,7 +79,6 @@ def test_duplicated_samples_get_the_same_label(seed):
     np.testing.assert_array_equal(model.labels_[:40], model.labels_[40:])
 
 
-@quick
 @given(seeds)
 def test_one_kernel_is_plain_kernel_k_means(seed):
     kernels, _ = problem(seed, m=1)
@@ -100,7 +89,6 @@ def test_one_kernel_is_plain_kernel_k_means(seed):
     assert model.duality_gap_ <= 1e-6
 
 
-@quick
 @given(seeds)
 def test_one_cluster_holds_everyone(seed):
     model = fitted(problem(seed)[0], k=1)
@@ -109,7 +97,6 @@ def test_one_cluster_holds_everyone(seed):
     assert model.duality_gap_ <= 1e-6
 
 
-@quick
 @given(seeds, st.integers(0, 1))
 def test_almost_as_many_clusters_as_samples_are_found(seed, missing):
     kernels, _ = problem(seed, n=15)
@@ -118,7 +105,6 @@ def test_almost_as_many_clusters_as_samples_are_found(seed, missing):
     assert model.duality_gap_ <= 1e-6
 
 
-@quick
 @given(seeds, st.integers(1, 3))
 def test_rank_below_k_leaves_zero_coordinates_not_noise(seed, rank):
     rng = np.random.default_rng(seed)
@@ -131,7 +117,6 @@ def test_rank_below_k_leaves_zero_coordinates_not_noise(seed, rank):
     np.testing.assert_array_equal(model.predict(kernels), model.labels_)
 
 
-@quick
 @given(seeds, st.sampled_from([60, 260]))
 def test_single_precision_gives_nearly_the_same_answer(seed, n):
     kernels, _ = problem(seed, n=n)
@@ -142,6 +127,7 @@ def test_single_precision_gives_nearly_the_same_answer(seed, n):
     assert same_partition(a.labels_, b.labels_)
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_nothing_that_matters():
     program = """
 import numpy as np

@@ -84,6 +84,7 @@ def python(program):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_importing_the_library_loads_no_heavy_library_that_scikit_learn_does_not():
     # scikit-learn imports pandas and rich where they are installed, and pandas imports pyarrow.
     program = (
@@ -96,6 +97,7 @@ def test_importing_the_library_loads_no_heavy_library_that_scikit_learn_does_not
     assert python(program) == "[]\n"
 
 
+@pytest.mark.slow
 def test_the_library_fits_without_any_extra():
     program = (
         "import sys\n"

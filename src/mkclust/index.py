@@ -76,6 +76,8 @@ def make_index(ids: Any, names: Any, n_samples: int) -> Any:
 
     if ids is None:
         return pd.RangeIndex(n_samples)
+    if isinstance(ids, pd.Index):
+        return ids
     # Of an array of tuples, pandas makes no MultiIndex.
     index = pd.Index(ids.tolist() if isinstance(ids, np.ndarray) and ids.dtype.hasobject else ids)
     return index.set_names(names) if names is not None and len(names) == index.nlevels else index

@@ -33,6 +33,7 @@ from mkclust.bench.run import partition_name, row_key
 from mkclust.cli.bench import Bar, duration
 from mkclust.metrics import scores
 from mkclust.stack.discretize import discretize
+from pairs import slow
 
 TIMES = ("solve_seconds",)
 
@@ -81,6 +82,7 @@ def without_times(rows):
 # --- rows -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rows_are_flat_and_hold_what_they_promise(folder, spawned):
     summary = run(write_plan(folder, '"simplemkkm", "avg-kkm"'), folder / "out")
     rows = read_rows(folder / "out")
@@ -97,6 +99,7 @@ def test_rows_are_flat_and_hold_what_they_promise(folder, spawned):
     assert gaps["avg-kkm"] is None
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_a_solve_by_hand_and_a_discretization_with_the_rows_seed(folder):
     path = write_plan(folder, '{ method = "mkkm-mir", parameters = { reg = 2.0 } }', seed=7)
     run(path, folder / "out")
@@ -311,6 +314,7 @@ def troublesome(folder, monkeypatch):
     return folder
 
 
+@pytest.mark.slow
 def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
     names = ("Raises", "Sleeps", "Dies", "Leaves", "Eats")
     methods = ", ".join(f'"troublesome:{name}"' for name in names) + ', "avg-kkm"'
@@ -340,6 +344,7 @@ def test_whatever_a_method_does_becomes_a_row_and_the_run_goes_on(troublesome):
     assert again.n_rows == 4 + 4 + 4
 
 
+@pytest.mark.slow
 def test_the_end_of_a_spawned_process_becomes_a_row(troublesome, spawned):
     run(write_plan(troublesome, '"troublesome:Dies", "troublesome:Leaves"'), troublesome / "out")
     rows = {row["method"]: row for row in read_rows(troublesome / "out")}
@@ -429,14 +434,17 @@ def test_a_file_without_classes_becomes_rows_that_say_so(folder):
 # --- kills ------------------------------------------------------------------------------------
 
 
-def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(folder):
+@pytest.mark.parametrize(("n_kills", "repetitions"), [(2, 4), *slow((6, 12))])
+def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(
+    folder, n_kills, repetitions
+):
     methods = '"avg-kkm", { method = "lf-mvc", grid = { reg = [0.25, 0.5, 4.0, 8.0] } }, "kamm-a"'
     datasets = '{ path = "one.npz" }, { path = "two.npz" }'
-    path = write_plan(folder, methods, datasets=datasets, repetitions=12, n_init=20)
+    path = write_plan(folder, methods, datasets=datasets, repetitions=repetitions, n_init=20)
     run(path, folder / "calm", n_processes=2)
     rng = random.Random(0)
     kills = 0
-    for _ in range(6):
+    for _ in range(n_kills):
         process = FORKS.Process(target=run_with_forks, args=(path, folder / "out"))
         process.start()
         # Data are read first; then tasks end every few milliseconds.
@@ -450,7 +458,7 @@ def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one
         process.kill()
         process.join()
         kills += process.exitcode == -signal.SIGKILL
-    assert kills >= 3
+    assert kills >= n_kills / 2
     run(path, folder / "out", n_processes=2)
     for name in ("rows.jsonl", "solves.jsonl"):
         lines = (folder / "out" / name).read_text().splitlines()
@@ -464,6 +472,7 @@ def size(path):
     return path.stat().st_size if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_processes_of_a_killed_run_end_by_themselves(troublesome):
     path = write_plan(troublesome, '"troublesome:Sleeps"')
     command = [sys.executable, "-m", "mkclust.cli", "bench", str(path)]
@@ -641,6 +650,7 @@ def test_a_plan_may_begin_with_a_byte_order_mark_and_name_a_part_of_a_file(folde
     assert (row["dataset"], row["n_kernels"], row["status"]) == ("one", 12, "ok")
 
 
+@pytest.mark.slow
 def test_a_script_that_runs_itself_again_is_told(folder):
     script = folder / "script.py"
     script.write_text(
@@ -805,6 +815,7 @@ def command(*arguments):
     return subprocess.run(line, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_bench_and_report_work_from_the_command_line(folder, monkeypatch):
     path = write_plan(folder, '"avg-kkm", "simplemkkm", { method = "lmkkm", max_samples = 9 }')
     found = command("bench", path, "--out", folder / "out", "--archive", folder / "kept")

@@ -877,20 +877,28 @@ def test_clusters_are_tested_against_variables_of_another_file(data):
     save_npz("d.npz", data)
     rng = np.random.default_rng(0)
     n = len(data["y"])
-    columns = np.column_stack([data["y"] + rng.normal(size=n), rng.normal(size=n), np.ones(n)])
+    columns = [data["y"] + rng.normal(size=n), rng.normal(size=n), np.ones(n)]
+    columns = np.column_stack([*columns, data["views"]["left"][:, 1]])
     np.savez("other.npz", clinic=columns, y=data["y"])
-    arguments = ["--annotate", "other.npz"]
-    if has_plotly := importlib.util.find_spec("plotly") is not None:
-        arguments += ["--report", "fit.html"]
-    result = succeed("cluster", "d.npz", "-k", 3, *arguments)
+    arguments = ["-k", 3, "--annotate", "other.npz"]
+    result = succeed("cluster", "d.npz", *arguments)
     assert "Clusters against the variables of other.npz:" in result.stdout
     assert "not tested: it is constant" in result.stdout
     tests = {test["variable"]: test for test in read_run()["annotation"]["tests"]}
-    assert list(tests) == ["column 0", "column 1", "column 2", "labels"]
+    assert list(tests) == ["column 0", "column 1", "column 2", "column 3", "labels"]
     assert tests["column 0"]["p_adjusted"] < 0.05 < tests["column 1"]["p_value"]
     assert tests["column 2"]["reason"] == "it is constant"
+    assert "clustered on" in tests["column 3"]["reason"]
+    np.save("K.npy", data["kernels"])
+    if has_plotly := importlib.util.find_spec("plotly") is not None:
+        arguments += ["--report", "fit.html"]
+    result = succeed("cluster", "K.npy", *arguments)
+    (note,) = read_run()["annotation"]["notes"]
+    assert note in result.stdout
     if has_plotly:
-        assert "Against other variables" in Path("fit.html").read_text(encoding="utf-8")
+        page = Path("fit.html").read_text(encoding="utf-8")
+        assert "Against other variables" in page
+        assert note in page
 
 
 def test_variables_of_other_samples_cost_no_fit_and_unreadable_ones_are_refused_before_it(data):

@@ -275,6 +275,7 @@ def test_a_damaged_packed_table_is_refused(tmp_path):
     assert "cannot be read" in complaint(write(tmp_path / "y.csv.gz", TABLE))
 
 
+@pytest.mark.slow
 def test_a_table_of_very_long_lines_is_read(tmp_path):
     values = np.random.default_rng(0).normal(size=(3, 30_000)).round(3)
     header = ",".join(f"g{i}" for i in range(values.shape[1]))

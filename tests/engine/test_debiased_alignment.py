@@ -115,6 +115,7 @@ def test_a_single_direction_has_the_whole_share_and_noise_a_small_one():
     assert shares[1] < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two levels", "three levels", "normal", "low rank"])
 def test_chances_of_permuted_kernels_are_not_too_small(kind):
     """At every level, chance alone gets there no more often than is said."""

@@ -61,6 +61,7 @@ def test_foresight_spares_looks(monkeypatch):
     assert n_iter < solve_simple_mkkm(stack, K).n_iter
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_first_weights_are_within_a_sixth_of_the_weights(seed):
     stack = as_stack(blob_kernels(seed, n=1600), validate=False)
@@ -100,6 +101,7 @@ def test_first_weights_of_moderately_many_samples_on_an_accelerator_are_uniform(
     np.testing.assert_array_equal(first_weights(stack, K, None), 0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_anchored", [False, True])
 def test_first_weights_of_many_samples_on_an_accelerator_are_nearer_than_uniform_ones(
     is_anchored, accelerator, monkeypatch

@@ -70,6 +70,7 @@ def test_problems_that_deceived_an_earlier_search_are_certified_truly(name, seed
     assert not certificates.is_false(row), row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", FLAT)
 def test_flat_spectra_are_solved_where_a_subspace_stalls(seed):
     row = certificates.check(certificates.draw(certificates.disconnected_groups, seed))
@@ -128,6 +129,7 @@ def test_vectors_that_miss_an_eigenvector_are_completed():
     assert relaxation.value == pytest.approx(values[0] + values[1], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("steps", "starts"), [(6, 1), (10, 1), (9, 3), (12, 2), (3, 40)])
 def test_random_starts_miss_less_often_than_the_theorem_allows(steps, starts):
     """The share of largest eigenvalues underestimated by more than some share."""

@@ -29,6 +29,7 @@ def test_weights_are_those_of_a_solve_in_double_precision(seed):
     np.testing.assert_allclose(rounded.weights, double.weights, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_noise", [0, 1, 3])
 @pytest.mark.parametrize("k", [2, 6, 15])
 def test_the_certificate_is_true_of_dense_eigenvalues(k, n_noise):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize, nnls
 
@@ -104,7 +104,6 @@ def test_a_search_that_ends_early_says_how_far_the_minimum_may_be():
     st.sampled_from([None, 2]),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
 def test_the_minimizer_satisfies_the_optimality_conditions(seed, n, m, rank, scale):
     Q = random_blocks(seed, n, m, rank, scale)
     found = solve(Q)

@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import NotFittedError
 
-from conftest import blob_views
 from mkclust import AverageKKM, annotate
 
 LABELS = np.repeat([0, 1, 2], [30, 20, 10])
@@ -61,6 +60,7 @@ def test_without_statsmodels_survival_names_what_to_install(monkeypatch):
         annotate(LABELS, table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["number", "category", "survival"])
 def test_p_values_of_variables_that_share_nothing_are_uniform(kind):
     rng = np.random.default_rng(3)
@@ -150,19 +150,6 @@ def test_ids_of_labels_may_be_passed_beside_them():
     assert annotate(LABELS, frame.iloc[::-1], ids=frame.index).tests == expected
     with pytest.raises(ValueError, match="there are 59 ids for 60 labels"):
         annotate(LABELS, frame, ids=list(frame.index[1:]))
-
-
-def test_variables_that_a_model_was_clustered_on_are_not_tested():
-    pd = pytest.importorskip("pandas")
-    views, _ = blob_views(np.random.default_rng(0), n=60, k=3)
-    ids = [f"p{i}" for i in range(60)]
-    frames = [pd.DataFrame(view, index=ids).add_prefix(f"v{i}_") for i, view in enumerate(views)]
-    model = AverageKKM(3, random_state=0).fit(frames)
-    table = frames[0][["v0_1"]].assign(new=np.arange(60.0), v0_2=np.arange(60.0) ** 2)
-    found = by_name(annotate(model, table.iloc[::-1], n_permutations=9))
-    assert "was clustered on" in found["v0_1"].reason
-    assert np.isnan(found["v0_1"].p_value)
-    assert found["new"].reason == found["v0_2"].reason == ""
 
 
 def test_an_annotation_is_printed_and_handed_on():

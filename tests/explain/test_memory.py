@@ -182,6 +182,7 @@ def views_of(n, n_views=2, width=5, dtype=np.float64):
     return [(centers[clusters] + rng.normal(size=(n, width))).astype(dtype) for _ in range(n_views)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("road", "n", "options"),
     [
@@ -207,6 +208,7 @@ def test_a_fit_takes_about_as_much_as_was_estimated_and_not_more(road, n, option
 
 
 # Every road, and both methods: they tell it by the same passes, under estimates of their own.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "road", "n", "n_views", "options"),
     [
@@ -248,6 +250,7 @@ def test_larger_parts_of_kernels_on_a_device_are_compared_at_a_time():
     assert device["rows compared at a time"] == 40 * 2000 * 8 * (2 * 1024 + 2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/proc/self/clear_refs").exists(), reason="Linux tells the peak of a process"
 )

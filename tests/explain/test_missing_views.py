@@ -15,7 +15,6 @@ from mkclust import (
     MissingnessWarning,
     SimpleMKKM,
     UnheardSamplesWarning,
-    annotate,
     describe,
     diagnose,
     load_model,
@@ -171,15 +170,6 @@ def test_some_samples_of_tables_that_lack_some_are_those_samples(joined):
         np.testing.assert_array_equal(table.numbers, whole.numbers[rows])
     described = describe_tables(model.labels_[part], [t.take(part) for t in tables], 3, 3)
     assert sum(described.sizes) == len(part)
-
-
-def test_columns_that_were_clustered_on_are_not_tested(joined, problem):
-    model, frames = joined
-    age = pd.Series(problem[0] + 0.1, [f"P{i:03}" for i in range(N)], name="age")
-    table = frames["mirna"].join(age, how="right")
-    tests = {test.variable: test for test in annotate(model, table).tests}
-    assert "was clustered on" in tests["mirna_0"].reason
-    assert tests["age"].p_value < 0.01
 
 
 def test_scores_and_clusters_are_written_for_all_samples(with_gaps):

@@ -35,6 +35,7 @@ def overlapping():
     return [rng.normal(size=(80, 6)), rng.normal(size=(80, 4))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_clear_clusters_stay_the_same_with_every_method(name, views):
     model = METHODS[name](3, random_state=0).fit(views)

@@ -3,7 +3,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, ClusterMixin, clone
@@ -148,7 +148,6 @@ def test_single_precision_views_give_accurate_single_precision_kernels(views):
     assert KernelBank().fit_transform(mixed).dtype == np.float64
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.floats(-1e4, 1e4))
 def test_shifting_a_view_leaves_gaussian_kernels_as_they_were(seed, shift):
     X = np.random.default_rng(seed).normal(size=(20, 3))
@@ -157,7 +156,6 @@ def test_shifting_a_view_leaves_gaussian_kernels_as_they_were(seed, shift):
     np.testing.assert_allclose(shifted, bank.fit_transform(X), rtol=1e-6, atol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1000), st.floats(1e-6, 1e6) | st.just(10.0))
 def test_scaling_a_view_leaves_the_whole_bank_as_it_was(seed, factor):
     rng = np.random.default_rng(seed)

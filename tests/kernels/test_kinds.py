@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity
@@ -79,7 +79,6 @@ def test_the_kind_of_a_view_is_told_from_its_numbers(library, kind):
     assert tell_kind(as_library(library, view.astype(np.float32)), N) == kind
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(KINDS), st.integers(0, 50), st.floats(1e-3, 1e3))
 def test_neither_the_unit_nor_the_order_of_samples_changes_the_kind(kind, seed, factor):
     view, order = example(kind, seed), np.random.default_rng(seed).permutation(N)
@@ -88,7 +87,6 @@ def test_neither_the_unit_nor_the_order_of_samples_changes_the_kind(kind, seed, 
     assert tell_kind(view[np.ix_(order, order)] if of_pairs else view[order], N) == kind
 
 
-@settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(["sparse", "binary", "histogram", "directions", "dense"]), st.integers(0, 50)
 )
@@ -240,7 +238,6 @@ def test_rows_in_single_precision_give_kernels_in_single_precision():
         np.testing.assert_allclose(kernel, expected, atol=2e-5)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(KINDS), st.integers(0, 50), st.floats(1e-3, 1e3))
 def test_the_unit_of_a_view_changes_none_of_its_kernels_by_kind(kind, seed, factor):
     view = example(kind, seed)
@@ -249,7 +246,6 @@ def test_the_unit_of_a_view_changes_none_of_its_kernels_by_kind(kind, seed, fact
     np.testing.assert_allclose(scaled, kernel, atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(KINDS), st.integers(0, 50))
 def test_the_order_of_samples_orders_the_kernels_by_kind(kind, seed):
     view, order = example(kind, seed), np.random.default_rng(seed).permutation(N)

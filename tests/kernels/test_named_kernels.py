@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array, csr_matrix, issparse
 from scipy.spatial.distance import cdist, pdist
@@ -144,7 +144,6 @@ def test_kernels_by_name_are_the_same_on_the_fly(name):
 
 @pytest.mark.parametrize("name", DEFINITE)
 @given(seed=st.integers(0, 2**16))
-@settings(max_examples=5, deadline=None)
 def test_kernels_that_claim_to_be_are_positive_semidefinite(name, seed):
     values = np.linalg.eigvalsh(kernel(name, example(name, seed)))
     assert values[0] > -1e-10 * values[-1]
@@ -340,10 +339,10 @@ def test_distances_taken_for_kernels_are_told_how_to_become_some():
         AverageKKM(3, kernels="precomputed").fit({"a": distances() ** 2})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", [[f"sample {i}" for i in range(N)], [7 * i for i in range(N)]])
 @pytest.mark.parametrize("rule", ["from_distances", "distances", "graph"])
 @given(seeds=st.lists(st.integers(0, 99), min_size=3, max_size=3), is_first=st.booleans())
-@settings(max_examples=5, deadline=None)
 def test_the_columns_of_a_frame_of_pairs_follow_the_order_of_samples(ids, rule, seeds, is_first):
     entries = distances()
     if rule == "graph":  # links of the nearest

@@ -259,6 +259,7 @@ def test_new_samples_come_as_similarities_to_precomputed_kernels():
         model.predict([cross, cross])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_clusters_by_neighborhoods(name):
     if "neighbors" in METHODS[name].ALLOWED:

@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -102,7 +102,6 @@ def test_rows_of_zeros_stay_zero(make):
     assert np.all(np.isfinite(make.learn(0 * X).apply(0 * X)))
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(ALL), st.integers(0, 100), st.floats(1e-6, 1e6))
 def test_the_unit_of_a_view_is_forgotten_or_left_as_it_was(make, seed, factor):
     X = counts(seed, (12, 12)) if make is not CalmColumns else loud(seed)
@@ -113,7 +112,6 @@ def test_the_unit_of_a_view_is_forgotten_or_left_as_it_was(make, seed, factor):
     np.testing.assert_allclose(scaled, expected, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.sampled_from([LogTfIdf, SquareRootsOfShares, CalmColumns]), st.integers(0, 100))
 def test_the_order_of_samples_and_columns_is_kept(make, seed):
     X = counts(seed) if make is not CalmColumns else loud(seed)

@@ -24,6 +24,7 @@ def orthogonal_to(known, width, decay, seed=0):
     return X - known @ (known.T @ X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
     ("n", "r", "b"), [(300, 7, 1), (3000, 40, 28), (3000, 100, 33), (2000, 0, 64)]

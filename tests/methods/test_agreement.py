@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agreeing import (
@@ -88,6 +88,7 @@ def test_everything_is_symmetric_and_finite():
 # Who is set aside ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_noise_and_random_categories_are_set_aside_in_a_hundred_of_a_hundred_seeds():
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -335,7 +336,6 @@ def test_copies_of_a_view_with_several_kernels_have_its_voice():
 # What it does not depend on --------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000))
 def test_neither_the_order_of_views_nor_that_of_samples_matters(seed):
     rng = np.random.default_rng(seed)
@@ -348,7 +348,6 @@ def test_neither_the_order_of_views_nor_that_of_samples_matters(seed):
     assert [weights[name] for name in first.names] == pytest.approx(first.weights(), abs=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.floats(1e-6, 1e6))
 def test_scaling_a_kernel_scales_its_coefficient_back(seed, factor):
     rng = np.random.default_rng(seed)

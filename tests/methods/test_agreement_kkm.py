@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
@@ -124,7 +124,6 @@ def test_where_nothing_can_be_compared_it_is_the_average_kernel(kind):
 
 
 @pytest.mark.parametrize("method", METHODS_THAT_SET_ASIDE)
-@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([50, 61, 130]), st.integers(1, 4))
 def test_views_that_share_nothing_change_no_bit(method, seed, n, n_others):
     rng = np.random.default_rng(seed)

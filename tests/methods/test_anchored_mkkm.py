@@ -193,6 +193,7 @@ def test_an_anchored_operator_is_the_sum_written_out():
 # The estimator ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [90, 240])
 @pytest.mark.parametrize("anchor", [0, 4.0, "auto"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

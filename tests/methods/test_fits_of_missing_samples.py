@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
@@ -173,7 +173,6 @@ def test_samples_are_missing_from_views_of_other_libraries(library, kernels, dat
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["zero", "rescale"]))
-@settings(max_examples=10, deadline=None)
 def test_the_order_of_samples_and_of_views_changes_nothing(seed, impute):
     rng = np.random.default_rng(seed)
     views, _ = views_of(40, seed)

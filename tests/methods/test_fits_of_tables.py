@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score, make_scorer
@@ -63,7 +63,6 @@ def test_two_frames_with_the_same_ids_in_different_orders_are_paired_by_id():
     assert model.kernel_names_ == model.view_names_in_
 
 
-@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 99), st.integers(0, 99), st.booleans(), st.booleans())
 def test_shuffling_the_rows_of_any_frame_changes_no_label(first, second, inner, impute):
     views = frames()

@@ -97,6 +97,7 @@ def test_mkkm_leaves_less_unexplained_with_every_fill(family, seed):
     assert solution.objective == pytest.approx(unexplained, abs=1e-9 * np.trace(rest))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_a_fill_raises_the_alignment_of_every_kernel_and_so_the_minimum(seed):
     rng = np.random.default_rng(seed)

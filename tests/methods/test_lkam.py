@@ -40,6 +40,7 @@ def test_the_golden_neighborhoods_are_reproduced(golden, setting):
     np.testing.assert_array_equal(found, golden[f"lkam_{setting}_mask"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("n", [40, 260])
 def test_the_masks_equal_the_sums_over_samples(n, neighbors):

@@ -120,6 +120,7 @@ def test_the_diagonals_bound_what_a_partition_leaves():
 
 
 # Iterated eigenvectors, beyond 200 samples, are known to about the root of their tolerance.
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "close"), [(70, 1e-6), (260, 5e-5)])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_samples_and_kernels_does_not_matter(n, close, seed):

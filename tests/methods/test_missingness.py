@@ -12,6 +12,7 @@ def observed_at_random(rng, n_samples, n_views, rate):
     return observed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "shares"), [(0.3, (0.5, 0.3, 0.2)), (0.04, (0.6, 0.38, 0.02))])
 def test_false_alarms_are_as_seldom_as_the_level_says_with_rare_patterns(rate, shares):
     rng, alarms, n_rare, p_values = np.random.default_rng(0), 0, 0, []

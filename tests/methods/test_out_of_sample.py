@@ -3,7 +3,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
@@ -413,7 +413,6 @@ def normalized_indicator(labels):
     return members / np.sqrt(members.sum(axis=0))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     labels=st.lists(st.integers(0, 3), min_size=2, max_size=12),
     rank=st.integers(1, 6),

@@ -209,6 +209,7 @@ def test_landmarks_serve_own_methods_that_know_new_samples_only(command):
     assert "own_methods:FirstKernel needs the entries of the kernels" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_benchmark_solves_an_own_method_once_and_on_the_kernels_of_the_data(command, tmp_path):
     (tmp_path / "plan.toml").write_text(
         'repetitions = 2\ngrid_repetitions = 1\nn_init = 1\ndatasets = [{ path = "d.npz" }]\n'
@@ -233,6 +234,7 @@ def test_a_benchmark_solves_an_own_method_once_and_on_the_kernels_of_the_data(co
     assert alike[0] == alike[1]
 
 
+@pytest.mark.slow
 def test_an_own_method_with_an_input_is_fitted_on_it_as_any_clusterer(command, tmp_path):
     (tmp_path / "plan.toml").write_text(
         'repetitions = 1\ngrid_repetitions = 1\ndatasets = [{ path = "d.npz" }]\n'

@@ -244,6 +244,7 @@ def assert_same(model, other, data):
         np.testing.assert_array_equal(other.mixed_kernel(data), model.mixed_kernel(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "method"), cases())
 def test_a_stored_model_is_the_one_that_was_fitted(kind, method, tmp_path):
     data, options = (INPUTS | FURTHER_INPUTS)[kind]

@@ -91,6 +91,7 @@ def test_invariant_subspaces_hide_no_eigenvectors(solver):
     assert certified_gap(stack.entries(), solution, 4) <= 2e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 5, 10, 15, 20, 25])
 def test_no_solver_claims_what_a_dense_eigensolver_denies(seed):
     """Commuting kernels: eigenvectors cross, and a basis can miss the one that comes up."""

@@ -95,6 +95,7 @@ def test_one_sparse_table_is_clustered_as_the_dense_one(views, form, parameters)
         model.predict(table.tocsc()[:, :119])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_takes_sparse_views(views, name):
     some = {name: views[name] for name in ("words", "signs", "dense")}
@@ -102,6 +103,7 @@ def test_every_method_takes_sparse_views(views, name):
     np.testing.assert_array_equal(model.labels_, expected.labels_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("approximation", [None, Nystroem(25)])
 def test_what_is_said_of_a_fit_on_sparse_views_is_what_is_said_of_dense_ones(
     views, approximation, tmp_path

@@ -92,6 +92,7 @@ def test_an_anchor_is_part_of_what_is_partitioned(anchor, views, kernels):
     assert "without the anchor" in features.describe_mixed_kernel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("form", ["views", "kernels"])
 def test_some_samples_are_a_part_of_all_in_any_order(name, form, views, kernels):
@@ -202,6 +203,7 @@ def test_a_table_is_looked_at_by_its_bank(views):
     np.testing.assert_allclose(model.mixed_kernel(views["shape"]), expected, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["avg-kkm", "lmkkm"])
 def test_few_samples_of_views_take_no_memory_of_the_samples_squared(name):
     n = 1200

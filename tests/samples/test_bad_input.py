@@ -187,6 +187,7 @@ def test_a_bad_kernel_in_an_array_is_refused_by_its_number(door, case):
     assert "kernel 0" in str(refusal.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [100, 600, 1200])
 def test_a_hidden_negative_eigenvalue_is_found(door, n):
     kernels = [np.eye(n), hidden_negative(n)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mkclust import AverageKKM, KernelBank, SimpleMKKM, diagnose, suggest_n_clusters, to_device
@@ -68,7 +68,6 @@ IDS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=8, deadline=None)
 @given(
     seeds=st.lists(st.integers(0, 99), min_size=3, max_size=3),
     kind=st.sampled_from(sorted(IDS)),
@@ -196,7 +195,6 @@ def test_ids_that_are_there_twice_in_one_table_are_no_ids(views):
 # Kernels ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
 @given(seeds=st.lists(st.integers(0, 99), min_size=6, max_size=6))
 def test_the_order_of_rows_and_columns_of_kernels_changes_nothing(seeds):
     kernels = kernel_frames()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mkclust.samples.options import TableOptions
@@ -23,7 +23,6 @@ def test_partly_common_ids_are_refused_with_the_way_to_join_them():
         read_views({"a": frame(IDS[:8]), "b": frame(IDS[3:])})
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from(IDS[2:]), unique=True).map(lambda ids: [*ids, *IDS[:2]]),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mkclust.samples.options import TableOptions
@@ -66,7 +66,6 @@ def test_where_nothing_is_missing_the_very_arrays_come_back():
     assert read_views(arrays, options=OUTER).missing is None
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from(IDS[1:]), unique=True).map(lambda ids: [*ids, IDS[0]]),
@@ -94,7 +93,6 @@ def test_an_outer_join_is_frames_reindexed_to_all_ids(several, random):
             np.testing.assert_array_equal(part, other)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.integers(2, 4))
 def test_permuting_samples_permutes_what_is_missing(seed, n, m):
     rng = np.random.default_rng(seed)
@@ -112,7 +110,6 @@ def test_permuting_samples_permutes_what_is_missing(seed, n, m):
         np.testing.assert_array_equal(view[order], other)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 5), unique=True, min_size=1).map(sorted))
 def test_some_samples_carry_along_what_is_missing(numbers):
     samples = read_views(views())

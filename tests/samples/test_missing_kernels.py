@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mkclust.samples.observed_block import ObservedBlock
@@ -231,7 +231,6 @@ def test_new_samples_may_lack_kernels():
     assert read_kernels(K, cross=True, observed=mask).parts[1].shape == (1, 6)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_kernels_as_frames_are_joined_by_all_ids(seed):
     pd = pytest.importorskip("pandas")

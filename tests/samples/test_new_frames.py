@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -47,7 +47,6 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=6, deadline=None)
 @given(
     seeds=st.lists(st.integers(0, 999), min_size=4, max_size=4),
     kind=st.sampled_from(sorted(IDS)),
@@ -68,7 +67,6 @@ def test_the_order_of_rows_and_columns_of_new_frames_changes_no_label(name, seed
     np.testing.assert_array_equal(stored.predict(new), expected[order])
 
 
-@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 999), library=st.sampled_from(["pandas", "polars"]))
 def test_the_order_of_columns_of_a_wide_frame_changes_no_label(seed, library):
     frame, columns = wide(), np.random.default_rng(seed).permutation(wide().columns).tolist()

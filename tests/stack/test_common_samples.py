@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agreeing import named_blobs, written_out_agreement
@@ -144,7 +144,6 @@ def test_one_part_of_all_samples_is_what_a_complete_stack_is():
     assert found.summary() == expected.summary()
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.2, 0.5, 0.7]))
 def test_neither_the_order_of_views_nor_that_of_samples_matters(seed, missing):
     kernels, seen = kernels_and_mask(seed, missing=missing)

@@ -198,6 +198,7 @@ def test_clear_clusters_are_found_wherever_the_rows_are(library, init, dtype, to
     np.testing.assert_allclose(centers, means, atol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("k", [5, 10, 20])
 @pytest.mark.parametrize("spread", [0.5, 3.0, 8.0])

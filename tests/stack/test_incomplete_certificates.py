@@ -137,6 +137,7 @@ def memory_map(folder, number, K):
     return np.load(path, mmap_mode="r")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", ["zero", "rescale"])
 @pytest.mark.parametrize("seed", [0, 3, 5, 6, 8])
 def test_all_stacks_of_kernels_that_lack_samples_agree(seed, fill, tmp_path):
@@ -177,6 +178,7 @@ def _on_host(array):
     return np.asarray(getattr(array, "_array", array))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # such small problems are warned of in many ways
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_fits_kernels_that_lack_samples_and_predicts_its_own_labels(name):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.ensemble import RandomTreesEmbedding
@@ -109,7 +109,6 @@ def test_an_approximation_is_for_views_only(views):
 
 
 @given(st.integers(1, 200))
-@settings(max_examples=10, deadline=None)
 def test_the_answer_does_not_depend_on_the_blocks(height):
     views, _ = blob_views(np.random.default_rng(0), n=150, k=3, strengths=(1.5, 0.5))
     named = {f"view {i}": view for i, view in enumerate(views)}

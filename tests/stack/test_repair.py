@@ -41,6 +41,7 @@ def one_of_several(n=60, seed=0):
     return np.stack([A @ A.T, B @ B.T - 0.4 * C @ C.T, C @ C.T])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @over_repairs
 def test_clusters_of_repaired_graphs_are_those_of_their_partition(name, psd, wine):
@@ -55,6 +56,7 @@ def test_clusters_of_repaired_graphs_are_those_of_their_partition(name, psd, win
         np.testing.assert_array_equal(model.predict(graphs), model.labels_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
 @pytest.mark.parametrize("name", INDUCTIVE)
 @over_repairs

@@ -137,6 +137,7 @@ def test_a_streamed_stack_answers_as_a_dense_one(form, dtype, tmp_path, hdf5):
     compare(stack, as_stack(dict(zip(stack.names, K, strict=True))), dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
 @pytest.mark.parametrize("rows", [1, 7, N])
 def test_neither_standards_nor_the_height_of_blocks_matter(rows, center, normalize, tmp_path):
@@ -476,6 +477,7 @@ def solved(stack, anchor, **options):
     return solve_simple_mkkm(stack, 5, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("anchor", [0.0, 1.0])
 @pytest.mark.parametrize("pays", [True, False])
@@ -567,6 +569,7 @@ print(most - before, solution.converged)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the memory")
 def test_a_solve_takes_less_memory_than_half_a_kernel(tmp_path):
     n = 3000

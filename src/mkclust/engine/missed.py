@@ -28,7 +28,6 @@ from mkclust.engine.relaxation import (
 )
 from mkclust.linalg import (
     MOST_DOUBT,
-    all_to_host,
     astype,
     empty,
     gaussian_noise,
@@ -38,6 +37,7 @@ from mkclust.linalg import (
     precision_of,
     side_by_side,
     to_device,
+    to_host,
     top_eigenpairs,
 )
 from mkclust.linalg.operators import Operator
@@ -273,7 +273,7 @@ class _Outside:
 
     def look(self) -> None:
         """Bring what was seen since the last look to the host."""
-        together = all_to_host([part for pair in self._unseen for part in pair if part is not None])
+        together = [to_host(part) for pair in self._unseen for part in pair if part is not None]
         if any(part.ndim == 1 and not np.all(part <= MOST_DOUBT) for part in together):
             self._repeat()
             return

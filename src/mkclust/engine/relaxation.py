@@ -9,7 +9,6 @@ import numpy as np
 
 from mkclust.linalg import (
     MOST_DOUBT,
-    all_to_host,
     astype,
     empty,
     namespace,
@@ -337,8 +336,8 @@ class KrylovSpace:
         """Find the Ritz vectors, and how accurate they are."""
         if not self._unseen:
             return
-        blocks = [part for pair in self._unseen for part in pair if part is not None]
-        *together, gram = all_to_host([*blocks, self.rest_gram])
+        together = [to_host(part) for pair in self._unseen for part in pair if part is not None]
+        gram = to_host(self.rest_gram)
         if any(part.ndim == 1 and not np.all(part <= MOST_DOUBT) for part in together):
             self._repeat()
             return

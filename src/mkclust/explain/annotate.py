@@ -12,9 +12,9 @@ from scipy.stats import false_discovery_control, rankdata
 
 from mkclust.explain.aligned_tables import AlignedTable, read_tables
 from mkclust.explain.annotation import Annotation, VariableTest
-from mkclust.explain.fitted import check_fitted, fitted_index, observed_samples
+from mkclust.explain.clustered_on import ClusteredOn
+from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.index import index_of, make_index
-from mkclust.linalg import to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.text import join_words
 from mkclust.types import Float
@@ -26,7 +26,6 @@ ROUNDING = 1e-9
 # Columns that are times and events by their names: "time" and "event", "os_time" and "os_event".
 TIME = re.compile(r"(.*?)[ _.\-]*time")
 EVENT = re.compile(r"(.*?)[ _.\-]*(?:event|status)")
-CLUSTERED_ON = "it was clustered on, so that any test would find a difference"
 
 
 def annotate(
@@ -49,8 +48,8 @@ def annotate(
     Parameters
     ----------
     labels : MultipleKernelClusterer, array-like of int or pandas.Series of shape (n_samples,)
-        A fitted model, or its clusters. Of a model, variables that it was clustered on, columns of
-        the same name and values, are not tested.
+        A fitted model, or its clusters. Of a model, variables that it was clustered on are not
+        tested: those with the ranks or the categories of its columns, whatever their names.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
         The variables. Data frames, Series and AnnData are matched with the samples by their index,
         in any order of rows, and may lack some; all else is matched by position.
@@ -83,11 +82,11 @@ def annotate(
         raise ValueError(f"n_permutations={n_permutations!r}: pass a whole number, at least 1")
     clusters, index = _read_labels(labels, ids)
     tables = read_tables(table, index)
-    fitted = _fitted_columns(labels)
+    clustered_on = ClusteredOn.of(labels)
     variables = list(_variables(tables, len(clusters), time, event))
     tests = []
     for variable in variables:
-        reason = CLUSTERED_ON if _was_clustered_on(variable, fitted) else ""
+        reason = clustered_on.reason(variable.columns, variable.parts)
         rng = np.random.default_rng([random_state, zlib.crc32(variable.name.encode())])
         tests.append(_test(variable, clusters, n_permutations, rng, reason))
     notes = tuple(
@@ -96,20 +95,27 @@ def annotate(
         for each in tables
         if each.skipped
     )
+    notes += (clustered_on.note,) if clustered_on.note else ()
     return Annotation(_adjusted(tests), int(n_permutations), notes)
 
 
 @dataclass(frozen=True, eq=False)
 class _Variable:
-    """A variable of all samples: its name, its kind of test, and its values, NaN where missing.
+    """A variable: its name and columns, its kind of test, and its values, NaN where missing.
 
     Categories are the numbers of their levels; survival has the times for values, and events.
     """
 
     name: str
+    columns: tuple[str, ...]
     test: str
     values: Float
     events: Float | None = None
+
+    @property
+    def parts(self) -> tuple[Float, ...]:
+        """The values of its columns."""
+        return (self.values,) if self.events is None else (self.values, self.events)
 
 
 def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
@@ -146,10 +152,11 @@ def _variables(
             everyone = np.full(n_samples, np.nan)
             everyone[table.samples] = values
             title = name if len(tables) == 1 or name not in single else f"{table.name}: {name}"
-            single[title] = _Variable(title, test, everyone)
+            single[title] = _Variable(title, (name,), test, everyone)
     for pair in _survival_pairs(single, time, event):
         times, events = (single.pop(name) for name in pair)
-        yield _Variable(f"{pair[0]}, {pair[1]}", "log-rank", times.values, events.values)
+        columns = times.columns + events.columns
+        yield _Variable(", ".join(pair), columns, "log-rank", times.values, events.values)
     yield from single.values()
 
 
@@ -193,30 +200,6 @@ def _survival_pairs(variables: dict[str, _Variable], time: Any, event: Any) -> l
 def _are_events(values: Float) -> bool:
     """Return whether values are zeros and ones."""
     return bool(np.all((values == 0) | (values == 1) | np.isnan(values)))
-
-
-def _fitted_columns(model: Any) -> dict[str, list[Float]]:
-    """Return the columns that a model was clustered on, by their names; NaN where it had none."""
-    bank: Any = getattr(model, "bank_", None)
-    columns: dict[str, list[Float]] = {}
-    for view, names in getattr(bank, "_columns", {}).items():
-        values, samples = bank.views_[view], observed_samples(model).get(view, slice(None))
-        for place, name in enumerate(names):
-            column = values[:, [place]].toarray() if issparse(values) else values[:, place]
-            everyone = np.full(len(model.labels_), np.nan)
-            everyone[samples] = to_host(column).ravel()
-            columns.setdefault(str(name), []).append(everyone)
-    return columns
-
-
-def _was_clustered_on(variable: _Variable, fitted: dict[str, list[Float]]) -> bool:
-    """Return whether a model was clustered on a column of the same name and values."""
-    title = variable.name.rpartition(": ")[2]
-    for values in fitted.get(title, []):
-        known = np.isfinite(variable.values) & np.isfinite(values)
-        if known.any() and np.allclose(values[known], variable.values[known]):
-            return True
-    return False
 
 
 def _test(

@@ -50,7 +50,7 @@ class Annotation:
     n_permutations : int
         Permutations of the clusters; no p-value is smaller than one over one more than these.
     notes : tuple of str
-        What was left out, and why.
+        What was left out, and why; and what cannot be known of what was clustered on.
     """
 
     tests: tuple[VariableTest, ...]

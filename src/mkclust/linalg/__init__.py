@@ -16,7 +16,6 @@ from mkclust.linalg.algebra import (
     top_eigenpairs,
 )
 from mkclust.linalg.arrays import (
-    all_to_host,
     arrays_to_host,
     as_floats,
     astype,
@@ -47,7 +46,6 @@ from mkclust.linalg.sums import weighted_sum
 __all__ = [
     "MOST_DOUBT",
     "FactoredMatrix",
-    "all_to_host",
     "arrays_to_host",
     "as_floats",
     "astype",

@@ -129,17 +129,6 @@ def to_host(array: Any, dtype: Any = np.float64) -> Any:
     return np.asarray(array, dtype=dtype)
 
 
-def all_to_host(arrays: Sequence[Array]) -> list[Any]:
-    """Return arrays of one library as NumPy, in float64, by one transfer for all of them."""
-    if not is_on_accelerator(arrays[0]):
-        return [to_host(array) for array in arrays]
-    xp = namespace(*arrays)
-    flat = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]))
-    ends = np.cumsum([int(np.prod(array.shape)) for array in arrays])
-    parts = np.split(flat, ends[:-1])
-    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
-
-
 def to_device(array: Any, like: Any, dtype: str | None = None) -> Array:
     """Return an array beside ``like``, by its library and on its device.
 

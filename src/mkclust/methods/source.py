@@ -21,6 +21,7 @@ from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
 from mkclust.kernels.view_neighborhoods import lone_neighborhoods
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
+from mkclust.methods.column_ranks import ColumnRanks
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.out_of_sample import AnyExtension, Extension, SeenSimilarities
 from mkclust.methods.room import require_room_beside_kernels
@@ -577,6 +578,8 @@ class FromFeatures:
         What was learned of the columns of tables.
     notes : tuple of str
         What was understood of the tables.
+    ranks : dict of str to ColumnRanks
+        By which the columns of views can be recognized.
     """
 
     ids: np.ndarray | None
@@ -587,6 +590,7 @@ class FromFeatures:
     matrix: Array = None
     encodings: dict[str, Encoding] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    ranks: dict[str, ColumnRanks] = field(default_factory=dict)
     neighborhoods: ClassVar[dict[str, Neighborhoods]] = {}
     observed: ClassVar[None] = None  # known once the samples have been looked at
 

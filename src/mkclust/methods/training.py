@@ -14,6 +14,7 @@ from mkclust.kernels.by_name import expected_input, rules_of
 from mkclust.kernels.chosen_rules import learn_preparations
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
+from mkclust.methods.column_ranks import column_ranks
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.room import require_room_for_features, require_room_for_views
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
@@ -156,6 +157,8 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         columns=samples.columns,
         encodings=samples.encodings,
         notes=samples.notes,
+        # Of dask arrays, all that lead to these samples would be computed once more.
+        ranks={} if samples.is_lazy else column_ranks(blocks),
     )
     return source, stack
 

@@ -170,8 +170,14 @@ class Encoding:
 
     def columns_of_categories(self) -> list[str]:
         """Return the names of the marks: a column and one of its values."""
+        levels = [level for levels in self.levels.values() for level in levels]
+        pairs = zip(self.sources_of_categories(), levels, strict=True)
+        return [f"{name}={level}" for name, level in pairs]
+
+    def sources_of_categories(self) -> list[Hashable]:
+        """Return the names of the columns that the marks are of."""
         names = self.names or tuple(f"column {place}" for place in range(self.n_columns))
-        return [f"{names[p]}={level}" for p, levels in self.levels.items() for level in levels]
+        return [names[place] for place, levels in self.levels.items() for _ in levels]
 
     def columns_of_one_value(self) -> list[Hashable]:
         """Return the names of the columns of categories that have one value only."""

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -126,7 +126,6 @@ def test_deviation_has_one_less_than_the_number_of_values_in_its_denominator():
     assert mean_and_deviation([3.0]) == (3.0, None)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(3, 30), st.integers(0, 10**6))
 def test_paired_test_equals_that_of_scipy(n, seed):
     a, b = np.random.default_rng(seed).normal(size=(2, n))
@@ -195,7 +194,6 @@ def test_equals_are_seldom_told_apart_and_clear_losers_always():
     assert "loser" not in like_the_best(scores)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(2, 6), st.integers(3, 12), st.integers(0, 10**6), st.booleans())
 def test_friedman_equals_that_of_scipy_with_and_without_ties(k, n, seed, ties):
     rng = np.random.default_rng(seed)

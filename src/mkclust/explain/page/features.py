@@ -49,10 +49,10 @@ def features(findings: Findings, description: Description) -> Section:
 
 
 def annotation(annotated: Annotation) -> Section:
-    """Say in which variables that were not clustered on the clusters differ."""
+    """Say in which other variables the clusters differ."""
     sentence = (
-        "These variables were not used for clustering. They are tested against the "
-        f"clusters. The p-values come from {annotated.n_permutations:,} permutations of "
+        "Variables that were not used for clustering are tested against the clusters. "
+        f"The p-values come from {annotated.n_permutations:,} permutations of "
         "the clusters, and are adjusted for the number of variables by Benjamini and "
         "Hochberg. Missing values are left out for each variable separately."
     )
@@ -70,7 +70,7 @@ def annotation(annotated: Annotation) -> Section:
         ]
         for test in annotated.tests
     ]
-    parts = [paragraph(sentence), table(columns, rows, "Variables not clustered on")]
+    parts = [paragraph(sentence), table(columns, rows, "Variables against the clusters")]
     parts += [paragraph(note, kind="quiet") for note in annotated.notes]
     return Section("annotation", "Against other variables", parts)
 

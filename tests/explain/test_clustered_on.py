@@ -1,0 +1,177 @@
+"""Variables that were clustered on are told by their values, whatever became of them in the fit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from conftest import blob_views
+from mkclust import AverageKKM, SimpleMKKM, annotate, load_model, save_model
+from mkclust.kernels import Nystroem, RandomFourier
+from mkclust.methods.column_ranks import column_ranks
+from mkclust.samples import as_blocks
+
+N = 300
+APPROXIMATIONS = [None, Nystroem(40), RandomFourier(40)]
+BY_APPROXIMATION = pytest.mark.parametrize("approximation", APPROXIMATIONS, ids=repr)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def table(rng):
+    """A table of numbers, categories, text and truth values."""
+    return pd.DataFrame(
+        {
+            "age": np.round(rng.gamma(9, 6, size=N)),
+            "iron": rng.normal(size=N),
+            "stage": pd.Categorical(rng.choice(["I", "II", "III"], size=N)),
+            "smoker": rng.choice(["yes", "no"], size=N),
+            "treated": rng.uniform(size=N) < 0.4,
+        },
+        index=[f"p{i}" for i in range(N)],
+    )
+
+
+def fitted(X, approximation=None, **options):
+    method = AverageKKM if approximation is None else SimpleMKKM
+    options |= {} if approximation is None else {"approximation": approximation}
+    return method(3, random_state=0, **options).fit(X)
+
+
+def names_tested(model, table):
+    """Return the variables that were tested, and the notes."""
+    annotation = annotate(model, table, n_permutations=9)
+    return [test.variable for test in annotation.tests if not test.reason], annotation.notes
+
+
+@BY_APPROXIMATION
+def test_columns_of_all_kinds_that_were_clustered_on_are_not_tested(
+    table, rng, approximation, tmp_path
+):
+    model = fitted(table, approximation)
+    others = table.assign(noise=rng.normal(size=N), side=rng.choice(["l", "r"], size=N))
+    assert names_tested(model, others.iloc[::-1]) == (["noise", "side"], ())
+    pytest.importorskip("skops")
+    loaded = load_model(save_model(model, tmp_path / "model.skops"))
+    assert names_tested(loaded, others) == (["noise", "side"], ())
+
+
+def test_none_of_many_noise_categories_that_were_clustered_on_is_tested(rng):
+    table = pd.DataFrame({f"c{i}": rng.choice(list("abc"), size=N) for i in range(40)})
+    assert names_tested(fitted(table), table) == ([], ())
+
+
+@BY_APPROXIMATION
+def test_columns_are_recognized_under_other_names_and_in_other_codes(table, rng, approximation):
+    table["dose"] = rng.integers(5, size=N)
+    model = fitted(table, approximation)
+    others = pd.DataFrame(
+        {
+            "log age": np.log(table["age"]),
+            "minus iron": np.round(-3 * table["iron"] + 2, 3),
+            "Stadium": table["stage"].map({"I": "early", "II": "middle", "III": "late"}),
+            "stage number": table["stage"].cat.codes,
+            "smokes": (table["smoker"] == "yes").astype(int),
+            "therapy": np.where(table["treated"], "drug", "none"),
+            "Dosis": table["dose"].map(dict(enumerate("xazyb"))),
+            "new": rng.normal(size=N),
+        }
+    )
+    assert names_tested(model, others) == (["new"], ())
+
+
+@BY_APPROXIMATION
+def test_columns_of_views_that_were_passed_as_arrays_are_recognized(rng, approximation):
+    views, _ = blob_views(rng, n=N, k=3)
+    marks = np.eye(4)[rng.integers(4, size=N)]
+    model = fitted([*views, marks], approximation)
+    group = np.array(list("abcd"))[marks.argmax(axis=1)]
+    others = {"x": views[0][:, 0], "y": views[1][:, 1], "group": group, "new": rng.normal(size=N)}
+    assert names_tested(model, others) == (["new"], ())
+
+
+@BY_APPROXIMATION
+def test_other_columns_of_the_same_names_are_tested(table, rng, approximation):
+    model = fitted(table, approximation)
+    others = table.sample(frac=1, random_state=0).set_axis(table.index)
+    assert sorted(names_tested(model, others)[0]) == sorted(table)
+
+
+@BY_APPROXIMATION
+def test_columns_are_compared_on_the_samples_that_a_view_and_a_variable_have(
+    table, rng, approximation
+):
+    other = pd.DataFrame(rng.normal(size=(N, 3)), index=table.index).add_prefix("x")
+    views = {"clinic": table[["age", "iron", "smoker"]].iloc[: N // 2], "other": other}
+    model = fitted(views, approximation, join="outer", impute="rescale")
+    table.loc[table.index[::7], ["age", "smoker"]] = None
+    table["rare"] = np.arange(N) == 4
+    assert sorted(names_tested(model, table)[0]) == ["rare", "stage", "treated"]
+
+
+def test_survival_is_not_tested_if_its_times_were_clustered_on(rng):
+    pytest.importorskip("statsmodels")
+    survival = {"os_time": rng.exponential(size=N), "os_event": rng.integers(2, size=N)}
+    model = fitted(np.column_stack([survival["os_time"], rng.normal(size=(N, 2))]))
+    assert names_tested(model, survival) == ([], ())
+
+
+@BY_APPROXIMATION
+def test_columns_of_sparse_views_are_recognized_and_rare_variables_not_mistaken(rng, approximation):
+    n = 600
+    words = (rng.uniform(size=(n, 300)) < 0.005).astype(float)
+    words[:, 0] = rng.poisson(1.0, size=n)
+    model = fitted([csr_array(words), rng.normal(size=(n, 2))], approximation)
+    rare = {f"rare {i}": np.isin(np.arange(n), rng.choice(n, 2)) for i in range(20)}
+    assert names_tested(model, {"word": words[:, 0]} | rare) == (list(rare), ())
+
+
+def test_rare_columns_of_large_tables_are_recognized_by_their_names(rng):
+    n = 2000
+    table = pd.DataFrame({"iron": rng.normal(size=n), "rare": rng.permutation(n) < 3})
+    model = fitted(table, Nystroem(40))
+    others = table.assign(other=rng.permutation(n) < 3, iron=rng.normal(size=n))
+    assert names_tested(model, others) == (["iron", "other"], ())
+    model._source = replace(model._source, ranks={})  # as of views with too many columns
+    names, (note,) = names_tested(model, others)
+    assert names == ["other"]
+    assert "'table'" in note
+
+
+def test_ranks_of_views_with_too_many_columns_are_not_kept():
+    wide, narrow = csr_array((100, 600_000)), np.arange(20.0).repeat(5)[:, None]
+    (view,) = column_ranks(as_blocks({"wide": wide, "narrow": narrow})).items()
+    assert view[0] == "narrow"
+    np.testing.assert_array_equal(view[1][1], narrow)
+
+
+def test_what_cannot_be_known_is_said(table, rng):
+    X = rng.normal(size=(2, N, 4))
+    kernels = fitted(list(X @ X.transpose(0, 2, 1)), kernels="precomputed")
+    points = rng.normal(size=(N, 2))
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    paired = fitted(
+        {"far": distances, "near": points[:, :1]},
+        kernels={"far": "from_distances"},
+        psd="clip",
+    )
+    for labels, word in ((kernels.labels_, "Labels"), (kernels, "kernels"), (paired, "'far'")):
+        names, (note,) = names_tested(labels, {"iron": table["iron"], "x": points[:, 0]})
+        assert names == (["iron"] if labels is paired else ["iron", "x"])
+        assert word in note
+        assert note in str(annotate(labels, {"iron": table["iron"]}, n_permutations=9))
+
+
+def test_of_dask_arrays_it_is_said_that_values_were_not_kept(rng):
+    array = pytest.importorskip("dask.array")
+    X = rng.normal(size=(N, 3))
+    model = fitted({"lazy": array.from_array(X, chunks=100)}, Nystroem(20))
+    names, (note,) = names_tested(model, {"x": X[:, 0]})
+    assert names == ["x"]
+    assert "'lazy'" in note
