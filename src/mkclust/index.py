@@ -176,8 +176,8 @@ def count_as_ids(default: Any, index: Any, who: str, whose: str) -> bool:
     outside = [number for number in numbers if not 0 <= number < len(default)]
     if outside:
         raise ValueError(
-            f"{has_words(who)} the default index 0 to {len(default) - 1}, and {whose} other "
-            f"numbers for ids, such as {outside[0]}: give both the same ids ({BY_ROW})"
+            f"{sentence_start(who)} and {whose}: one has the default index 0 to "
+            f"{len(default) - 1}, the other numbers such as {outside[0]} for ids: give both the same ids ({BY_ROW})"
         )
     return True
 
@@ -270,8 +270,8 @@ def refuse_repeated(ids: Any, owner: str) -> None:
         return
     repeated = ids[ids.duplicated()]
     raise ValueError(
-        f"{has_words(owner)} {len(repeated)} ids more than once, such as {_example(repeated)}, so "
-        "that they do not tell which row is which sample: keep one row an id, as "
+        f"{sentence_start(owner)}: {len(repeated)} ids more than once, such as {_example(repeated)}, "
+        "so that they do not tell which row is which sample: keep one row an id, as "
         f"frame[~frame.index.duplicated()] does ({BY_ROW})"
     )
 
@@ -306,8 +306,3 @@ def _simplified(name: str) -> str:
 def sentence_start(who: str) -> str:
     """Return the name of something as a sentence begins with it."""
     return who[0].upper() + who[1:] if who.startswith(("view", "the ")) else who
-
-
-def has_words(who: str) -> str:
-    """Return the beginning of a sentence about what something has."""
-    return f"{sentence_start(who)} {'have' if who.startswith('the ') else 'has'}"

@@ -170,9 +170,9 @@ def test_frames_of_different_samples_are_refused_with_the_counts():
 def test_ids_that_are_there_twice_pair_nothing():
     a, b, _ = frames()
     ids = [f"sample {i // 2}" for i in range(N)]
-    with pytest.raises(ValueError, match="'b' has 22 ids more than once, such as 'sample 0'"):
+    with pytest.raises(ValueError, match="'b': 22 .*'sample 0'"):
         SimpleMKKM(3).fit({"a": a, "b": b.set_axis(ids)})
-    with pytest.raises(ValueError, match=r"'a' has 22 ids more than once.*index.duplicated\(\)"):
+    with pytest.raises(ValueError, match=r"'a': 22 .*duplicated\(\)"):
         SimpleMKKM(3).fit({"a": a.set_axis(ids), "b": b.set_axis(ids)})
     K = kernel_frames()[0].set_axis(ids).set_axis(ids, axis=1)
     with pytest.raises(ValueError, match="'sample 0'"):

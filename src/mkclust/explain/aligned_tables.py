@@ -61,16 +61,11 @@ class AlignedTable:
     def take(self, samples: np.ndarray) -> "AlignedTable":
         """Return some samples, by rising numbers, as far as there are; they become 0, 1, ..."""
         rows = np.flatnonzero(np.isin(self.samples, samples))
-        numbers = np.searchsorted(samples, self.samples[rows])
-        return replace(self.rows(rows), samples=numbers)
-
-    def rows(self, rows: np.ndarray) -> "AlignedTable":
-        """Return some rows of the table."""
-        if len(rows) == len(self.samples):
-            return self
-        categories = tuple(replace(each, codes=each.codes[rows]) for each in self.categories)
         return replace(
-            self, samples=self.samples[rows], numbers=self.numbers[rows], categories=categories
+            self,
+            samples=np.searchsorted(samples, self.samples[rows]),
+            numbers=self.numbers[rows],
+            categories=tuple(replace(each, codes=each.codes[rows]) for each in self.categories),
         )
 
 
@@ -104,7 +99,8 @@ def read_tables(
     columns: dict[str, list[str]] = {}
     if isinstance(tables, Samples):
         tables = tables if isinstance(index, int) else read_samples(tables, ids=index)
-        columns, index, observed = tables.columns, tables.n_samples, observed_parts(tables)
+        columns, index = tables.columns, tables.n_samples
+        observed = None if tables.missing is None else tables.observed
         tables = {name: _without_index(part) for name, part in tables.by_name.items()}
     return [
         _read(name, table, index, columns.get(name), (observed or {}).get(name))
@@ -115,11 +111,6 @@ def read_tables(
 def _without_index(part: Any) -> Any:
     """Return a part of samples in the order of the fit without its index."""
     return part.reset_index(drop=True) if is_frame(part) else part
-
-
-def observed_parts(samples: Samples) -> dict[str, np.ndarray]:
-    """Return the numbers of the samples of every view, nothing where none lacks any."""
-    return {} if samples.missing is None else samples.observed
 
 
 def _by_name(tables: Any) -> dict[str, Any]:

@@ -113,8 +113,6 @@ def joined(
         return Joined(X)
     parts = list(X.values() if isinstance(X, Mapping) else X) if several else [X]
     whos = _titles(X, kernels) if several else ["X"]
-    if join == "outer" and len(parts) > 1:
-        _refuse_lengths_without_ids(parts, whos)
     if not any(map(_has_index, parts)):
         return Joined(X)
     square = [kernels or (of_pairs and is_kernel(part)) for part in parts]
@@ -178,12 +176,9 @@ def aligned_to_training(X: Any, expected: Any, join: str = "exact") -> Joined:
             "the model was fitted on samples without ids: pass the columns of all kernels in the "
             "order of the training samples"
         )
-    everything = slice(None)
-    for place, (row, column) in enumerate(zip(rows, columns, strict=True)):
-        if row is not None or column is not None:
-            parts[place] = parts[place].iloc[
-                everything if row is None else row, everything if column is None else column
-            ]
+    for axis, orders in enumerate((rows, columns)):
+        for place, order in enumerate(orders):
+            parts[place] = parts[place] if order is None else parts[place].take(order, axis=axis)
     return Joined(_like_input(X, parts), missing=missing)
 
 
@@ -355,24 +350,6 @@ def _union(pairs: Sequence[tuple[Any, str]], is_new: bool) -> Any:
                     stacklevel=2,
                 )
     return everybody
-
-
-def _refuse_lengths_without_ids(parts: Sequence[Any], whos: Sequence[str]) -> None:
-    """Refuse an outer join of tables of several lengths none of which has ids."""
-    if any(_has_index(part) and has_ids(part.index) for part in parts):
-        return
-    known: dict[int, str] = {}
-    for part, who in zip(reversed(parts), reversed(whos), strict=True):
-        shape = (len(part),) if isinstance(part, list | tuple) else getattr(part, "shape", ())
-        known |= {n: who for n in shape[:1] if isinstance(n, int)}
-    if len(known) > 1:
-        n, m = sorted(known)[:2]
-        raise ValueError(
-            f"join='outer' joins tables by the ids of their rows, and none has any: {known[n]} has "
-            f"{n} rows, {known[m]} {m}, and it cannot be known which samples these are. Pass data "
-            "frames of pandas with the ids as index, such as by frame.set_index(column), or tables "
-            "of a row for each sample, empty (NaN) if it is missing"
-        )
 
 
 def _refuse_others(index: Any, first: Any, who: str, title: str) -> NoReturn:

@@ -236,7 +236,7 @@ def refuse_unseen(missing: np.ndarray, index: Any, who: str) -> None:
     if not len(unseen):
         return
     ids = index if has_ids(index) else np.arange(len(missing))
-    named = [repr(_plain(ids[place])) for place in unseen]
+    named = list(map(repr, ids[unseen].tolist()))
     one = len(unseen) == 1
     raise ValueError(
         f"{count(len(unseen), 'sample')} {'is' if one else 'are'} missing from every {who}: "
@@ -254,11 +254,6 @@ def refuse_empty(missing: np.ndarray, names: Sequence[str], who: str) -> None:
             f"{who.capitalize()}{'s' * several} {join_words(empty)} {'have' if several else 'has'} "
             f"no sample, each row being empty: leave {'them' if several else 'it'} out."
         )
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of NumPy as one of Python."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def missing_notes(missing: np.ndarray | None, names: Sequence[str], joined: bool) -> list[str]:
