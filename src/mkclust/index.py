@@ -177,7 +177,8 @@ def count_as_ids(default: Any, index: Any, who: str, whose: str) -> bool:
     if outside:
         raise ValueError(
             f"{sentence_start(who)} and {whose}: one has the default index 0 to "
-            f"{len(default) - 1}, the other numbers such as {outside[0]} for ids: give both the same ids ({BY_ROW})"
+            f"{len(default) - 1}, the other numbers such as {outside[0]} for ids: give both the "
+            f"same ids ({BY_ROW})"
         )
     return True
 
@@ -270,8 +271,8 @@ def refuse_repeated(ids: Any, owner: str) -> None:
         return
     repeated = ids[ids.duplicated()]
     raise ValueError(
-        f"{sentence_start(owner)}: {len(repeated)} ids more than once, such as {_example(repeated)}, "
-        "so that they do not tell which row is which sample: keep one row an id, as "
+        f"{sentence_start(owner)}: {len(repeated)} ids more than once, such as "
+        f"{_example(repeated)}, which do not tell which row is which sample: keep one row an id, as "
         f"frame[~frame.index.duplicated()] does ({BY_ROW})"
     )
 
