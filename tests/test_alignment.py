@@ -210,11 +210,11 @@ def test_a_sorted_table_is_what_it_was(models, kind):
 
 def test_whole_numbers_beside_arrays_or_other_numbers_are_refused(models):
     table = pd.DataFrame({"x": X})
-    with pytest.raises(ValueError, match=r"'clinic' .*reset_index\(drop=True\)"):
+    with pytest.raises(ValueError, match=r"'clinic'.*reset_index\(drop=True\)"):
         annotate(models["array"], {"clinic": table.iloc[::-1]})
-    with pytest.raises(ValueError, match=r"'clinic' .*reset_index\(drop=True\)"):
+    with pytest.raises(ValueError, match=r"'clinic'.*reset_index\(drop=True\)"):
         annotate(pd.Series(Y).iloc[:-2], {"clinic": table.iloc[2:]})
-    with pytest.raises(ValueError, match=r"'a' .*reset_index\(drop=True\)"):
+    with pytest.raises(ValueError, match=r"'a'.*reset_index\(drop=True\)"):
         read_views({"a": table, "b": table.set_axis(range(50, 50 + N))})
 
 

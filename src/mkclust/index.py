@@ -272,7 +272,7 @@ def refuse_repeated(ids: Any, owner: str) -> None:
     repeated = ids[ids.duplicated()]
     raise ValueError(
         f"{sentence_start(owner)}: {len(repeated)} ids more than once, such as "
-        f"{_example(repeated)}, which do not tell which row is which sample: keep one row an id, as "
+        f"{_example(repeated)}: they do not tell the samples apart. Keep one row per id, as "
         f"frame[~frame.index.duplicated()] does ({BY_ROW})"
     )
 
