@@ -2,7 +2,8 @@
 
 Every function takes two sequences of labels of the same samples. Labels may be
 of any hashable type and the two sequences need not share names: only which
-samples are grouped together counts.
+samples are grouped together counts. Two pandas Series are matched by their
+index, as `mkclust.index` says; all else is matched by position.
 """
 
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from mkclust.index import index_of, match_rows
 
 
 def clustering_accuracy(y_true: Any, y_pred: Any) -> float:
@@ -213,7 +216,7 @@ def match_labels(y_true: Any, y_pred: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples,)
-        `y_pred` in the names of `y_true`, with its type.
+        `y_pred` in the names of `y_true`, with its type, in the order of `y_pred`.
 
     Examples
     --------
@@ -246,9 +249,8 @@ def align_labels(new: Any, old: Any) -> Any:
     new : array-like of int or pandas.Series of shape (n_samples,)
         Clusters of the refit.
     old : array-like of int or pandas.Series of shape (n_samples_before,)
-        Older clusters, numbered from 0. Of two Series with ids (an index other than 0, 1, ...) the
-        samples are paired by id, and only those in both decide; otherwise samples are paired by
-        their place, and there must be as many.
+        Older clusters, numbered from 0. Two Series are paired by their index, and only samples in
+        both decide; all else is paired by position, and there must be as many.
 
     Returns
     -------
@@ -261,42 +263,39 @@ def align_labels(new: Any, old: Any) -> Any:
     >>> align_labels([0, 0, 0, 1, 1, 2], [1, 1, 1, 0, 0, 0]).tolist()
     [1, 1, 1, 0, 0, 2]
     """
-    values, known = _cluster_numbers(new, "new"), np.unique(_cluster_numbers(old, "old"))
+    values, before = _cluster_numbers(new, "new"), _cluster_numbers(old, "old")
+    places = _matched(new, old, ("new", "old"), every=False)
+    pairs, known = (values[places[places >= 0]], before[places >= 0]), np.unique(before)
     # Larger clusters first, then who comes first: an order that their numbers have no part in.
     clusters, first, sizes = np.unique(values, return_index=True, return_counts=True)
     clusters = clusters[np.lexsort((first, -sizes))].tolist()
     old_place = {cluster: place for place, cluster in enumerate(known.tolist())}
     new_place = {cluster: place for place, cluster in enumerate(clusters)}
     table = np.zeros((len(known), len(clusters)), dtype=int)
-    for a, b in zip(*map(np.ndarray.tolist, _paired_labels(new, old)), strict=True):
+    for a, b in zip(*map(np.ndarray.tolist, pairs), strict=True):
         table[old_place[b], new_place[a]] += 1
     rows, columns = linear_sum_assignment(table, maximize=True)
-    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-    numbers = {clusters[q]: int(known[p]) for p, q in pairs if table[p, q]}
+    partners = zip(rows.tolist(), columns.tolist(), strict=True)
+    numbers = {clusters[q]: int(known[p]) for p, q in partners if table[p, q]}
     without = [cluster for cluster in clusters if cluster not in numbers]
     numbers |= {cluster: int(known.max()) + 1 + i for i, cluster in enumerate(without)}
     aligned = np.array([numbers[cluster] for cluster in values.tolist()])
-    return type(new)(aligned, index=new.index, name=new.name) if _has_index(new) else aligned
+    has_index = index_of(new) is not None
+    return type(new)(aligned, index=new.index, name=new.name) if has_index else aligned
 
 
-def _paired_labels(new: Any, old: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the new and the old clusters of the samples in both, by id where both have ids."""
-    values = _cluster_numbers(new, "new"), _cluster_numbers(old, "old")
-    if not (_has_ids(new) and _has_ids(old)):
-        if len(values[0]) != len(values[1]):
-            raise ValueError(
-                f"new has {len(values[0])} labels but old has {len(values[1])}: label the same "
-                "samples, or pass two pandas Series whose index holds the ids of the samples"
-            )
-        return values
-    for name, labels in (("new", new), ("old", old)):
-        if not labels.index.is_unique:
-            repeated = labels.index[labels.index.duplicated()][0]
-            raise ValueError(f"{name} labels the sample {repeated!r} more than once: keep one row")
-    where = old.index.get_indexer(new.index)
-    if not (where >= 0).any():
-        raise ValueError("new and old have no ids in common: give the same samples the same ids")
-    return values[0][where >= 0], values[1][where[where >= 0]]
+def _matched(labels: Any, others: Any, names: tuple[str, str], every: bool) -> np.ndarray:
+    """Return the place of each of the other labels, -1 if it has none; of Series by their index."""
+    index, other = index_of(labels), index_of(others)
+    by_index = index is not None and other is not None
+    if len(labels) != len(others) and (every or not by_index):
+        raise ValueError(
+            f"{names[0]} has {len(labels)} labels but {names[1]} has {len(others)}: label the same "
+            "samples, or pass two pandas Series whose index holds the ids of the samples"
+        )
+    if not by_index:
+        return np.arange(len(labels))
+    return match_rows(index, other, names[0], f"the labels of {names[1]}", every=every)
 
 
 def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
@@ -312,19 +311,6 @@ def _cluster_numbers(labels: Any, name: str) -> np.ndarray:
     return values.astype(int)
 
 
-def _has_index(labels: Any) -> bool:
-    """Return whether labels are a pandas Series."""
-    return hasattr(labels, "index") and hasattr(labels.index, "get_indexer")
-
-
-def _has_ids(labels: Any) -> bool:
-    """Return whether labels are a Series whose index is not the default 0, 1, ..."""
-    if not _has_index(labels):
-        return False
-    index = labels.index
-    return not (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1)
-
-
 def _contingency(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Count samples by class and cluster; also where each class first occurs, and the clusters."""
     true, pred, classes, clusters = _encode_pair(y_true, y_pred)
@@ -337,12 +323,8 @@ def _encode_pair(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.n
     """Encode the labels of both sequences from zero, and say where each first occurs."""
     true, classes = _encode(y_true, "y_true")
     pred, clusters = _encode(y_pred, "y_pred")
-    if len(true) != len(pred):
-        raise ValueError(
-            f"y_true has {len(true)} labels but y_pred has {len(pred)}; "
-            "both must label the same samples."
-        )
-    return true, pred, classes, clusters
+    rows = _matched(y_true, y_pred, ("y_true", "y_pred"), every=True)
+    return true[rows], pred, classes, clusters
 
 
 def _encode(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -242,9 +242,7 @@ def test_a_sparse_file_without_ids_is_not_paired_with_files_of_different_orders(
     import scipy.sparse
 
     scipy.sparse.save_npz("text.npz", scipy.sparse.csr_array(np.eye(N)))
-    assert "it cannot be known which order its rows have" in fail(
-        "mrna.csv", "mirna.tsv", "text.npz"
-    )
+    assert "view 'text' has no ids" in fail("mrna.csv", "mirna.tsv", "text.npz")
 
 
 def test_missing_cells_of_all_files_are_named_in_one_line():
@@ -547,7 +545,7 @@ def test_variables_of_other_ids_are_said_not_to_be_tested_in_the_place_of_the_ta
     reason = "no variable was tested: table 'clinic' and the samples that the model was fitted on"
     table = result.stdout.partition("Clusters against the variables of clinic.csv:\n")[2]
     assert table.startswith(reason)
-    assert "'P00' and 'p00' differ in upper and lower case" in table
+    assert "'P00' and 'p00'" in table
 
 
 def test_names_that_are_nearly_right_are_answered_by_the_right_ones():

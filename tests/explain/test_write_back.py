@@ -71,7 +71,7 @@ def test_without_ids_rows_are_matched_by_their_order_and_must_be_as_many(frames)
     data = annotated(frames["v0"])
     write_back(model, data)
     assert data.obs["mkclust"].astype(int).tolist() == model.labels_.tolist()
-    with pytest.raises(ValueError, match="has 50 rows, the model was fitted on 60 samples"):
+    with pytest.raises(ValueError, match="50 rows.*60"):
         write_back(model, data[:50].copy())
 
 

@@ -112,7 +112,15 @@ def test_columns_that_new_rows_lack_or_add_are_named():
         read_views({"clinic": np.ones((N, 4))}, encodings=encodings)
 
 
-@pytest.mark.parametrize("labels", [[7, 3, 5], [0, 1, 2], [("x", 1), ("x", 2), ("y", 1)]])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [7, 3, 5],
+        [0, 1, 2],
+        [("x", 1), ("x", 2), ("y", 1)],
+        pandas.date_range("2020-01-30", periods=3).tolist(),
+    ],
+)
 def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
     table = np.random.default_rng(0).normal(size=(N, 3))
     frame = pandas.DataFrame(table)
@@ -122,7 +130,14 @@ def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
     expected = bank.fit_transform({"a": frame})
     np.testing.assert_array_equal(bank.transform({"a": frame.iloc[:, [2, 0, 1]]}), expected)
     np.testing.assert_array_equal(bank.transform({"a": table}), expected)
-    np.testing.assert_array_equal(bank.transform({"a": pandas.DataFrame(table)}), expected)
+    if labels[0] == 7:  # other numbers
+        with pytest.raises(ValueError, match="'a' lacks the columns '7', '3' and '5'"):
+            bank.transform({"a": pandas.DataFrame(table)})
+    else:
+        np.testing.assert_array_equal(bank.transform({"a": pandas.DataFrame(table)}), expected)
+    if not isinstance(labels[0], tuple):  # as from a text file
+        text = frame.rename(columns=str).iloc[:, [2, 0, 1]]
+        np.testing.assert_array_equal(bank.transform({"a": text}), expected)
 
 
 def test_missing_cells_of_all_views_are_named_in_one_error():

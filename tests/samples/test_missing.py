@@ -338,14 +338,12 @@ def test_a_mask_of_another_form_is_refused():
             read_views(arrays, observed=observed)
 
 
-def test_a_mask_with_ids_is_brought_to_the_order_of_the_samples():
+def test_a_mask_with_ids_has_every_sample():
     frames = {"a": frame(IDS[:4]), "b": frame(IDS[:4][::-1])}
     mask = pd.DataFrame({"a": [True, True, True, False]}, index=IDS[:4][::-1])
-    samples = read_views(frames, observed=mask)
-    assert samples.missing[:, 0].tolist() == [True, False, False, False]
-    with pytest.raises(ValueError, match="observed has 4 ids.*lacks 1, such as 's0'"):
+    with pytest.raises(ValueError, match="observed of 'a' .*'s0'"):
         read_views(frames, observed=mask.rename(index={"s0": "x"}))
-    fitted = read_views(frames, observed=~samples.missing, ids=IDS[:4][::-1])
+    fitted = read_views(frames, observed=mask, ids=IDS[:4][::-1])
     assert fitted.ids.tolist() == IDS[:4][::-1]
     assert fitted.missing[:, 0].tolist() == [False, False, False, True]
 

@@ -80,21 +80,14 @@ def test_ids_that_come_twice_are_refused():
 
 
 def test_tables_without_ids_are_not_joined_with_the_reason():
-    with pytest.raises(ValueError, match=r"none has any: view 'a' has 3 rows, view 'b' 4.*NaN"):
-        read_views({"a": np.ones((3, 2)), "b": np.ones((4, 2))}, options=OUTER)
-    with pytest.raises(ValueError, match="none has any"):
-        read_views([pd.DataFrame(np.ones((3, 2))), pd.DataFrame(np.ones((4, 2)))], options=OUTER)
+    for kind in (np.array, pd.DataFrame):
+        parts = {"a": kind(np.ones((3, 2))), "b": kind(np.ones((4, 2)))}
+        with pytest.raises(ValueError, match="'a' .* 'b' .*set_index"):
+            read_views(parts, options=OUTER).views  # noqa: B018
     parts = {"a": frame(IDS[:4]), "b": frame(IDS[2:6]), "c": np.ones((6, 1))}
-    with pytest.raises(ValueError, match="view 'c' has none: .* which of the 6 samples"):
+    with pytest.raises(ValueError, match="view 'c' has no ids"):
         read_views(parts, options=OUTER)
     assert read_views([np.ones((3, 2)), np.ones((3, 1))], options=OUTER).missing is None
-
-
-def test_frames_of_polars_have_no_ids_to_join_by():
-    polars = pytest.importorskip("polars")
-    tables = [polars.DataFrame({"x": [1.0] * n}) for n in (3, 4)]
-    with pytest.raises(ValueError, match="Pass data frames of pandas with the ids as index"):
-        read_views(tables, options=OUTER)
 
 
 def test_a_frame_that_lost_rows_is_joined_with_the_numbers_of_all_rows():
@@ -153,7 +146,7 @@ def test_the_samples_of_a_fit_are_found_again_and_others_refused():
     np.testing.assert_array_equal(again.missing, fitted.missing)
     for name in frames:
         np.testing.assert_array_equal(again.views[name], fitted.views[name])
-    with pytest.raises(ValueError, match="1 ids that are not among .* such as 's11'"):
+    with pytest.raises(ValueError, match="fitted on and view 'b'"):
         read_views({**frames, "b": frame([*IDS[2:7], "s11"])}, ids=fitted.ids, options=OUTER)
     with pytest.raises(ValueError, match="1 of the 7 ids .* in no view, such as 's6'"):
         read_views({**frames, "b": frame(IDS[2:6])}, ids=fitted.ids, options=OUTER)

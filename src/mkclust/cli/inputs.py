@@ -13,11 +13,12 @@ import numpy as np
 
 from mkclust import datasets
 from mkclust.cli.failures import CommandError
-from mkclust.cli.joining import columns_in_order, contributions, paired_by_row, row_ids
+from mkclust.cli.joining import contributions, paired_by_row, row_ids
 from mkclust.cli.near_misses import problems, suspicions
 from mkclust.cli.printing import count
 from mkclust.cli.table_request import TableRequest, check_drops
 from mkclust.datasets.on_disk import TableOnDisk, is_hdf5
+from mkclust.index import match_rows
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import looks_like_kernel
 from mkclust.samples.ids import is_frame
@@ -91,7 +92,7 @@ def read_inputs(
         name=data_sets[0].name,
         samples=samples,
         names=names,
-        y=_common_labels(data_sets, samples.ids),
+        y=_common_labels(data_sets, samples.index),
         files=files,
         notes=_notes(inputs, data_sets),
         bank=data_sets[0].bank if len(data_sets) == 1 else None,
@@ -186,16 +187,16 @@ def _ids_of(data: datasets.Dataset) -> Any:
     return row_ids(next(iter(data.X.values() if isinstance(data.X, dict) else data.X)))
 
 
-def _labels_in_order(data: datasets.Dataset, ids: Any) -> tuple[Any, np.ndarray]:
-    """Return the labels of a data set for samples of these ids, in their order, and who has one."""
-    own, y = None if ids is None else _ids_of(data), np.asarray(data.y)
+def _labels_in_order(data: datasets.Dataset, index: Any) -> tuple[Any, np.ndarray]:
+    """Return the labels of a data set in the order of the samples, and who has one."""
+    own, y = None if index is None else _ids_of(data), np.asarray(data.y)
     if own is None:
         return y, np.ones(len(y), dtype=bool)
-    rows = own.get_indexer(ids)
+    rows = match_rows(own, index, data.name, "the samples")
     return y[rows], rows >= 0
 
 
-def _common_labels(data_sets: Sequence[datasets.Dataset], ids: Any) -> Any:
+def _common_labels(data_sets: Sequence[datasets.Dataset], index: Any) -> Any:
     """Return the labels of the first input that has some, or None.
 
     Samples that it lacks have those of the next input; where nobody has some, there are none.
@@ -203,9 +204,9 @@ def _common_labels(data_sets: Sequence[datasets.Dataset], ids: Any) -> Any:
     labelled = [data for data in data_sets if data.y is not None]
     if not labelled:
         return None
-    y, known = _labels_in_order(labelled[0], ids)
+    y, known = _labels_in_order(labelled[0], index)
     for data in labelled[1:]:
-        other, has = _labels_in_order(data, ids)
+        other, has = _labels_in_order(data, index)
         if not np.array_equal(other[has & known], y[has & known]):
             message = f"the inputs hold different labels; scores are those of {labelled[0].name}"
             warnings.warn(message, stacklevel=2)
@@ -262,7 +263,7 @@ def joined_views(
     parts = dict(zip(names, arrays, strict=True))
     if first.precomputed:
         return read_kernels(parts, options=tables.options), names
-    return read_views(columns_in_order(parts, tables), options=tables.options), names
+    return read_views(parts, options=tables.options), names
 
 
 def unique_names(data_sets: Sequence[datasets.Dataset]) -> tuple[str, ...]:

@@ -1,22 +1,18 @@
 """Tables of the same samples, joined by id: what each contributes, and what is kept."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from mkclust import datasets
-from mkclust.cli.table_request import TableRequest
+from mkclust.index import has_ids, index_of
 from mkclust.samples.frames import is_frame
-from mkclust.samples.ids import is_kernel
 
 
 def row_ids(view: Any) -> Any:
-    """Return the ids of a view as an index of pandas, None where it has none."""
-    if hasattr(view, "obs_names"):
-        return view.obs_names
-    if is_frame(view) and type(view.index).__name__ != "RangeIndex":
-        return view.index
-    return None
+    """Return the ids of a view as an index of pandas, None if it has none."""
+    index = index_of(view)
+    return index if has_ids(index) else None
 
 
 # Every view, after the input and under the name that it has.
@@ -115,25 +111,3 @@ def ids_aside(view: Any) -> list[str]:
 def file_name(text: str) -> str:
     """Return the name of the file of an input, as options take it."""
     return Path(text.rpartition("::")[0] or text).name
-
-
-def columns_in_order(parts: Mapping[str, Any], request: TableRequest) -> dict[str, Any]:
-    """Return views where those of pairs of samples have columns in the order of the samples.
-
-    Parameters
-    ----------
-    parts : mapping of str to view
-        All views.
-    request : TableRequest
-        Whether samples are left out.
-    """
-    indices = [ids for view in parts.values() if (ids := row_ids(view)) is not None]
-    if not indices or request.join == "outer":  # each then has the columns of its own samples
-        return dict(parts)
-    order = common_ids(indices) if request.join == "inner" else indices[0]
-    return {
-        name: view.loc[:, order]
-        if is_frame(view) and is_kernel(view) and order.isin(view.columns).all()
-        else view
-        for name, view in parts.items()
-    }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mkclust.datasets.base import LABELS, Dataset, DatasetError
+from mkclust.index import has_ids
 
 # What the first column of a table is called where it holds the ids of the samples.
 ID_NAMES = frozenset(
@@ -200,12 +201,12 @@ def _with_ids(path: Path, table: RawTable, layout: TableLayout) -> tuple[Any, li
             frame.index = pd.Index(names)
             where = "the first column" if column == "" else f"the column {column}"
             return frame, [f"Ids: {where}."]
-        if type(frame.index).__name__ != "RangeIndex":
+        if has_ids(frame.index):
             frame.index = pd.Index(_as_ids(frame.index.to_series()))
             _check_ids(path, frame.index.to_numpy(), "index", frame, asked=False)
             return frame, ["Ids: the index."]
         return frame, []
-    if names is None and type(frame.index).__name__ != "RangeIndex":
+    if names is None and has_ids(frame.index):
         names = _as_ids(frame.index.to_series())
     features = [f"row {i + 1}" for i in range(len(frame))] if names is None else _apart(names)
     frame = frame.set_axis(features, axis=0).T
@@ -234,7 +235,7 @@ def _id_column(path: Path, frame: Any, layout: TableLayout) -> str | None:
                 f"{path}: no column {layout.id} for the ids in it; {near(layout.id, frame, 'id')}"
             )
         return layout.id
-    if type(frame.index).__name__ != "RangeIndex" or not len(frame.columns):
+    if has_ids(frame.index) or not len(frame.columns):
         return None
     first = frame.columns[0]
     if first == "" or spelling(first) in ID_NAMES:

@@ -1,8 +1,8 @@
 """Tables of the samples of a fit, brought to its order, their columns told apart by what they hold.
 
-Tables are those that a model was fitted on, or others of the same samples: what has ids is matched
-by them, may hold further samples, and may lack some; what has none is matched by row. Of a view
-that lacks samples only those are looked at that it has.
+Tables are those that a model was fitted on, or others of the same samples: what has an index is
+matched by the rule of `mkclust.index`, may hold further samples, and may lack some. Of a view that
+lacks samples only those are looked at that it has.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, to_host
 from mkclust.samples import Samples
 from mkclust.samples.forms import named_parts
 from mkclust.samples.frames import Column, column_of, is_frame
-from mkclust.samples.id_spelling import spelling_difference
+from mkclust.samples.samples import read_samples
 from mkclust.types import Float
 
 
@@ -60,16 +61,11 @@ class AlignedTable:
     def take(self, samples: np.ndarray) -> "AlignedTable":
         """Return some samples, by rising numbers, as far as there are; they become 0, 1, ..."""
         rows = np.flatnonzero(np.isin(self.samples, samples))
-        numbers = np.searchsorted(samples, self.samples[rows])
-        return replace(self.rows(rows), samples=numbers)
-
-    def rows(self, rows: np.ndarray) -> "AlignedTable":
-        """Return some rows of the table."""
-        if len(rows) == len(self.samples):
-            return self
-        categories = tuple(replace(each, codes=each.codes[rows]) for each in self.categories)
         return replace(
-            self, samples=self.samples[rows], numbers=self.numbers[rows], categories=categories
+            self,
+            samples=np.searchsorted(samples, self.samples[rows]),
+            numbers=self.numbers[rows],
+            categories=tuple(replace(each, codes=each.codes[rows]) for each in self.categories),
         )
 
 
@@ -80,7 +76,7 @@ def count_entries(table: AlignedTable) -> int:
 
 
 def read_tables(
-    tables: Any, n_samples: int, ids: Any = None, observed: Mapping[str, np.ndarray] | None = None
+    tables: Any, index: Any, observed: Mapping[str, np.ndarray] | None = None
 ) -> list[AlignedTable]:
     """Return tables of the samples of a fit in its order.
 
@@ -89,10 +85,8 @@ def read_tables(
     tables : mapping, list, data frame, array, sparse matrix, AnnData or MuData
         One table or several: data frames of pandas or polars, 2-D arrays, sparse matrices, AnnData;
         a mapping of names to columns is one table, too.
-    n_samples : int
-        How many samples the fit has.
-    ids : array-like of shape (n_samples,), default=None
-        Their ids; None matches rows by their order.
+    index : pandas.Index or int
+        The index of the samples of the fit, or their number if they have none.
     observed : mapping of str to ndarray of int, default=None
         By the names of views that lack samples, rising, the numbers of those that they have. A
         table of such a name holds these alone, or all.
@@ -104,92 +98,27 @@ def read_tables(
     """
     columns: dict[str, list[str]] = {}
     if isinstance(tables, Samples):
-        columns = tables.columns
-        observed = observed_parts(tables)
+        tables = tables if isinstance(index, int) else read_samples(tables, ids=index)
+        columns, index = tables.columns, tables.n_samples
+        observed = None if tables.missing is None else tables.observed
+        tables = {name: _without_index(part) for name, part in tables.by_name.items()}
     return [
-        _read(name, table, n_samples, ids, columns.get(name), (observed or {}).get(name))
+        _read(name, table, index, columns.get(name), (observed or {}).get(name))
         for name, table in _by_name(tables).items()
     ]
 
 
-def observed_parts(samples: Samples) -> dict[str, np.ndarray]:
-    """Return the numbers of the samples of every view, nothing where none lacks any."""
-    return {} if samples.missing is None else samples.observed
-
-
-def match_rows(index: Any, n_rows: int, n_samples: int, ids: Any, who: str) -> np.ndarray:
-    """Return the row of every sample, -1 where there is none; by order where there are no ids.
-
-    Parameters
-    ----------
-    index : pandas.Index or None
-        Ids of the rows.
-    n_rows, n_samples : int
-        How many rows and how many samples there are.
-    ids : array-like of shape (n_samples,) or None
-        Ids of the samples.
-    who : str
-        What a message calls the rows.
-
-    Returns
-    -------
-    ndarray of int of shape (n_samples,)
-    """
-    if ids is not None and index is not None:
-        rows = _rows_by_id(index, ids, who)
-        if rows is not None:
-            return rows
-    if n_rows != n_samples:
-        advice = "" if ids is None else "; the samples of the model have ids: give its rows these"
-        raise ValueError(
-            f"{who} has {n_rows} rows, the model was fitted on {n_samples} samples: pass one row a "
-            f"sample, in the order of the fit{advice}"
-        )
-    return np.arange(n_samples)
-
-
-def _rows_by_id(index: Any, ids: Any, who: str) -> np.ndarray | None:
-    """Return the row of every id, or None where the rows are numbered rather than named."""
-    import pandas as pd
-
-    wanted = pd.Index(ids)
-    if not (index.isin(wanted).any() or wanted.nlevels > 1 or index.nlevels > 1):
-        # A text file makes text of numbers.
-        as_text = index.astype(str), wanted.astype(str)
-        index, wanted = as_text if as_text[0].isin(as_text[1]).any() else (index, wanted)
-    if not index.is_unique:
-        repeated = index[index.duplicated()][0]
-        raise ValueError(
-            f"{who} has the id {repeated!r} more than once: keep one row an id, as "
-            "frame[~frame.index.duplicated()] does"
-        )
-    rows = index.get_indexer(wanted)
-    common = int((rows >= 0).sum())
-    is_default = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
-    if is_default and common == 0:
-        return None
-    if common == 0:
-        raise ValueError(
-            f"{who} and the samples that the model was fitted on have no ids in common, such as "
-            f"{index[0]!r} and {wanted[0]!r}: "
-            f"{spelling_difference(index, wanted) or 'give the same samples the same ids'}"
-        )
-    if is_default and common < len(wanted):
-        raise ValueError(
-            f"{who} has the default index 0 to {len(index) - 1}, and {common} of these are ids of "
-            f"the {len(wanted)} samples that the model was fitted on: set its index to their ids"
-        )
-    return rows
+def _without_index(part: Any) -> Any:
+    """Return a part of samples in the order of the fit without its index."""
+    return part.reset_index(drop=True) if is_frame(part) else part
 
 
 def _by_name(tables: Any) -> dict[str, Any]:
     """Return tables by their names."""
-    if isinstance(tables, Samples):
-        return tables.by_name
     if isinstance(modalities := getattr(tables, "mod", None), Mapping):  # of MuData
         return dict(modalities)
     if isinstance(tables, Mapping) and tables and all(map(_is_column, tables.values())):
-        return {"table": _FrameOfColumns(tables)}
+        return {"table": tables}
     if not hasattr(tables, "columns") and not hasattr(tables, "obs_names"):
         return named_parts(tables)
     return {"table": tables}
@@ -200,58 +129,51 @@ def _is_column(thing: Any) -> bool:
     return not issparse(thing) and not hasattr(thing, "obs_names") and np.ndim(thing) == 1
 
 
-class _FrameOfColumns:
-    """Columns by their names, read as a data frame is."""
-
-    def __init__(self, columns: Mapping[Any, Any]):
-        self._by_name = {name: np.asarray(column) for name, column in columns.items()}
-        lengths = {len(column) for column in self._by_name.values()}
-        if len(lengths) > 1:
-            raise ValueError(
-                f"the columns have from {min(lengths)} to {max(lengths)} entries: pass one entry a "
-                "sample"
-            )
-        self.columns, self.shape = list(columns), (lengths.pop(), len(columns))
-
-    def __getitem__(self, name: Any) -> np.ndarray:
-        return self._by_name[name]
-
-
 def _read(
     name: str,
     table: Any,
-    n_samples: int,
-    ids: Any,
+    index: Any,
     columns: Sequence[str] | None = None,
     observed: np.ndarray | None = None,
 ) -> AlignedTable:
     """Return one table in the order of the fit, of a view the samples that it has."""
-    who, index = f"table {name!r}", None
+    who, n = f"table {name!r}", index if isinstance(index, int) else len(index)
+    if isinstance(table, Mapping) and not issparse(table):
+        table = {label: _in_order(each, index, f"{label!r}") for label, each in table.items()}
+        return _read_frame(name, table, np.arange(n), np.arange(n))
+    own = index_of(table)
     if hasattr(table, "obs_names") and hasattr(table, "X"):
-        index, columns, table = table.obs_names, table.var_names, table.X
-    elif is_frame(table):
-        index = table.index
-    elif isinstance(table, Mapping) and not issparse(table):
-        table = _FrameOfColumns(table)
+        columns, table = table.var_names, table.X
     if not hasattr(table, "shape"):
         table = np.asarray(table)
     if len(table.shape) != 2:
         raise ValueError(f"{who} has the shape {table.shape}: pass a table, one row a sample")
     n_rows = int(table.shape[0])
-    by_row = index is None or ids is None
-    if by_row and observed is not None and n_rows == len(observed) < n_samples:
+    by_position = not has_ids(own) and (isinstance(index, int) or not has_ids(index))
+    if by_position and observed is not None and n_rows == len(observed) < n:
         samples, rows = observed, np.arange(n_rows)
     else:
-        rows = match_rows(index, n_rows, n_samples, ids, who)
+        rows = match_rows(n_rows if own is None else own, index, who)
         if observed is not None:  # what else is there, the fit has not looked at
-            rows = np.where(np.isin(np.arange(n_samples), observed), rows, -1)
+            rows = np.where(np.isin(np.arange(n), observed), rows, -1)
         samples, rows = np.flatnonzero(rows >= 0), rows[rows >= 0]
-    if is_frame(table) or isinstance(table, _FrameOfColumns) or hasattr(table, "get_columns"):
+    if is_frame(table) or hasattr(table, "get_columns"):
         return _read_frame(name, table, samples, rows)
     if columns is None:  # a table on disk has names, an array has none
         numbered = [f"column {place}" for place in range(table.shape[1])]
         columns = getattr(table, "columns", numbered)
     return AlignedTable(name, samples, tuple(map(str, columns)), _numbers(table, rows, who))
+
+
+def _in_order(column: Any, index: Any, who: str) -> Any:
+    """Return a column in the order of the samples, NaN for those that it lacks."""
+    own = index_of(column)
+    if own is None:
+        column = np.asarray(column)
+        match_rows(len(column), index, who)
+        return column
+    rows = match_rows(own, index, who)
+    return column.reset_index(drop=True).reindex(rows) if (rows < 0).any() else column.iloc[rows]
 
 
 def _numbers(table: Any, rows: np.ndarray, who: str) -> Any:
@@ -295,6 +217,9 @@ def _read_frame(name: str, frame: Any, samples: np.ndarray, rows: np.ndarray) ->
 
 def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the columns of a frame with their names, of which there may be two of one."""
+    if isinstance(frame, Mapping):
+        yield from frame.items()
+        return
     for place, label in enumerate(frame.columns):
         yield label, frame.iloc[:, place] if is_frame(frame) else frame[label]
 

@@ -13,7 +13,8 @@ from scipy.stats import false_discovery_control, rankdata
 from mkclust.explain.aligned_tables import AlignedTable, read_tables
 from mkclust.explain.annotation import Annotation, VariableTest
 from mkclust.explain.clustered_on import ClusteredOn
-from mkclust.explain.fitted import check_fitted
+from mkclust.explain.fitted import check_fitted, fitted_index
+from mkclust.index import index_of, make_index
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.uncovered import UNCOVERED
 from mkclust.text import join_words
@@ -52,8 +53,8 @@ def annotate(
         variables that it was clustered on are not tested: those with the ranks or the categories
         of its columns, whatever their names.
     table : data frame, mapping of columns, array, AnnData, or mapping or list of these
-        The variables. What has ids is matched with those of the samples, in any order of rows, and
-        may lack some; what has none is matched by row.
+        The variables. Data frames, Series and AnnData are matched with the samples by their index,
+        in any order of rows, and may lack some; all else is matched by position.
     ids : array-like of shape (n_samples,), default=None
         Ids of the samples; None takes those of the model, or the index of a Series.
     time, event : str or sequence of str, default=None
@@ -81,8 +82,8 @@ def annotate(
     """
     if not isinstance(n_permutations, int | np.integer) or n_permutations < 1:
         raise ValueError(f"n_permutations={n_permutations!r}: pass a whole number, at least 1")
-    clusters, ids = _read_labels(labels, ids)
-    tables = read_tables(table, len(clusters), ids)
+    clusters, index = _read_labels(labels, ids)
+    tables = read_tables(table, index)
     clustered_on = ClusteredOn.of(labels)
     variables = list(_variables(tables, len(clusters), time, event))
     tests = []
@@ -120,14 +121,11 @@ class _Variable:
 
 
 def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
-    """Return clusters as numbers from zero, and the ids of the samples, where there are any."""
+    """Return clusters as numbers from zero, and the index of the samples or their number."""
+    index = index_of(labels)
     if isinstance(labels, MultipleKernelClusterer):
         check_fitted(labels)
-        ids = getattr(labels, "sample_ids_", None) if ids is None else ids
-        labels = labels.labels_
-    elif ids is None and hasattr(labels, "index") and hasattr(labels.index, "get_indexer"):
-        is_numbered = type(labels.index).__name__ == "RangeIndex"
-        ids = None if is_numbered else labels.index
+        index, labels = fitted_index(labels), labels.labels_
     values = np.asarray(labels)
     if n_missing := int(np.sum(values != values)):
         verb = "is" if n_missing == 1 else "are"
@@ -137,10 +135,14 @@ def _read_labels(labels: Any, ids: Any) -> tuple[np.ndarray, Any]:
         )
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"labels have the shape {values.shape}: pass one cluster a sample")
-    if ids is not None and len(ids) != len(values):
-        raise ValueError(f"there are {len(ids)} ids for {len(values)} labels: pass one a sample")
+    if ids is not None:
+        index = make_index(list(ids), None, 0)
+    elif index is None:
+        index = len(values)
+    if not isinstance(index, int) and len(index) != len(values):
+        raise ValueError(f"there are {len(index)} ids for {len(values)} labels: pass one a sample")
     numbers = np.unique(values, return_inverse=True)[1]
-    return np.where(values == UNCOVERED, -1, numbers), ids
+    return np.where(values == UNCOVERED, -1, numbers), index
 
 
 def _variables(

@@ -9,7 +9,7 @@ from scipy.sparse import csc_array, csr_array, issparse
 
 from mkclust.explain.aligned_tables import AlignedTable, read_tables
 from mkclust.explain.description import Description, FeatureEffect
-from mkclust.explain.fitted import check_fitted, is_approximated, observed_samples
+from mkclust.explain.fitted import check_fitted, fitted_index, is_approximated, observed_samples
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import ranges
 from mkclust.samples import Samples
@@ -39,9 +39,9 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     model : MultipleKernelClusterer
         A fitted estimator, any of ``METHODS``.
     tables : mapping, list, data frame, array, sparse matrix, AnnData or MuData
-        What the model was fitted on, or other tables of the same samples. Data frames and AnnData
-        are matched with ``sample_ids_`` where the model has ids, in any order of rows, all else by
-        row. Sparse matrices are not made dense.
+        What the model was fitted on, or other tables of the same samples. Data frames, Series and
+        AnnData are matched by their index, in any order of rows, all else by position. Sparse
+        matrices are not made dense.
     n_features : int, default=10
         How many features to list for each cluster and view.
 
@@ -63,10 +63,10 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     ('not sex column 0, low size column 0', 'column 0')
     """
     check_fitted(model)
-    labels, ids = np.asarray(model.labels_), getattr(model, "sample_ids_", None)
+    labels = np.asarray(model.labels_)
     if not isinstance(n_features, int | np.integer) or n_features < 1:
         raise ValueError(f"n_features={n_features!r}: pass a whole number, at least 1")
-    aligned = read_tables(tables, len(labels), ids, observed_samples(model))
+    aligned = read_tables(tables, fitted_index(model), observed_samples(model))
     if model._covered is not None:
         labels, aligned = labels[model._covered], [each.take(model._covered) for each in aligned]
     return describe_tables(labels, aligned, n_features, int(model.n_clusters))

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.methods import AgreementKKM, AverageKKM, MultipleKernelClusterer
+from mkclust.methods.source import training_index
 from mkclust.methods.uncovered import only_covered
 
 
@@ -16,6 +17,12 @@ def check_fitted(model: Any) -> None:
     if not isinstance(model, MultipleKernelClusterer):
         raise TypeError(f"model is a {type(model).__name__}: pass a fitted estimator of mkclust")
     check_is_fitted(model)
+
+
+def fitted_index(model: Any) -> Any:
+    """Return the index of the samples of a fit, for arrays their number."""
+    index = training_index(model)
+    return len(model.labels_) if index is None else index
 
 
 def kernel_source(model: Any) -> Literal["given", "bank", "features"]:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.explain.aligned_tables import match_rows
-from mkclust.explain.fitted import check_fitted
+from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.sample_scores import sample_scores
+from mkclust.index import match_rows
 from mkclust.linalg import to_host
 
 
@@ -19,8 +19,8 @@ def write_back(model: Any, data: Any, key: str = "mkclust") -> None:
         A fitted estimator, any of ``METHODS``.
     data : anndata.AnnData or mudata.MuData
         Changed in place. Its ``obs_names`` are matched with ``sample_ids_``; observations that the
-        model was not fitted on have missing values, and samples that it lacks are left out. Without
-        ids, rows are matched by their order.
+        model was not fitted on have missing values, and samples that it lacks are left out. If the
+        model has no ids, rows are matched by position.
     key : str, default="mkclust"
         ``obs[key]`` are the clusters, a categorical column; ``obs[key + "_silhouette"]`` how well
         each sample fits into its own; ``obsm["X_" + key]`` the embedding; ``uns[key]`` the method,
@@ -41,8 +41,8 @@ def write_back(model: Any, data: Any, key: str = "mkclust") -> None:
     check_fitted(model)
     if not all(hasattr(data, name) for name in ("obs", "obsm", "uns", "obs_names")):
         raise TypeError(f"data is a {type(data).__name__}: pass AnnData or MuData")
-    labels, ids = np.asarray(model.labels_), getattr(model, "sample_ids_", None)
-    rows = match_rows(data.obs_names, len(data.obs_names), len(labels), ids, "data")
+    labels = np.asarray(model.labels_)
+    rows = match_rows(data.obs_names, fitted_index(model), "data")
     there, n = rows >= 0, len(data.obs_names)
     rows = rows[there]
     numbers = np.full(n, -1)

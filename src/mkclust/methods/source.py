@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import Neighborhoods
 from mkclust.kernels.rows import CrossRows
@@ -61,6 +62,13 @@ CHANGED_SHARE = 0.02
 Similarities = tuple[Sequence[Array] | CrossRows, Array | None]
 
 
+def training_index(model: Any) -> Any:
+    """Return the index of the samples of a fit: ids, 0, 1, ... of frames, None of arrays."""
+    source = model._source
+    ids = source.ids if model._covered is None else getattr(model, "sample_ids_", None)
+    return make_index(ids, source.index_names, len(model.labels_))
+
+
 @dataclass(frozen=True, kw_only=True)
 class _FromSimilarities:
     """What was fitted on similarities: precomputed kernels, or those of views.
@@ -69,6 +77,8 @@ class _FromSimilarities:
     ----------
     ids : ndarray of shape (n_samples,) or None
         Ids of the training samples.
+    index_names : tuple of str or None
+        Names of the levels of their index; None for arrays, which have no index.
     missing : ndarray of bool of shape (n_samples, n_views) or None
         Which of them each view, or kernel, lacks; None where none is missing.
     extension : Extension, IncompleteExtension or None
@@ -78,6 +88,7 @@ class _FromSimilarities:
     """
 
     ids: np.ndarray | None
+    index_names: tuple[str | None, ...] | None = None
     missing: np.ndarray | None = None
     extension: AnyExtension | None = None
     maps: Sequence[SampleMap] = ()
@@ -192,12 +203,11 @@ class FromKernels(_FromSimilarities):
 
     def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
-        return read_samples(X, expected="precomputed", ids=self.ids)
+        return read_samples(X, expected="precomputed", ids=training_index(model))
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, the columns of data frames in the order of the training samples."""
-        covered = model._covered
-        ids = self.ids if covered is None else getattr(model, "sample_ids_", None)
+        covered, ids = model._covered, training_index(model)
         samples = read_samples(X, expected="precomputed", ids=ids, cross=True, observed=observed)
         return samples if covered is None else _with_columns(samples, covered, len(model.labels_))
 
@@ -506,7 +516,8 @@ class FromViews(_FromSimilarities):
     def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
         options = model.table_options
-        return read_views(X, ids=self.ids, options=options, encodings=self.encodings)
+        ids = training_index(model)
+        return read_views(X, ids=ids, options=options, encodings=self.encodings)
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, their columns as those of the training samples were."""
@@ -607,6 +618,8 @@ class FromFeatures:
     ----------
     ids : ndarray of shape (n_samples,) or None
         Ids of the training samples.
+    index_names : tuple of str or None
+        Names of the levels of their index; None for arrays, which have no index.
     widths : dict of str to int
         Number of columns of each view.
     columns : dict of str to list of str
@@ -626,6 +639,7 @@ class FromFeatures:
     ids: np.ndarray | None
     widths: dict[str, int]
     columns: dict[str, list[str]]
+    index_names: tuple[str | None, ...] | None = None
     features: Features | None = None
     matrix: Array = None
     encodings: dict[str, Encoding] = field(default_factory=dict)
@@ -697,7 +711,8 @@ class FromFeatures:
     def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
         options = model.table_options
-        return read_views(X, ids=self.ids, options=options, encodings=self.encodings)
+        ids = training_index(model)
+        return read_views(X, ids=ids, options=options, encodings=self.encodings)
 
     def read_new(self, model: Any, X: Any, observed: Any = None) -> Samples:
         """Read new samples, their columns as those of the training samples were."""

@@ -18,7 +18,7 @@ from mkclust.methods.column_ranks import column_ranks
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
-from mkclust.methods.uncovered import without_entries
+from mkclust.methods.uncovered import only_covered, without_entries
 from mkclust.samples.checks import check_entries, check_view
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
@@ -72,7 +72,12 @@ def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
-        source = FromKernels(ids=samples.ids, missing=samples.missing, notes=samples.notes)
+        source = FromKernels(
+            ids=samples.ids,
+            index_names=samples.index_names,
+            missing=samples.missing,
+            notes=samples.notes,
+        )
         if model.kernel_neighbors is None:
             return source, samples
         kind = KernelNeighborhoods if samples.missing is None else SeparateNeighborhoods
@@ -105,6 +110,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
         }
     source = FromViews(
         ids=samples.ids,
+        index_names=samples.index_names,
         missing=samples.missing,
         bank=bank,
         feature_names=feature_names,
@@ -166,6 +172,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
         ids=samples.ids,
+        index_names=samples.index_names,
         widths=widths,
         columns=samples.columns,
         encodings=samples.encodings,
@@ -227,8 +234,8 @@ def in_order_of_fit(model: Any, X: Any) -> Samples:
     """
     source, covered = model._source, model._covered
     if covered is None or (isinstance(X, Samples) and X.n_samples == len(covered)):
-        return source.read(model, X)
-    samples = replace(source, ids=getattr(model, "sample_ids_", None)).read(model, X)
+        return source.read(only_covered(model), X)
+    samples = source.read(model, X)
     n = len(model.labels_)
     if samples.n_samples != n:
         raise ValueError(f"X has {samples.n_samples} samples, the model was fitted on {n}")

@@ -272,7 +272,8 @@ def check_together(views: Mapping[str, Any], *, same_length: bool = True) -> Non
         if same_length and view.shape[0] != reference.shape[0]:
             raise ValueError(
                 f"View {first!r} has {reference.shape[0]} rows but view {name!r} has "
-                f"{view.shape[0]}; every view must describe the same samples, in the same order."
+                f"{view.shape[0]}; every view must describe the same samples, in the same order. "
+                "Data frames of pandas are joined by id: set_index makes a column of ids the index."
             )
     sparse = [name for name, view in views.items() if issparse(view)]
     foreign = [name for name, view in views.items() if is_foreign(view)]

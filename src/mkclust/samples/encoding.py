@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.index import has_ids, index_of, is_whole, key_of
 from mkclust.samples.forms import depth
 from mkclust.samples.frames import (
     AnnotatedMatrix,
@@ -87,18 +88,23 @@ class Encoding:
             return table
         if has_columns(table):
             _refuse_doubles(names, title)
+        given, wanted = names, list(self.names)
+        if not set(names) >= set(wanted):  # a text file makes text of numbers and of dates
+            keys = [list(map(key_of, each)) for each in (names, wanted)]
+            if all(len(set(each)) == len(each) for each in keys):
+                names, wanted = keys
         places = {name: place for place, name in enumerate(names)}
-        lacking = [name for name in self.names if name not in places]
-        if lacking and _are_counted(self.names, names):
+        lacking = [name for name in wanted if name not in places]
+        if lacking and _are_counted(self.names, given) and not all(map(is_whole, names + wanted)):
             return table  # as many as there are, in their order, as those of arrays
         if lacking:
             raise ValueError(
                 f"{title} lacks the column{'s' * (len(lacking) > 1)} "
                 f"{join_words(map(repr, lacking))} of the fit; pass the same columns, in any order."
             )
-        fitted = set(self.names)
+        fitted = set(wanted)
         self._warn_of_further([name for name in names if name not in fitted], title)
-        return take_columns(table, [places[name] for name in self.names])
+        return take_columns(table, [places[name] for name in wanted])
 
     def _warn_of_further(self, names: Sequence[Hashable], title: str) -> None:
         """Warn of columns that the fit did not have."""
@@ -327,7 +333,7 @@ def _ids_remedy(table: Any, unusable: Sequence[Column]) -> dict[str, str]:
         for column in unusable
         if column.kind == "text" and len(set(column.values.tolist())) == len(column.values) > 1
     ]
-    if not names or (hasattr(table, "index") and type(table.index).__name__ != "RangeIndex"):
+    if not names or has_ids(index_of(table)):
         return {}
     start = f"if {names[0]!r} holds the ids of the samples,"
     if hasattr(table, "set_index"):
@@ -344,8 +350,9 @@ def _learn_columns(table: Any, title: str) -> tuple[Encoding, list[Column]]:
     names = column_labels(table)
     if names is not None and has_columns(table):  # genes of AnnData often have one name
         _refuse_doubles(names, title)
-    if names is not None and len(set(names)) == len(names) and all(map(_is_plain, names)):
-        encoding = replace(encoding, names=tuple(names))
+    if names is not None and len(set(names)) == len(names):
+        plain = tuple(name if _is_plain(name) else key_of(name) for name in names)
+        encoding = replace(encoding, names=plain)
     if not has_columns(table):
         return encoding, []
     # Numbers are told by the types of columns alone: there may be many.

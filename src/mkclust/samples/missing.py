@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from mkclust.index import has_ids, index_of, match_rows
 from mkclust.linalg import is_foreign, namespace, select, to_host
 from mkclust.linalg.arrays import is_sparse_tensor
 from mkclust.samples.checks import memory_map
@@ -145,24 +146,24 @@ def without_empty_columns(table: Any, missing: np.ndarray) -> Any:
     return take_columns(table, others.tolist())
 
 
-def read_mask(observed: Any, names: Sequence[str], ids: np.ndarray | None) -> np.ndarray:
+def read_mask(observed: Any, names: Sequence[str], index: Any) -> np.ndarray:
     """Return which samples are missing from views or kernels, as a user says who was observed.
 
     Parameters
     ----------
     observed : array-like of bool of shape (n_samples, n_views), mapping or data frame
-        True where a view has a sample; by the names of views, in any order.
+        True if a view has a sample; by the names of views, in any order.
     names : sequence of str
         The views or kernels; those that a mapping does not name have all samples.
-    ids : ndarray of shape (n_samples,) or None
-        The ids of the samples, in whose order a data frame with ids is brought.
+    index : pandas.Index or None
+        The index of the samples, in whose order data frames and Series are brought.
 
     Returns
     -------
     ndarray of bool of shape (n_samples, n_views)
     """
     if is_frame(observed):
-        observed = _mask_by_name(observed, ids)
+        observed = {name: observed[name] for name in observed.columns}
     elif is_polars(observed):
         observed = {series.name: series.to_numpy() for series in observed.get_columns()}
     if isinstance(observed, Mapping):
@@ -171,7 +172,10 @@ def read_mask(observed: Any, names: Sequence[str], ids: np.ndarray | None) -> np
                 f"observed names {join_words(map(repr, unknown))}, and there are "
                 f"{join_words(map(repr, names))}: name these."
             )
-        columns = {str(name): _as_truth(column) for name, column in observed.items()}
+        columns = {
+            str(name): _as_truth(_in_order(column, index, f"observed of {name!r}"))
+            for name, column in observed.items()
+        }
         lengths = {column.shape for column in columns.values()}
         if len(lengths) != 1 or len(next(iter(lengths))) != 1:
             raise ValueError(
@@ -191,19 +195,13 @@ def read_mask(observed: Any, names: Sequence[str], ids: np.ndarray | None) -> np
     return ~mask
 
 
-def _mask_by_name(frame: Any, ids: np.ndarray | None) -> dict[str, np.ndarray]:
-    """Return the columns of a data frame by name, its rows in the order of ids."""
-    if ids is not None and type(frame.index).__name__ != "RangeIndex":
-        order = frame.index.get_indexer(ids)
-        if len(frame) != len(ids) or (order < 0).any():
-            lacking = [ids[place] for place in np.flatnonzero(order < 0)]
-            which = f", such as {lacking[0]!r}" if lacking else ""
-            raise ValueError(
-                f"observed has {len(frame)} ids, and the samples {len(ids)}, of which it lacks "
-                f"{len(lacking)}{which}: give it one row for each sample, by its id."
-            )
-        frame = frame.iloc[order]
-    return {str(name): frame[name].to_numpy() for name in frame.columns}
+def _in_order(column: Any, index: Any, who: str) -> Any:
+    """Return a column of a mask in the order of the samples; arrays and default indices are."""
+    own = index_of(column)
+    if own is None or not (has_ids(own) or has_ids(index)):
+        return column
+    samples = len(own) if index is None else index
+    return np.asarray(column)[match_rows(own, samples, who, "the samples", every=True)]
 
 
 def _as_truth(values: Any) -> np.ndarray:
@@ -222,22 +220,23 @@ def _as_truth(values: Any) -> np.ndarray:
     return array.astype(bool)
 
 
-def refuse_unseen(missing: np.ndarray, ids: Any, who: str) -> None:
+def refuse_unseen(missing: np.ndarray, index: Any, who: str) -> None:
     """Refuse samples that are in no view, by their ids or numbers.
 
     Parameters
     ----------
     missing : ndarray of bool of shape (n_samples, n_views)
         Which samples are missing from which views.
-    ids : ndarray of shape (n_samples,) or None
-        Their ids.
+    index : pandas.Index or None
+        Their index.
     who : {"view", "kernel"}
         What they are missing from.
     """
     unseen = np.flatnonzero(missing.all(axis=1))
     if not len(unseen):
         return
-    named = [repr(_plain(ids[place])) if ids is not None else str(place) for place in unseen]
+    ids = index if has_ids(index) else np.arange(len(missing))
+    named = list(map(repr, ids[unseen].tolist()))
     one = len(unseen) == 1
     raise ValueError(
         f"{count(len(unseen), 'sample')} {'is' if one else 'are'} missing from every {who}: "
@@ -255,11 +254,6 @@ def refuse_empty(missing: np.ndarray, names: Sequence[str], who: str) -> None:
             f"{who.capitalize()}{'s' * several} {join_words(empty)} {'have' if several else 'has'} "
             f"no sample, each row being empty: leave {'them' if several else 'it'} out."
         )
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of NumPy as one of Python."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def missing_notes(missing: np.ndarray | None, names: Sequence[str], joined: bool) -> list[str]:
@@ -299,7 +293,7 @@ def observed_tables(
     named: Mapping[str, Any],
     absent: np.ndarray | None,
     observed: Any,
-    ids: np.ndarray | None,
+    index: Any,
     is_new: bool,
 ) -> tuple[dict[str, Any], np.ndarray | None]:
     """Return tables of just the samples that they have, and who lacks which.
@@ -312,8 +306,8 @@ def observed_tables(
         Which samples they do not hold since they were joined; None where they hold all.
     observed : array-like, mapping or None
         What a user says of the samples that each table has.
-    ids : ndarray of shape (n_samples,) or None
-        The ids of the samples.
+    index : pandas.Index or None
+        The index of the samples.
     is_new : bool
         Whether they are new samples of a model, which may all be missing from one of its views.
 
@@ -327,12 +321,12 @@ def observed_tables(
     names, tables, missing = list(named), list(named.values()), absent
     if observed is not None:
         titles = [f"View {name!r}" for name in names]
-        tables, missing = masked(tables, titles, names, absent, observed, ids, take_table)
+        tables, missing = masked(tables, titles, names, absent, observed, index, take_table)
     if len(tables) > 1:
         tables, missing = without_empty(tables, missing, empty_rows, take_table)
     if missing is None or not missing.any():
         return dict(zip(names, tables, strict=True)), None
-    refuse_unseen(missing, ids, "view")
+    refuse_unseen(missing, index, "view")
     if not is_new:
         refuse_empty(missing, names, "view")
     tables = [
@@ -348,7 +342,7 @@ def masked(
     names: Sequence[str],
     absent: np.ndarray | None,
     observed: Any,
-    ids: np.ndarray | None,
+    index: Any,
     take: Callable[[Any, np.ndarray], Any],
 ) -> tuple[list[Any], np.ndarray]:
     """Return views or kernels of the samples that a mask says they have, and who lacks which.
@@ -365,12 +359,12 @@ def masked(
         Which samples they do not hold since they were joined; None where they hold all.
     observed : array-like or mapping
         The mask.
-    ids : ndarray of shape (n_samples,) or None
-        The ids of the samples.
+    index : pandas.Index or None
+        The index of the samples.
     take : callable
         Returns the part of some samples, by their places in it.
     """
-    missing = read_mask(observed, names, ids)
+    missing = read_mask(observed, names, index)
     held = np.ones(missing.shape, dtype=bool) if absent is None else ~absent
     if len(held) != len(missing):
         raise ValueError(

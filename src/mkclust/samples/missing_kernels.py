@@ -30,7 +30,7 @@ def observed_kernels(
     kernels: Any,
     absent: np.ndarray | None,
     observed: Any,
-    ids: np.ndarray | None,
+    index: Any,
     cross: bool,
 ) -> tuple[list[Any], np.ndarray] | None:
     """Return kernels of just the samples that they have, None where they have all.
@@ -45,8 +45,8 @@ def observed_kernels(
         Which samples they do not hold since they were joined; None where they hold all.
     observed : array-like, mapping or None
         What a user says of the samples that each kernel has.
-    ids : ndarray of shape (n_samples,) or None
-        The ids of the samples.
+    index : pandas.Index or None
+        The index of the samples.
     cross : bool
         Whether the kernels are those of new samples (rows) with training samples (columns), which
         all stay.
@@ -66,12 +66,12 @@ def observed_kernels(
     missing = absent
     if observed is not None:
         titles = [f"Kernel {name!r}" for name in names]
-        parts, missing = masked(parts, titles, names, absent, observed, ids, take)
+        parts, missing = masked(parts, titles, names, absent, observed, index, take)
     if len(parts) > 1:
         parts, missing = without_empty(parts, missing, look, take)
     if missing is None or not missing.any():
         return None
-    refuse_unseen(missing, ids, "kernel")
+    refuse_unseen(missing, index, "kernel")
     if not cross:
         refuse_empty(missing, names, "kernel")
     return parts, missing

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import issparse
 
+from mkclust.index import make_index
 from mkclust.linalg import is_foreign
 from mkclust.samples.blocks import Blocks
 from mkclust.samples.checks import (
@@ -24,7 +25,6 @@ from mkclust.samples.forms import TABLE, check_form, depth, looks_like_kernel, n
 from mkclust.samples.frames import opened, take_rows
 from mkclust.samples.ids import (
     Joined,
-    aligned,
     aligned_to_training,
     is_kernel,
     joined,
@@ -65,7 +65,9 @@ class Samples:
     names_given : bool, default=False
         Whether the names are the user's, and tell which part is which.
     ids : ndarray of shape (n_samples,) or None, default=None
-        Ids of the samples, where data frames have any.
+        Ids of the samples, if data frames have any.
+    index_names : tuple of str or None, default=None
+        Names of the levels of the index of data frames; None for arrays, which have no index.
     missing : ndarray of bool of shape (n_samples, n_parts) or None, default=None
         Which samples a part lacks; None where it lacks none.
     is_checked : bool, default=False
@@ -84,6 +86,7 @@ class Samples:
     whole: Any = None
     names_given: bool = False
     ids: np.ndarray | None = None
+    index_names: tuple[str | None, ...] | None = None
     missing: np.ndarray | None = None
     is_checked: bool = False
     columns: dict[str, list[str]] = field(default_factory=dict)
@@ -94,6 +97,11 @@ class Samples:
     def by_name(self) -> dict[str, Any]:
         """The parts by their names, as they came."""
         return dict(zip(self.names, self.parts, strict=True))
+
+    @property
+    def index(self) -> Any:
+        """The index of the samples, 0, 1, ... for frames without ids; None for arrays."""
+        return make_index(self.ids, self.index_names, self.n_samples)
 
     @property
     def n_samples(self) -> int:
@@ -231,7 +239,7 @@ def read_samples(
         What a user passed; samples that have been read are returned as they are.
     expected : {"auto", "precomputed", "views"}, default="auto"
         Kernels or views as X shows, kernels only, or what a bank makes kernels of.
-    ids : array-like of shape (n_samples,), default=None
+    ids : pandas.Index or array-like of shape (n_samples,), default=None
         Ids whose order data frames are to have; None takes that of the first frame with ids.
     cross : bool, default=False
         Whether kernels are those of new samples (rows) with the samples of these ids (columns).
@@ -299,7 +307,7 @@ def read_kernels(
     ----------
     X : object
         What a user passed for kernels; samples that have been read are returned as they are.
-    ids : array-like of shape (n_samples,), default=None
+    ids : pandas.Index or array-like of shape (n_samples,), default=None
         Ids whose order data frames are to have; None takes that of the first frame with ids.
     cross : bool, default=False
         Whether they are kernels of new samples (rows) with the samples of these ids (columns).
@@ -318,16 +326,17 @@ def read_kernels(
         ids = None if cross else ids
         return read_samples(X, expected="precomputed", ids=ids, observed=observed)
     if cross:
-        found = aligned_to_training(X, ids, options.join)
+        found = aligned_to_training(X, make_index(ids, None, 0), options.join)
     else:  # a mask has the order of what it came with
-        expected = ids if observed is None else None
+        expected = make_index(ids, None, 0) if observed is None else None
         found = joined(X, expected, kernels=True, join=options.join)
-    samples = _only_observed(_named_kernels(found.X, found.ids), found.missing, observed, cross)
+    named = _named_kernels(found.X, found.ids, found.index_names)
+    samples = _only_observed(named, found.missing, observed, found.index, cross)
     return samples if cross or observed is None else _in_order(samples, ids)
 
 
 def _only_observed(
-    samples: Samples, absent: np.ndarray | None, observed: Any, cross: bool
+    samples: Samples, absent: np.ndarray | None, observed: Any, index: Any, cross: bool
 ) -> Samples:
     """Return kernels of just the samples that they have, the same where they have all."""
     names, kernels = samples.names, samples.parts if samples.whole is None else samples.whole
@@ -335,7 +344,7 @@ def _only_observed(
         whole = samples.whole
         m = whole.n_kernels if isinstance(whole, RowSource) else whole.shape[0]
         names = tuple(_kernel_names(m))
-    found = observed_kernels(names, kernels, absent, observed, samples.ids, cross)
+    found = observed_kernels(names, kernels, absent, observed, index, cross)
     if found is None:
         return samples
     parts, missing = found
@@ -350,15 +359,19 @@ def _kernel_names(count: int) -> list[str]:
     return [f"kernel {place}" for place in range(count)]
 
 
-def _named_kernels(X: Any, ids: np.ndarray | None) -> Samples:
+def _named_kernels(X: Any, ids: np.ndarray | None, index_names: Any) -> Samples:
     """Return kernels with their names."""
     if isinstance(X, Mapping) and not issparse(X):
         names = list(X)
         if len(set(map(str, names))) < len(names):
             raise ValueError(f"two kernels have the same name, among {names}: rename one of them")
-        return Samples("kernels", tuple(map(str, names)), tuple(X.values()), None, True, ids)
+        return Samples(
+            "kernels", tuple(map(str, names)), tuple(X.values()), None, True, ids, index_names
+        )
     if isinstance(X, list | tuple):
-        return Samples("kernels", tuple(_kernel_names(len(X))), tuple(X), ids=ids)
+        return Samples(
+            "kernels", tuple(_kernel_names(len(X))), tuple(X), ids=ids, index_names=index_names
+        )
     if not isinstance(X, RowSource) and getattr(X, "ndim", 0) not in (2, 3):
         raise TypeError(
             f"kernels of type {type(X).__name__}: pass an array of shape (m, n, n), or a "
@@ -382,7 +395,7 @@ def read_views(
     ----------
     X : mapping, list, tuple, array-like, data frame, AnnData or MuData
         What :func:`as_views` takes; samples that have been read are returned as they are.
-    ids : array-like of shape (n_samples,), default=None
+    ids : pandas.Index or array-like of shape (n_samples,), default=None
         Ids whose order data frames are to have; None takes that of the first frame with ids.
     options : TableOptions, default=TableOptions()
         How tables become views.
@@ -410,7 +423,8 @@ def read_views(
     found, notes = Joined(X), list[str]()
     if options.views is None or hasattr(X, "shape"):  # views takes nothing else apart
         # A mask has the order of what it came with.
-        found, notes = _joined(X, ids if observed is None else None, options, is_new)
+        expected = make_index(ids, None, 0) if observed is None else None
+        found, notes = _joined(X, expected, options, is_new)
     X = found.X
     if options.views is not None:
         X, unused = split_columns(X, options.views)
@@ -427,7 +441,7 @@ def read_views(
             named[name] = encodings[name].in_order(view, titles[name])
     missing = found.missing
     if compact:
-        named, missing = observed_tables(named, missing, observed, found.ids, is_new)
+        named, missing = observed_tables(named, missing, observed, found.index, is_new)
     notes += missing_notes(missing, list(named), found.missing is not None)
     encoded = encode_views(named, titles, impute=options.cells, learned=encodings)
     _check_categories(encoded, titles)
@@ -437,6 +451,7 @@ def read_views(
         tuple(encoded.parts.values()),
         names_given=(isinstance(X, Mapping) and not is_table) or len(encoded.parts) > len(named),
         ids=found.ids,
+        index_names=found.index_names,
         missing=encoded.by_view(missing),
         columns=encoded.columns,
         encodings=encoded.encodings,
@@ -632,24 +647,22 @@ def _several_matrices(X: Any) -> bool:
 
 
 def _in_order(samples: Samples, ids: Any) -> Samples:
-    """Return samples in the order of ids, where these are given and the samples have some."""
-    if ids is None or samples.ids is None or np.array_equal(samples.ids, ids):
-        return samples
-    order = order_of(samples.ids, ids)
+    """Return samples in the order of ids, if these are given and the samples have some."""
+    order = None if ids is None else order_of(samples.index, make_index(ids, None, 0))
     if order is None:
-        return replace(samples, ids=np.asarray(ids))
+        return samples
     if samples.missing is not None:
         places, missing = _places(samples, order)
         parts = tuple(map(samples._taking, samples.parts, places))
-        return replace(samples, parts=parts, missing=missing, ids=np.asarray(samples.ids)[order])
+        return replace(samples, parts=parts, missing=missing, ids=samples.index[order].to_numpy())
     if samples.kind == "kernels":
-        parts, ids = aligned(samples.by_name, ids, kernels=True)
-        return replace(samples, parts=tuple(parts.values()), ids=ids)
+        found = joined(samples.by_name, ids, kernels=True)
+        return replace(samples, parts=tuple(found.X.values()), ids=found.ids)
     parts = tuple(
         part.iloc[order, order] if is_kernel(part) else take_rows(part, order)
         for part in samples.parts
     )
-    return replace(samples, parts=parts, ids=np.asarray(samples.ids)[order])
+    return replace(samples, parts=parts, ids=samples.index[order].to_numpy())
 
 
 def _places(samples: Samples, numbers: np.ndarray) -> tuple[list[np.ndarray], np.ndarray | None]:
@@ -671,9 +684,9 @@ def _masked(samples: Samples, observed: Any, is_new: bool = False) -> Samples:
     if observed is None:
         return samples
     if samples.kind == "kernels":
-        return _only_observed(samples, samples.missing, observed, cross=False)
+        return _only_observed(samples, samples.missing, observed, samples.index, cross=False)
     named, missing = observed_tables(
-        samples.by_name, samples.missing, observed, samples.ids, is_new=is_new
+        samples.by_name, samples.missing, observed, samples.index, is_new=is_new
     )
     return replace(samples, parts=tuple(named.values()), missing=missing)
 

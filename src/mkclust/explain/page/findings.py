@@ -11,7 +11,7 @@ from mkclust.explain.aligned_tables import count_entries, read_tables
 from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.describe import describe_tables, views_of_features
 from mkclust.explain.description import Description
-from mkclust.explain.fitted import check_fitted
+from mkclust.explain.fitted import check_fitted, fitted_index
 from mkclust.explain.page.alternatives import Alternatives, compare_numbers, count_comparisons
 from mkclust.explain.page.budget import (
     DEFAULT_BUDGET,
@@ -28,6 +28,7 @@ from mkclust.explain.page.kernels import (
 from mkclust.explain.sample_scores import silhouettes
 from mkclust.explain.stability import Stability, part_size, resample
 from mkclust.explain.steps import StepCallback, Steps
+from mkclust.index import index_of, match_rows
 from mkclust.linalg import select, to_host
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.missingness import Missingness
@@ -35,7 +36,6 @@ from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import UNCOVERED, only_covered
 from mkclust.plots.neighbor_map import SampleMap, map_samples
 from mkclust.samples import Samples
-from mkclust.samples.ids import aligned
 from mkclust.types import Float
 
 # The share of the samples in a resample.
@@ -253,10 +253,10 @@ def _names(ids: Any, model: Any) -> list[str]:
 
 
 def _in_order(y: Any, model: Any) -> Any:
-    """Return classes in the order of the labels, by their ids where both have some."""
-    if not hasattr(y, "to_frame") or not hasattr(y, "index"):
+    """Return classes in the order of the labels, those of a Series by its index."""
+    if (index := index_of(y)) is None:
         return y
-    return aligned({"y": y.to_frame()}, getattr(model, "sample_ids_", None))[0]["y"].iloc[:, 0]
+    return np.asarray(y)[match_rows(index, fitted_index(model), "y", every=True)]
 
 
 def _similarities(

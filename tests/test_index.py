@@ -3,26 +3,25 @@
 import numpy as np
 import pytest
 
-from mkclust.samples.id_spelling import spelling_difference
+from mkclust.index import spelling_difference
 from mkclust.samples.samples import read_views
 
 pd = pytest.importorskip("pandas")
 
 
 @pytest.mark.parametrize(
-    ("name", "other", "words"),
+    ("name", "other"),
     [
-        ("TCGA-000", "TCGA.000", "'TCGA-000' and 'TCGA.000' differ in '-' and '.'"),
-        ("TCGA-000", "tcga-000", "differ in upper and lower case"),
-        ("TCGA-000", " TCGA-000 ", "differ in blanks around them"),
-        ("001", 1, "'001' and '1' differ in leading zeros"),
-        ("P-01", "p.1", "differ in upper and lower case, '-' and '.' and leading zeros"),
-        ("a_1", "a-1", "differ in '_' and '-'"),
+        ("TCGA-000", "TCGA.000"),
+        ("TCGA-000", "tcga-000"),
+        ("TCGA-000", " TCGA-000 "),
+        ("001", 1),
+        ("P-01", "p.1"),
+        ("a_1", "a-1"),
     ],
 )
-def test_two_ids_that_are_nearly_the_same_are_named_with_what_differs(name, other, words):
-    assert words in spelling_difference(["x", name], [other, "y"])
-    assert spelling_difference(["x", name], [other, "y"]).endswith(": write them alike")
+def test_two_ids_that_are_nearly_the_same_are_named(name, other):
+    assert f"{name!r} and {str(other)!r}" in spelling_difference(["x", name], [other, "y"])
 
 
 def test_ids_that_are_others_or_the_same_are_not_named():
@@ -36,9 +35,9 @@ def test_ids_that_are_others_or_the_same_are_not_named():
 def test_messages_on_ids_that_are_not_in_common_name_the_difference():
     left = pd.DataFrame(np.ones((20, 2)), index=[f"T-{i:03d}" for i in range(20)])
     right = left.set_axis([f"T.{i:03d}" for i in range(20)])
-    with pytest.raises(ValueError, match="no ids in common.*'T-000' and 'T.000' differ in '-'"):
+    with pytest.raises(ValueError, match="no ids in common.*'T-000' and 'T.000'"):
         read_views({"a": left, "b": right})
     left = left.set_axis([f"{i:03d}" for i in range(95, 115)])
     right = right.set_axis([str(i) for i in range(95, 115)])
-    with pytest.raises(ValueError, match="15 ids in common.*'095' and '95' differ in leading"):
+    with pytest.raises(ValueError, match="15 ids in common.*'095' and '95'"):
         read_views({"a": left, "b": right})

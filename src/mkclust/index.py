@@ -1,0 +1,309 @@
+"""Which row is which sample: one rule for everything that has an index.
+
+An index holds ids unless it is 0, 1, ..., n - 1 in this order, as the default index of a frame is.
+
+- If both sides have ids, rows are matched by id. Numbers match the same numbers as text, and dates
+  match their text (2020-01-31), as after a round trip through a CSV file. If both sides have a
+  MultiIndex with the same names, its levels are matched by these. Ids that are missing or
+  duplicated are refused, and so are two sides without a common id.
+- If one side has whole numbers for ids and the other the default index, the latter counts as the
+  ids 0, 1, ..., n - 1. Numbers outside this range are refused.
+- If neither side has ids, or one has other ids and the other the default index, rows are matched by
+  position, and there must be as many.
+- Arrays have no index. Their rows are in the order of the samples. If the samples come from arrays
+  alone, a table whose index holds whole numbers in another order is refused: its index could number
+  the samples, and its rows could be in their order.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+# What messages call the samples of a model, and how to have rows paired by position instead.
+FITTED = "the samples that the model was fitted on"
+BY_ROW = "reset_index(drop=True) on every frame pairs by row"
+
+_WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+# Other signs between letters and numbers, and zeros before numbers, are often the same id.
+_SEPARATORS = re.compile(r"(?<=[^\W_])[\W_]+(?=[^\W_])")
+_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+
+
+def has_ids(index: Any) -> bool:
+    """Return whether an index holds ids: anything but 0, 1, ..., n - 1 in this order.
+
+    Parameters
+    ----------
+    index : pandas.Index or None
+        None for arrays, which have no index.
+    """
+    if index is None or not len(index):
+        return False
+    if index.nlevels > 1 or index.isna().any():
+        return True
+    import pandas as pd
+
+    is_default = index.equals(pd.RangeIndex(len(index)))
+    return not is_default and index.tolist() != list(range(len(index)))
+
+
+def index_of(thing: Any) -> Any:
+    """Return the index of a frame, a Series or AnnData, None for what has none."""
+    index = getattr(thing, "obs_names", None)
+    index = getattr(thing, "index", None) if index is None else index
+    return index if hasattr(index, "get_indexer") else None
+
+
+def make_index(ids: Any, names: Any, n_samples: int) -> Any:
+    """Return the index of samples, None for those of arrays.
+
+    Parameters
+    ----------
+    ids : array-like of shape (n_samples,) or None
+        Their ids; None if they have none.
+    names : sequence of str or None
+        The names of the levels of their index; None if they had no index.
+    n_samples : int
+        How many there are.
+    """
+    if ids is None and names is None:
+        return None
+    import pandas as pd
+
+    if ids is None:
+        return pd.RangeIndex(n_samples)
+    if isinstance(ids, pd.Index):
+        return ids
+    # Of an array of tuples, pandas makes no MultiIndex.
+    index = pd.Index(ids.tolist() if isinstance(ids, np.ndarray) and ids.dtype.hasobject else ids)
+    return index.set_names(names) if names is not None and len(names) == index.nlevels else index
+
+
+def match_rows(
+    rows: Any, samples: Any, who: str, whose: str = FITTED, *, every: bool = False
+) -> np.ndarray:
+    """Return the row of every sample, -1 for samples without a row.
+
+    Parameters
+    ----------
+    rows, samples : pandas.Index or int
+        The index of the rows and that of the samples; of arrays their number.
+    who, whose : str
+        What messages call the rows and the samples.
+    every : bool, default=False
+        Whether to refuse rows that lack a sample.
+
+    Returns
+    -------
+    ndarray of int of shape (n_samples,)
+    """
+    n_rows, n = (each if isinstance(each, int) else len(each) for each in (rows, samples))
+    for index, owner in ((rows, who), (samples, whose)):
+        if not isinstance(index, int):
+            refuse_missing(index, owner)
+    if isinstance(rows, int):
+        pass
+    elif not isinstance(samples, int):
+        named = has_ids(rows), has_ids(samples)
+        if (
+            all(named)
+            or (named[0] and count_as_ids(samples, rows, whose, who))
+            or (named[1] and count_as_ids(rows, samples, who, whose))
+        ):
+            return _rows_by_id(rows, samples, who, whose, every)
+    elif has_ids(rows) and whole_numbers(rows) not in (None, list(range(n_rows))):
+        raise ValueError(
+            f"{who} has whole numbers for ids, not 0 to {n_rows - 1} in this order, and {whose} "
+            "have no index: reset_index(drop=True) pairs by row; otherwise give both the same ids"
+        )
+    if n_rows != n:
+        raise ValueError(
+            f"{who} has {n_rows} rows, and there are {n} of {whose}: pass one row per sample, in "
+            "their order, or the same ids as index of both"
+        )
+    return np.arange(n)
+
+
+def _rows_by_id(rows: Any, samples: Any, who: str, whose: str, every: bool) -> np.ndarray:
+    """Return the row of every id."""
+    refuse_repeated(rows, who)
+    refuse_repeated(samples, whose)
+    rows = written_like(rows, samples)
+    found = find(rows, samples)
+    lacking = samples[found < 0]
+    if len(lacking) == len(samples):
+        alike = spelling_difference(rows, samples)
+        raise ValueError(
+            f"{who} and {whose} have no ids in common, such as {_example(rows)} and "
+            f"{_example(samples)}: "
+            f"{alike or 'give the same samples the same ids'}"
+        )
+    if every and len(lacking):
+        raise ValueError(
+            f"{who} has {len(rows)} ids, and lacks {len(lacking)} of {whose}, such as "
+            f"{_example(lacking)}: pass one row per sample, by its id"
+        )
+    return found
+
+
+def _example(ids: Any) -> str:
+    """Return the first id as a message shows it."""
+    return repr(ids[:1].tolist()[0])
+
+
+def find(index: Any, ids: Any) -> np.ndarray:
+    """Return where ids are in an index without duplicates, -1 for those that it lacks."""
+    return index.get_indexer(ids) if index.nlevels == ids.nlevels else np.full(len(ids), -1)
+
+
+def count_as_ids(default: Any, index: Any, who: str, whose: str) -> bool:
+    """Return whether a default index counts as ids beside an index with ids, or refuse both.
+
+    Parameters
+    ----------
+    default, index : pandas.Index
+        An index 0, 1, ..., n - 1 and one that holds ids.
+    who, whose : str
+        What messages call the two.
+    """
+    numbers = whole_numbers(index)
+    if numbers is None:
+        return False
+    outside = [number for number in numbers if not 0 <= number < len(default)]
+    if outside:
+        raise ValueError(
+            f"{sentence_start(who)} and {whose}: one has the default index 0 to "
+            f"{len(default) - 1}, the other numbers such as {outside[0]} for ids: give both the "
+            f"same ids ({BY_ROW})"
+        )
+    return True
+
+
+def whole_numbers(index: Any) -> list[int] | None:
+    """Return ids that are whole numbers, also as text or floats; None if one is not."""
+    if index.nlevels > 1:
+        return None
+    if index.dtype.kind in "iu":
+        return index.tolist()
+    return [int(key_of(value)) for value in index] if all(map(is_whole, index)) else None
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number, also as text or a float."""
+    key = key_of(value)
+    return isinstance(key, str) and _WHOLE.fullmatch(key) is not None
+
+
+def written_like(index: Any, other: Any) -> Any:
+    """Return an index with its levels, and the types of its ids, as those of another.
+
+    Parameters
+    ----------
+    index, other : pandas.Index
+        Two of ids. What cannot be told for sure stays as it is.
+    """
+    import pandas as pd
+
+    if index.nlevels != other.nlevels:
+        return index
+    names = set(index.names) - {None}
+    if 1 < len(names) == index.nlevels and names == set(other.names):
+        index = index.reorder_levels(list(other.names))
+    if index.nlevels == 1 and index.inferred_type == other.inferred_type:
+        return index
+    known = set(other.tolist())
+    n_common = sum(value in known for value in index.tolist())
+    if n_common == len(index):
+        return index
+    keys = [pd.Index(list(map(key_of, each.tolist()))) for each in (index, other)]
+    if not all(each.is_unique for each in keys):
+        return index
+    where = keys[1].get_indexer(keys[0])
+    if (where >= 0).sum() <= n_common:
+        return index
+    values, others = index.tolist(), other.tolist()
+    values = [value if w < 0 else others[w] for value, w in zip(values, where, strict=True)]
+    return pd.Index(values).set_names(other.names)
+
+
+def key_of(value: Any) -> Any:
+    """Return one text for a number and its text, and one for a date and its text.
+
+    Parameters
+    ----------
+    value : object
+        An id or the label of a column; a tuple becomes a tuple of text.
+    """
+    if isinstance(value, tuple):
+        return tuple(map(key_of, value))
+    if isinstance(value, str) and not _DATE.fullmatch(value):
+        whole = _WHOLE.fullmatch(value)
+        return whole[1] if whole else value
+    if isinstance(value, str | date | np.datetime64):
+        import pandas as pd
+
+        try:
+            return pd.Timestamp(value).isoformat()
+        except ValueError:
+            return str(value)
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value) if is_whole else value)
+
+
+def refuse_missing(index: Any, owner: str) -> None:
+    """Refuse an index in which an id is missing."""
+    levels = index.codes if index.nlevels > 1 else [np.where(index.isna(), -1, 0)]
+    missing = np.flatnonzero(np.any([np.asarray(codes) < 0 for codes in levels], axis=0))
+    if len(missing):
+        raise ValueError(
+            f"the index of {owner} lacks {len(missing)} ids, the first in row {missing[0]}: give "
+            "every row an id, or drop these rows"
+        )
+
+
+def refuse_repeated(ids: Any, owner: str) -> None:
+    """Refuse ids of which some are there twice, and name one of these."""
+    if ids.is_unique:
+        return
+    repeated = ids[ids.duplicated()]
+    raise ValueError(
+        f"{sentence_start(owner)}: {len(repeated)} ids more than once, such as "
+        f"{_example(repeated)}: they do not tell the samples apart. Keep one row per id, as "
+        f"frame[~frame.index.duplicated()] does ({BY_ROW})"
+    )
+
+
+def spelling_difference(ids: Iterable[Any], others: Iterable[Any]) -> str:
+    """Return a sentence on two ids that are most likely one, empty where there are none.
+
+    Parameters
+    ----------
+    ids, others : iterable of id
+        The ids of two tables.
+
+    Returns
+    -------
+    str
+    """
+    names, other_names = list(map(str, ids)), list(map(str, others))
+    known, own = set(other_names), set(names)
+    by_key = {_simplified(name): name for name in reversed(other_names) if name not in own}
+    for name in names:
+        other = by_key.get(_simplified(name))
+        if other is not None and name not in known:
+            return f"{name!r} and {other!r} differ in spelling only: write them alike"
+    return ""
+
+
+def _simplified(name: str) -> str:
+    """Return an id without what people write differently: case, blanks, separators, zeros."""
+    return _ZEROS.sub("", _SEPARATORS.sub("-", name.strip().casefold()))
+
+
+def sentence_start(who: str) -> str:
+    """Return the name of something as a sentence begins with it."""
+    return who[0].upper() + who[1:] if who.startswith(("view", "the ")) else who
