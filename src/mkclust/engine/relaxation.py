@@ -11,6 +11,7 @@ from mkclust.linalg import (
     MOST_DOUBT,
     all_to_host,
     astype,
+    eigvalsh,
     empty,
     namespace,
     noise,
@@ -117,7 +118,7 @@ class Relaxation:
         if not used.any():
             return np.zeros(len(lengths))
         cosines = gram[np.ix_(used, used)] / np.outer(lengths[used], lengths[used])
-        return lengths**2 * float(np.linalg.eigvalsh(cosines)[-1])
+        return lengths**2 * float(eigvalsh(cosines)[-1])
 
     def _gap(self, index: int) -> float:
         """Return the drop after the first ``index`` eigenvalues, NaN where there is none."""

@@ -279,8 +279,7 @@ def _onkc_terms(fit: Fit) -> list[Terms]:
         {
             "entries of the mix": fit.square,
             "matrix to decompose": fit.square,
-            # A root of it, or few eigenvectors found in a place for all and a smaller root.
-            "its positive part": 2 * fit.square + fit.square // 8,
+            "its eigenvectors": 3 * fit.square,
             "partitions held": 4 * vectors,
         },
     ]
