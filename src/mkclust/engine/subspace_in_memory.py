@@ -256,6 +256,7 @@ class InMemorySearch(SubspaceSearch):
             entries=self.entries,
             proof=proof,
             seed=self.n_searches,
+            key=self.problem.key,
             rounding=self.stack.precision,
         )
         if missed is not None and missed.vectors is not None:
@@ -320,6 +321,7 @@ class InMemorySearch(SubspaceSearch):
             self.relaxation,
             max(self.error_allowed, self.relaxation.error),
             seed=self.n_searches,
+            key=self.problem.key,
             rounding=self.stack.precision,
         ).vectors
 
