@@ -203,7 +203,7 @@ def test_views_of_every_library_give_the_same_clusters(library, views):
 
 
 @pytest.mark.parametrize("library", ["numpy", *FOREIGN])
-def test_a_view_that_shares_nothing_changes_no_bit_beside_sparse_and_dense_views(library, views):
+def test_a_view_that_shares_nothing_changes_nothing_beside_sparse_and_dense_views(library, views):
     rng = np.random.default_rng(3)
     views = {name: views[name] for name in ("pixels", "words", "choices")}
     without = fit(AgreementKKM, as_library(library, views))

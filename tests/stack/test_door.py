@@ -362,7 +362,7 @@ def test_combining_takes_the_memory_of_one_kernel_and_none_again(monkeypatch):
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
-def test_the_number_of_threads_changes_no_bit(whole, center, normalize, monkeypatch):
+def test_the_number_of_threads_changes_nothing(whole, center, normalize, monkeypatch):
     kernels = integer_kernels(n=700) / 7
     stack = as_stack(
         kernels if whole else list(kernels), center=center, normalize=normalize, validate=False

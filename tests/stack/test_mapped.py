@@ -80,7 +80,7 @@ def test_features_are_those_of_the_host_wherever_a_map_was_fitted(
     assert same_place(found, there)
     assert to_host(found, None).dtype == dtype
     np.testing.assert_allclose(to_host(found), expected, atol=tolerance)
-    np.testing.assert_allclose(on_device.transform(X), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(on_device.transform(X), expected, atol=tolerance)
     np.testing.assert_allclose(to_host(on_host.transform(there)), expected, atol=tolerance)
     lengths = on_device.self_similarity(there)
     assert same_place(lengths, there)
