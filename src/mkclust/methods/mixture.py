@@ -131,12 +131,11 @@ class Mixture:
 
         That of a mix added up in single precision is compared with that in double precision.
         """
-        rounding = np.sqrt(self.stack.n_samples) * DOUBLE * relaxation.value
         if self.stack.precision <= DOUBLE:
-            return float(rounding)
+            return 0.0
         mixed = entries_of_combination(self.stack, coefficients, self._operator)
-        exact = eigvalsh(mixed)[-self.n_clusters :].sum()
-        return float(rounding + max(exact - relaxation.value, 0.0))
+        exact = float(eigvalsh(mixed)[-self.n_clusters :].sum())
+        return max(exact - relaxation.value, 0.0)
 
     def alignments(self, partition: Relaxation) -> Float:
         """Return ``Tr(H^T K_p H)`` for every kernel."""
