@@ -134,7 +134,7 @@ def test_what_kernels_share_is_what_agreement_measures(centered, normalize):
     found = diagnosed(X, center=centered, normalize=normalize)
     expected = agreement(X, center=centered, normalize=normalize)
     assert_same(found.view_agreement, expected)
-    np.testing.assert_array_equal(found.redundancy, expected.alignments)
+    np.testing.assert_allclose(found.redundancy, expected.alignments, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(found.chance, expected.chances.min(axis=1))
 
 
@@ -483,7 +483,7 @@ def test_a_data_frame_is_a_table():
     assert len(diagnose(model, frame, leave_one_out=False).names) == 12
     turned = diagnose(model, frame[frame.columns[::-1]], leave_one_out=False)
     expected = diagnose(model, frame, leave_one_out=False)
-    np.testing.assert_array_equal(turned.alignments, expected.alignments)
+    np.testing.assert_allclose(turned.alignments, expected.alignments, rtol=1e-12, atol=1e-12)
 
 
 # Words -----------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_agreements_are_those_of_the_fits(views, fits):
     expected = [[adjusted_rand_score(one, other) for one in labels] for other in labels]
     np.testing.assert_allclose(found.agreements, expected, atol=1e-12)
     errors = [model.approximation_error_ for model in fits]
-    np.testing.assert_array_equal(found.approximation_errors, errors)
+    np.testing.assert_allclose(found.approximation_errors, errors, rtol=1e-12, atol=1e-12)
     pairs = [expected[i][j] for i in range(4) for j in range(i)]
     assert found.mean == pytest.approx(np.mean(pairs))
     assert found.lowest == pytest.approx(min(pairs))

@@ -260,7 +260,7 @@ def test_rules_by_name_go_before_kinds():
     bank = KernelBank(**ONE, rules={"words": "gaussian", "pixels": "dense"}).fit(views)
     assert bank.rules_ == {"words": "gaussian", "pixels": "dense", "more": "dense"}
     plain = KernelBank(**ONE).fit_transform(views)
-    np.testing.assert_array_equal(bank.transform(views)[0], plain[0])
+    np.testing.assert_allclose(bank.transform(views)[0], plain[0], rtol=1e-12, atol=1e-12)
     assert KernelBank().fit(views).rules_ == dict.fromkeys(views, "gaussian")
     model = AverageKKM(3, kernels={"words": "gaussian"}, random_state=0).fit(views)
     assert model.bank_.rules_ == {"words": "gaussian", "pixels": "histogram", "more": "dense"}
@@ -386,7 +386,7 @@ def test_features_follow_rules_by_name():
     settings = {"approximation": Nystroem(40, random_state=0), "random_state": 0}
     plain = SimpleMKKM(3, kernels="gaussian", **settings).fit(views)
     by_name = SimpleMKKM(3, kernels=dict.fromkeys(views, "gaussian"), **settings).fit(views)
-    np.testing.assert_array_equal(by_name.weights_, plain.weights_)
+    np.testing.assert_allclose(by_name.weights_, plain.weights_, rtol=1e-12, atol=1e-12)
     auto = SimpleMKKM(3, **settings).fit(views)
     assert np.abs(auto.weights_ - plain.weights_).max() > 1e-3
     for rules, message in (

@@ -139,7 +139,7 @@ def test_kernels_by_name_are_the_same_on_the_fly(name):
     some = np.array([1, 4, 20, 31])
     np.testing.assert_allclose(rows.among(some).whole()[0], held[np.ix_(some, some)], atol=1e-14)
     stored = pickle.loads(pickle.dumps(rows))
-    np.testing.assert_array_equal(stored.rows(0, 4), rows.rows(0, 4))
+    np.testing.assert_allclose(stored.rows(0, 4), rows.rows(0, 4), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", DEFINITE)
@@ -154,7 +154,7 @@ def test_training_rows_passed_as_new_ones_have_the_training_kernel(name):
     view = example(name)
     bank, held = bank_of(name), kernel(name, view)
     bank.fit({"a": view})
-    np.testing.assert_array_equal(bank.transform({"a": view})[0], held)
+    np.testing.assert_allclose(bank.transform({"a": view})[0], held, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(bank.transform({"a": view[10:13]})[0], held[10:13], atol=1e-13)
     own = bank.self_similarity({"a": view[10:13]})[0]
     np.testing.assert_allclose(own, np.diag(held)[10:13], atol=1e-13)
@@ -196,7 +196,9 @@ def test_the_name_of_a_kernel_serves_all_views(name):
 
 
 def test_categorical_is_another_word_for_overlap():
-    np.testing.assert_array_equal(kernel("categorical", codes()), kernel("overlap", codes()))
+    np.testing.assert_allclose(
+        kernel("categorical", codes()), kernel("overlap", codes()), rtol=1e-12, atol=1e-12
+    )
     bank = bank_of("categorical").fit({"a": codes()})
     assert bank.rules_ == {"a": "overlap"}
     assert "marks of the 12 categories in 3 columns" in bank.explain()
@@ -232,7 +234,9 @@ def test_new_rows_may_have_negative_entries_that_count_as_none():
     for name in ("chi2", "jaccard", "hellinger"):
         bank = bank_of(name).fit({"a": view})
         lower = new - np.array([1.0, 0, 0, 0, 0, 0])
-        np.testing.assert_array_equal(bank.transform({"a": lower}), bank.transform({"a": new}))
+        np.testing.assert_allclose(
+            bank.transform({"a": lower}), bank.transform({"a": new}), rtol=1e-12, atol=1e-12
+        )
 
 
 def test_identical_rows_have_a_scale_of_their_own():

@@ -482,7 +482,7 @@ def test_many_columns_are_multiplied_on_threads_alike():
     rng = np.random.default_rng(0)
     factor = scipy.sparse.random_array((3000, 3000), density=0.03, random_state=rng, format="csr")
     X, matrix = rng.normal(size=(3000, 20)), FactoredMatrix.symmetric(factor)
-    np.testing.assert_array_equal(matrix @ X, factor @ (factor.T.tocsr() @ X))
+    np.testing.assert_allclose(matrix @ X, factor @ (factor.T.tocsr() @ X), rtol=1e-12, atol=1e-12)
 
 
 def test_a_certificate_by_neighborhoods_of_many_samples_takes_no_square_of_them():

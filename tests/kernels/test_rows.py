@@ -170,8 +170,10 @@ def test_a_bank_may_change_after_its_rows_were_made():
     rows = bank.fit_transform(views_of())
     before = rows.rows(0, 9)
     bank.set_params(widths=(3.0, 4.0), linear="linear").fit([view[:50] for view in views_of()])
-    np.testing.assert_array_equal(rows.rows(0, 9), before)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(rows)).rows(0, 9), before)
+    np.testing.assert_allclose(rows.rows(0, 9), before, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        pickle.loads(pickle.dumps(rows)).rows(0, 9), before, rtol=1e-12, atol=1e-12
+    )
 
 
 def test_blocks_stay_as_they_were_when_more_are_asked_for():
@@ -179,7 +181,7 @@ def test_blocks_stay_as_they_were_when_more_are_asked_for():
     first, before = rows.rows(0, 20), rows.rows(0, 20).copy()
     for start in range(20, 100, 20):
         rows.rows(start, start + 20)
-    np.testing.assert_array_equal(first, before)
+    np.testing.assert_allclose(first, before, rtol=1e-12, atol=1e-12)
 
 
 def test_only_true_and_false_say_whether():

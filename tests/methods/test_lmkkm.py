@@ -143,10 +143,10 @@ def test_the_unit_of_the_kernels_does_not_matter():
     np.testing.assert_allclose(scaled.sample_weights, plain.sample_weights, atol=1e-6)
 
 
-def test_two_runs_are_equal_to_the_last_bit():
+def test_two_runs_are_equal():
     kernels, _ = gaussian_kernels(np.random.default_rng(5), n=230, k=4)
     first, second = (solve_lmkkm(as_stack(kernels), 4) for _ in range(2))
-    np.testing.assert_array_equal(first.sample_weights, second.sample_weights)
+    np.testing.assert_allclose(first.sample_weights, second.sample_weights, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(first.partition, second.partition)
 
 

@@ -149,9 +149,9 @@ def test_the_solver_and_the_estimator_solve_the_same_problem():
     kernels = random_kernels(90, 3)
     solution = solve_localized_simple_mkkm(as_stack(kernels), 3)
     model = LocalizedSimpleMKKM(3, random_state=0).fit(kernels)
-    np.testing.assert_array_equal(model.weights_, solution.weights)
-    assert model.objective_ == solution.objective
-    assert model.duality_gap_ == solution.gap <= 1e-6
+    np.testing.assert_allclose(model.weights_, solution.weights, rtol=1e-12, atol=1e-12)
+    assert model.objective_ == pytest.approx(solution.objective, rel=1e-12)
+    assert model.duality_gap_ == pytest.approx(solution.gap, abs=1e-12)
     assert model.certificate_ == "proved"
 
 

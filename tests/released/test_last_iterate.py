@@ -52,4 +52,4 @@ def test_the_estimator_returns_what_its_solver_does():
     kernels = random_kernels(40, 3)
     model = LastIterateMKKMMM(3, max_iter=7, random_state=0).fit(kernels)
     solution = solve_mkkm_mm_last(as_stack(kernels), 3, max_iter=7)
-    np.testing.assert_array_equal(model.weights_, solution.weights)
+    np.testing.assert_allclose(model.weights_, solution.weights, rtol=1e-12, atol=1e-12)

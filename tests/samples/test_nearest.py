@@ -117,11 +117,11 @@ def test_rows_of_other_libraries_have_the_same_neighbors(library, name):
     result = nearest_rows(as_library(library, rows), 9)
     assert type(result.indices) is np.ndarray
     assert_array_equal(result.indices, expected.indices)
-    assert_array_equal(result.squared_distances, expected.squared_distances)
+    assert_allclose(result.squared_distances, expected.squared_distances, rtol=1e-6)
     expected = nearest_of_new(rows[:25], rows[25:], 9)
     result = nearest_of_new(as_library(library, rows[:25]), as_library(library, rows[25:]), 9)
     assert_array_equal(result.indices, expected.indices)
-    assert_array_equal(result.squared_distances, expected.squared_distances)
+    assert_allclose(result.squared_distances, expected.squared_distances, rtol=1e-6)
 
 
 @pytest.mark.parametrize("library", FOREIGN)
@@ -166,7 +166,7 @@ def test_neighbors_do_not_depend_on_the_number_of_threads():
     with threadpool_limits(2):
         two = nearest_rows(rows, 10)
     assert_array_equal(one.indices, two.indices)
-    assert_array_equal(one.squared_distances, two.squared_distances)
+    assert_allclose(one.squared_distances, two.squared_distances, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n_neighbors", [0, -1, 5, 2.0, True, "3"])

@@ -106,21 +106,26 @@ def test_samples_give_the_answers_of_what_they_were_read_from(model, several, vi
     expected = model.fit(X)
     weights, labels, rows = expected.weights_, expected.labels_, expected.transform(X)
     model.fit(samples)
-    assert np.array_equal(model.weights_, weights)
+    np.testing.assert_allclose(model.weights_, weights, rtol=1e-12, atol=1e-12)
     assert np.array_equal(model.labels_, labels)
     assert np.array_equal(model.predict(samples), labels)
-    assert np.array_equal(model.transform(samples), rows)
+    np.testing.assert_allclose(model.transform(samples), rows, rtol=1e-12, atol=1e-12)
 
 
 def test_doors_take_samples_in_place_of_input(views):
     samples = read_samples(views)
-    assert np.array_equal(KernelBank().fit_transform(samples), KernelBank().fit_transform(views))
+    np.testing.assert_allclose(
+        KernelBank().fit_transform(samples),
+        KernelBank().fit_transform(views),
+        rtol=1e-12,
+        atol=1e-12,
+    )
     assert KernelBank().announce(samples) == KernelBank().announce(views)
     assert as_blocks(samples).names == ("a", "b")
     kernels = {name: view @ view.T for name, view in views.items()}
     stack = as_stack(read_samples(kernels, expected="precomputed"))
     assert stack.names == ("a", "b")
-    assert np.array_equal(stack.traces(), as_stack(kernels).traces())
+    np.testing.assert_allclose(stack.traces(), as_stack(kernels).traces(), rtol=1e-12, atol=1e-12)
 
 
 def test_samples_of_one_kind_are_refused_where_another_belongs(views):
@@ -157,7 +162,9 @@ def test_samples_are_brought_to_the_order_of_a_fit_by_their_ids(views):
     turned = read_samples({name: frame.iloc[::-1] for name, frame in frames.items()})
     model = AverageKKM(3, random_state=0).fit(frames)
     assert turned.ids.tolist() == ids[::-1].tolist()
-    assert np.array_equal(model.mixed_kernel(turned), model.mixed_kernel(frames))
+    np.testing.assert_allclose(
+        model.mixed_kernel(turned), model.mixed_kernel(frames), rtol=1e-12, atol=1e-12
+    )
     assert read_samples(turned, ids=ids).ids.tolist() == ids.tolist()
 
 

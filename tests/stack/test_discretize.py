@@ -112,7 +112,7 @@ def test_the_seed_decides():
     rows = noisy_rows()
     first, second = (discretize(rows, 7, n_init=1, random_state=4) for _ in range(2))
     np.testing.assert_array_equal(first[0], second[0])
-    np.testing.assert_array_equal(first[1], second[1])
+    np.testing.assert_allclose(first[1], second[1], rtol=1e-12, atol=1e-12)
     state = [discretize(rows, 7, n_init=1, random_state=np.random.RandomState(4)) for _ in "ab"]
     np.testing.assert_array_equal(state[0][0], state[1][0])
 
@@ -225,8 +225,10 @@ def test_the_seed_of_lloyd_decides(library, init):
     def centers(state):
         return k_means(rows, 9, n_init=1, init=init, random_state=state)
 
-    np.testing.assert_array_equal(centers(3), centers(3))
-    np.testing.assert_array_equal(centers(3), centers(np.random.RandomState(3)))
+    np.testing.assert_allclose(centers(3), centers(3), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        centers(3), centers(np.random.RandomState(3)), rtol=1e-12, atol=1e-12
+    )
     assert not np.array_equal(centers(3), centers(4))
     state = np.random.RandomState(3)
     assert not np.array_equal(centers(state), centers(state))

@@ -83,7 +83,7 @@ def test_a_subset_has_those_kernels_and_nothing_of_the_others(kind):
     part = stack.subset([2, 0])
     assert part.names == (stack.names[2], stack.names[0])
     assert tuple(part.views) == (2, 0)
-    assert np.array_equal(part.entries(), stack.entries()[[2, 0]])
+    np.testing.assert_allclose(part.entries(), stack.entries()[[2, 0]], rtol=1e-12, atol=1e-12)
     alone = part.off_diagonal_products()
     together = stack.off_diagonal_products()
     assert np.allclose(alone.products, together.products[np.ix_([2, 0], [2, 0])])
@@ -92,10 +92,10 @@ def test_a_subset_has_those_kernels_and_nothing_of_the_others(kind):
 @pytest.mark.parametrize("kind", STACKS)
 def test_some_entries_are_those_of_samples_that_stand_for_all(kind):
     stack = STACKS[kind]()
-    assert np.array_equal(stack.some_entries(1000), stack.entries())
+    np.testing.assert_allclose(stack.some_entries(1000), stack.entries(), rtol=1e-12, atol=1e-12)
     some = stack.some_entries(20)
     assert some.shape == (M, 20, 20)
-    assert np.array_equal(some, stack.some_entries(20))
+    np.testing.assert_allclose(some, stack.some_entries(20), rtol=1e-12, atol=1e-12)
     assert np.allclose(some, some.transpose(0, 2, 1))
 
 

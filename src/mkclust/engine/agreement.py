@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from mkclust.linalg import is_foreign, namespace, set_diagonal, sum_of_squares
+from mkclust.linalg import eigvalsh, is_foreign, namespace, set_diagonal, sum_of_squares
 from mkclust.linalg.lanczos import products_with, ritz_values
 from mkclust.linalg.threads import threads_for
 from mkclust.types import Array, Float
@@ -127,8 +127,7 @@ def leading_shares(entries: Array) -> Float:
     if len(norms) and not is_foreign(entries):
         largest = _largest_seen(centered)
     for p in np.flatnonzero(np.isnan(largest)).tolist():
-        xp = namespace(centered[p])
-        largest[p] = float(xp.max(xp.abs(xp.linalg.eigvalsh(centered[p]))))
+        largest[p] = np.abs(eigvalsh(centered[p])).max()
     return np.minimum(np.divide(largest, norms, out=np.ones_like(norms), where=norms > 0), 1.0)
 
 

@@ -4,6 +4,8 @@ import numpy as np
 
 from mkclust.engine.relaxation import block_width, relax
 from mkclust.linalg import (
+    eigh,
+    eigvalsh,
     empty,
     namespace,
     noise,
@@ -73,8 +75,7 @@ def leading_share(
         return min(max(known / total, 0.0), 1.0) if total else 1.0
 
     if block_width(n, k) >= n:
-        values = namespace(H).linalg.eigvalsh(operator.dense())
-        return share(float(np.sort(to_host(values))[-k:].sum()))
+        return share(float(eigvalsh(operator.dense())[-k:].sum()))
     space, blind = (
         _Space(H, products, min(MOST_BLOCKS * max(k, LEAST_WIDTH) + N_RANDOM, n)),
         noise((n, N_RANDOM), 0, H),
@@ -134,10 +135,10 @@ class _Space:
     def sums(self, count: int) -> tuple[float, float, float, Array]:
         """Return both sums of the leading eigenvalues, about their most, and the residuals."""
         part = slice(0, self.size)
-        values, S = np.linalg.eigh((self._G[part, part] + self._G[part, part].T) / 2)
+        values, S = eigh((self._G[part, part] + self._G[part, part].T) / 2)
         some = values > SMALLEST_SHARE * max(values[-1], 0.0)
         root = S[:, some] / np.sqrt(values[some])
-        halfway = np.linalg.eigvalsh(root.T @ self._squares[part, part] @ root)
+        halfway = eigvalsh(root.T @ self._squares[part, part] @ root)
         width = min(max(count, LEAST_WIDTH), self.size)
         rotation = to_device(S[:, -width:].T, self._rows)
         residuals = rotation @ self._images[part, :]

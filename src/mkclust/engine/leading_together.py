@@ -7,7 +7,6 @@ do, so each is taken for all kernels that still need it.
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.linalg
 
 from mkclust.engine.leading import (
     ALLOWED,
@@ -21,7 +20,7 @@ from mkclust.engine.leading import (
     leading_share,
 )
 from mkclust.engine.relaxation import block_width
-from mkclust.linalg import noise
+from mkclust.linalg import eigh, eigvalsh, noise
 from mkclust.linalg.algebra import (
     LEAST_LEFT,
     LITTLE_TAKEN,
@@ -59,8 +58,7 @@ def leading_shares_together(
     products = np.stack([K @ H for K in operators]) if products is None else products
     known = np.tensordot(products, H, 2) if captured is None else captured
     if block_width(n, k) >= n:
-        leading = {"subset_by_index": (n - k, n - 1), "eigvals_only": True, "check_finite": False}
-        sums = [scipy.linalg.eigh(K.dense(), **leading).sum() for K in operators]
+        sums = [eigvalsh(K.dense())[-k:].sum() for K in operators]
         return _shares(known, np.array(sums))
     result, left = np.full(m, np.nan), np.arange(m)
     space = _Spaces(operators, H, products)
@@ -156,10 +154,10 @@ class _Spaces:
 
     def sums(self, count: int) -> tuple[Float, Float, Float, Float]:
         """Return both sums of the leading eigenvalues, about their most, and the residuals."""
-        values, S = np.linalg.eigh((self._G + self._G.transpose(0, 2, 1)) / 2)
+        values, S = eigh((self._G + self._G.transpose(0, 2, 1)) / 2)
         some = values > SMALLEST_SHARE * np.maximum(values[:, -1:], 0.0)
         root = S * np.where(some, 1 / np.sqrt(np.where(some, values, 1.0)), 0.0)[:, None, :]
-        halfway = np.linalg.eigvalsh(root.transpose(0, 2, 1) @ self._squares @ root)
+        halfway = eigvalsh(root.transpose(0, 2, 1) @ self._squares @ root)
         width = min(max(count, LEAST_WIDTH), self.size)
         rotation = S[:, :, -width:].transpose(0, 2, 1)
         residuals = rotation @ self._images

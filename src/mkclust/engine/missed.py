@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.special
+from sklearn.utils import check_random_state
 
 from mkclust.engine.relaxation import (
     Relaxation,
@@ -110,6 +111,20 @@ def relax_from(
     return relaxation
 
 
+def search_key(random_state: Any) -> int:
+    """Return the key of the random vectors of searches, that of None always the same.
+
+    A kernel made against the vectors that a search starts from can hide an eigenvector from it, so
+    the probability of a search is that of kernels that do not depend on its key. A generator is
+    looked at, not drawn from.
+    """
+    if random_state is None:
+        return 0
+    state: Any = check_random_state(random_state).get_state(legacy=False)["state"]
+    entropy = [*state["key"].tolist(), state["pos"]]
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
+
+
 @dataclass(frozen=True)
 class MissedSearch:
     """What a search outside the eigenvectors known came to.
@@ -135,6 +150,7 @@ def find_missed_eigenvectors(
     room: float,
     *,
     seed: int,
+    key: int = 0,
     probability: float = PROBABILITY,
     max_steps: int = MAX_STEPS,
     n_probes: int | None = None,
@@ -156,6 +172,8 @@ def find_missed_eigenvectors(
         may be too small by more.
     seed : int
         Of the random vectors: another one for every search of a solve.
+    key : int, default=0
+        Of the random vectors, too: `search_key` of the random state of a solve.
     probability : float, default=PROBABILITY
         Of missing such an eigenvalue; the search stops below that.
     max_steps : int, default=MAX_STEPS
@@ -176,7 +194,7 @@ def find_missed_eigenvectors(
     harmless = largest_outside(relaxation, room) - changed
     level = kth + ROUNDINGS * rounding * float(values[0]) + changed
     n_probes = n_probes or default_probes(V)
-    probes = orthonormalize(astype(gaussian_noise((n, n_probes), seed, V), precision), V)
+    probes = orthonormalize(astype(gaussian_noise((n, n_probes), seed, V, key=key), precision), V)
     n_probes, n_outside = probes.shape[1], n - n_leading
     n_likely = _steps_likely(n_outside, float(values[-1]), harmless, n_probes)
     space = _Outside(operator, V, probes, max_steps)

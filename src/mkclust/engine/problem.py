@@ -26,6 +26,7 @@ class Problem:
     max_iter: int
     anchor: Anchor | None
     prove: bool | Literal["auto"]
+    key: int
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ def certify(
     entries: Callable[[], Array],
     proof: Literal["first", "last", "never"],
     seed: int = 1,
+    key: int = 0,
     rounding: float = DOUBLE,
 ) -> tuple[Certificate | None, MissedSearch | None]:
     """Prove that no leading eigenvector was missed, or search for those that were.
@@ -88,7 +89,7 @@ def certify(
         Returns the kernel written out in double precision, to prove with.
     proof : {"first", "last", "never"}
         Whether to prove at once, only where a search does not tell, or not at all.
-    seed : int, default=1
+    seed, key : int
         Of the search.
     rounding : float, default=eps
         Relative rounding of products with the kernel.
@@ -111,7 +112,7 @@ def certify(
     rounded = SUM_ROUNDINGS * rounding * relaxation.value
     claim = _claim(relaxation, room, rounded)
     missed = find_missed_eigenvectors(
-        operator, relaxation, claim - rounded, seed=seed, rounding=rounding
+        operator, relaxation, claim - rounded, seed=seed, key=key, rounding=rounding
     )
     if missed.vectors is not None:
         return None, missed

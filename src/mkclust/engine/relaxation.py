@@ -10,6 +10,7 @@ import numpy as np
 from mkclust.linalg import (
     MOST_DOUBT,
     astype,
+    eigvalsh,
     empty,
     namespace,
     noise,
@@ -116,7 +117,7 @@ class Relaxation:
         if not used.any():
             return np.zeros(len(lengths))
         cosines = gram[np.ix_(used, used)] / np.outer(lengths[used], lengths[used])
-        return lengths**2 * float(np.linalg.eigvalsh(cosines)[-1])
+        return lengths**2 * float(eigvalsh(cosines)[-1])
 
     def _gap(self, index: int) -> float:
         """Return the drop after the first ``index`` eigenvalues, NaN where there is none."""

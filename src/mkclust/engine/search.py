@@ -40,6 +40,7 @@ def search(
     anchor: Anchor | None = None,
     baseline: Relaxation | None = None,
     prove: bool | Literal["auto"] = "auto",
+    key: int = 0,
 ) -> Search:
     r"""Find the weights and the eigenvectors of their combination together.
 
@@ -74,13 +75,15 @@ def search(
     prove : bool or "auto", default="auto"
         Whether to prove by a factorization that no eigenvector was missed, "auto" where that is
         cheaper than a search, or where a search does not tell.
+    key : int, default=0
+        Of the random vectors that a search starts from (`mkclust.engine.missed.search_key`).
 
     Returns
     -------
     Search
     """
     n = stack.n_samples
-    problem = Problem(stack, n_clusters, surfaces, tol, max_iter, anchor, prove)
+    problem = Problem(stack, n_clusters, surfaces, tol, max_iter, anchor, prove, key)
     if block_width(n, n_clusters) >= n:
         with threads_for(n), threads_for_decomposition():
             return _search_whole_space(problem)

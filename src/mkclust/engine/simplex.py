@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.optimize import nnls
 
+from mkclust.linalg import eigh
 from mkclust.types import Float
 
 # How close, relatively, the best mixture comes to the best there is.
@@ -98,7 +99,7 @@ def _offset_newton_target(surfaces: Float, q: Float, gamma: Float, bound: float,
     hessian = 2 * half @ half.T + 1.0
     gradient = (surfaces @ gamma**2 + b) / unit
     # The gradient need not lie in the range of the Hessian; a small ridge lets it.
-    values, vectors = np.linalg.eigh(hessian)
+    values, vectors = eigh(hessian)
     values = np.maximum(values, QUADRATIC_RIDGE * values[-1])
     root = np.sqrt(values)[:, None] * vectors.T
     target = (vectors.T @ gradient) / np.sqrt(values)
@@ -138,7 +139,7 @@ def minimize_quadratic(Q: Float, c: Float | None = None) -> Float:
     # In units of each variable's own, in which the diagonal is one: kernels may differ by orders.
     units = np.sqrt(np.abs(np.diag(Q)))
     units[units == 0] = 1
-    values, vectors = np.linalg.eigh(Q / units / units[:, None])
+    values, vectors = eigh(Q / units / units[:, None])
     null = values <= QUADRATIC_RIDGE
     values[null] = QUADRATIC_RIDGE
     system = np.sqrt(values)[:, None] * vectors.T * units

@@ -29,6 +29,7 @@ from mkclust.engine.relaxation import (
 from mkclust.engine.subspace import SHARE, SubspaceSearch
 from mkclust.linalg import (
     astype,
+    eigh,
     free_bytes,
     is_on_accelerator,
     orthonormalize,
@@ -233,7 +234,7 @@ class InMemorySearch(SubspaceSearch):
         k, gained = better.n_clusters, vectors - basis @ (basis.T @ vectors)
         lengths = np.sqrt(np.maximum(better.eigenvalues, 0))
         lengths[k:] *= np.sqrt(GUARD_SHARE)
-        gains, turn = np.linalg.eigh(to_host(gained.T @ gained) * np.outer(lengths, lengths))
+        gains, turn = eigh(to_host(gained.T @ gained) * np.outer(lengths, lengths))
         counts = np.cumsum(gains) > SHARE_LOST * error
         if not counts.any():
             return orthonormalize(gained, basis)  # the error is all that is left to gain
@@ -255,6 +256,7 @@ class InMemorySearch(SubspaceSearch):
             entries=self.entries,
             proof=proof,
             seed=self.n_searches,
+            key=self.problem.key,
             rounding=self.stack.precision,
         )
         if missed is not None and missed.vectors is not None:
@@ -319,6 +321,7 @@ class InMemorySearch(SubspaceSearch):
             self.relaxation,
             max(self.error_allowed, self.relaxation.error),
             seed=self.n_searches,
+            key=self.problem.key,
             rounding=self.stack.precision,
         ).vectors
 

@@ -82,6 +82,7 @@ class StreamedSearch(SubspaceSearch):
             self.relaxation,
             max(self.error_allowed, self.relaxation.error),
             seed=self.n_searches,
+            key=self.problem.key,
             probability=PASSING_PROBABILITY,
             max_steps=SEARCH_STEPS,
             n_probes=SEARCH_PROBES,

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from mkclust.engine.relaxation import Relaxation
 from mkclust.explain.examined import Examined, Refit
-from mkclust.linalg import astype, namespace, to_device, to_host
+from mkclust.linalg import astype, eigh, namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.uncovered import only_covered
@@ -158,7 +158,7 @@ def _relax_features(products: Float, n_clusters: int) -> Relaxation:
 
     It has k + 1 eigenvalues, zeros where there are fewer features.
     """
-    values, V = np.linalg.eigh(products)
+    values, V = eigh(products)
     values, V = values[::-1][: n_clusters + 1], V[:, ::-1][:, : n_clusters + 1]
     eigenvalues = np.zeros(n_clusters + 1)
     eigenvalues[: len(values)] = values

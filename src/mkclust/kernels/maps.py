@@ -12,6 +12,7 @@ from mkclust.linalg import (
     as_floats,
     astype,
     device,
+    eigh,
     is_foreign,
     is_sparse,
     namespace,
@@ -166,7 +167,7 @@ class Nystroem(_FeatureMap):
         self.landmarks_, self.median_, self._origin = chosen, median, origin
         # In float64: small eigenvalues decide about the rank.
         Z = rows_from(origin, chosen)
-        values, U = np.linalg.eigh(self._similarities(Z, Z))
+        values, U = eigh(self._similarities(Z, Z))
         significant = values > max(RANK_TOLERANCE, 10 * np.finfo(X.dtype).eps) * values[-1]
         self._whitening = U[:, significant] / np.sqrt(values[significant])
         return self

@@ -40,6 +40,7 @@ from mkclust.linalg.arrays import (
     to_host,
     zeros,
 )
+from mkclust.linalg.eigen import eigh, eigvalsh
 from mkclust.linalg.factored import FactoredMatrix, is_sparse
 from mkclust.linalg.sums import weighted_sum
 
@@ -52,6 +53,8 @@ __all__ = [
     "check_one_place",
     "copy_array",
     "device",
+    "eigh",
+    "eigvalsh",
     "empty",
     "free_bytes",
     "gaussian_noise",

@@ -13,6 +13,7 @@ from mkclust.linalg.arrays import (
     to_device,
     to_host,
 )
+from mkclust.linalg.eigen import eigh
 from mkclust.linalg.threads import FEW_SAMPLES
 from mkclust.types import Array, Float
 
@@ -33,6 +34,8 @@ FEWEST_SELECTED_FROM, FEW_SELECTED = 64, 0.125
 # Up to this share of positive eigenvalues, finding them alone is faster than a full decomposition;
 # from about a quarter on it is slower, several times in the end.
 FEW_POSITIVE = 0.125
+# By how many the positive ones may turn out to be more than is likely.
+FEW_MORE = 8
 # A cosine between two subspaces below this is zero but for rounding.
 NULL_TOLERANCE = 1e-10
 
@@ -66,25 +69,17 @@ def top_eigenpairs(M: Array, count: int, like: Any = None) -> tuple[Float, Array
     vectors : array of shape (b, count)
         Where M lives.
     """
-    xp, first = namespace(M), max(M.shape[0] - count, 0)
+    first = max(M.shape[0] - count, 0)
     if _is_for_selection(M, count):
-        try:
-            values, vectors = scipy.linalg.eigh(
-                M, subset_by_index=(first, M.shape[0] - 1), check_finite=False
-            )
-            return values[::-1], vectors[:, ::-1]
-        except np.linalg.LinAlgError:
-            pass  # of eigenvalues that nearly tie some may not be found alone
+        values, vectors = eigh(M, top=count)
+        return values[::-1], vectors[:, ::-1]
     if not is_foreign(M) and M.shape[0] >= FASTER_ON_ACCELERATOR and is_on_accelerator(like):
-        values, vectors = namespace(like).linalg.eigh(to_device(M, like))
-        values, vectors = to_host(values), to_host(vectors[:, first:])
-    elif is_foreign(M):
-        values, vectors = xp.linalg.eigh(M)
-        values, vectors = to_host(values), vectors[:, first:]
+        values, vectors = eigh(to_device(M, like))
+        vectors = to_host(vectors[:, first:])
     else:
-        values, vectors = np.linalg.eigh(M)
-        return values[first:][::-1], vectors[:, first:][:, ::-1]
-    return values[first:][::-1], xp.flip(vectors, axis=1)
+        values, vectors = eigh(M)
+        vectors = vectors[:, first:]
+    return values[first:][::-1], namespace(M).flip(vectors, axis=1)
 
 
 def _is_for_selection(M: Array, count: int) -> bool:
@@ -164,7 +159,7 @@ def _inverse_root(gram: Float, tolerance: float, mask: Any = True) -> tuple[Floa
     except np.linalg.LinAlgError:
         size = np.inf
     if not size < WELL_CONDITIONED:
-        values, vectors = np.linalg.eigh(scaled)
+        values, vectors = eigh(scaled)
         some = values > tolerance * max(values[-1], 0)
         inverse = vectors[:, some] / np.sqrt(values[some])
     mixing = inverse / lengths
@@ -200,7 +195,7 @@ def psd_part(
     Parameters
     ----------
     M : array of shape (n, n)
-        Symmetric; its memory is made use of and its entries are lost.
+        Symmetric.
     count : int, default=0
         How many of the largest eigenvalues to return, be they negative.
     likely_rank : int, default=None
@@ -217,29 +212,19 @@ def psd_part(
         Their eigenvectors.
     """
     xp = namespace(M)
-    if is_foreign(M):
-        eigenvalues, vectors = xp.linalg.eigh(M)
-        values = to_host(eigenvalues)
+    likely = M.shape[0] if likely_rank is None else max(count, likely_rank + FEW_MORE)
+    if is_foreign(M) or likely > FEW_POSITIVE * M.shape[0]:
+        values, vectors = eigh(M)
     else:
-        values, vectors = _eigenpairs_on_host(M, count, likely_rank)
+        values, vectors = eigh(M, top=likely)
+        if values[0] > 0:  # others may be, too
+            values, vectors = eigh(M)
     first = len(values) - max(count, int((values > 0).sum()))
     values, vectors = values[first:][::-1], xp.flip(vectors[:, first:], axis=1)
     root = vectors * to_device(np.sqrt(np.maximum(values, 0)), vectors)
     part = root @ root.T
     # NumPy knows such a product to be symmetric; other libraries round either side on its own.
     return (part + part.T) / 2 if is_foreign(M) else part, values, vectors
-
-
-def _eigenpairs_on_host(M: Float, count: int, likely_rank: int | None) -> tuple[Float, Float]:
-    """Return eigenpairs, rising: all, or the positive ones where they are few but enough."""
-    if likely_rank is not None and count <= likely_rank <= FEW_POSITIVE * len(M):
-        values, vectors = scipy.linalg.eigh(M, subset_by_value=(0, np.inf), check_finite=False)
-        if len(values) >= count:
-            return values, vectors
-        del values, vectors  # room for all of them
-    # SciPy's solver works in place, where NumPy's takes three matrices more; the transpose is
-    # the same matrix in the order of memory that it asks for.
-    return scipy.linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)
 
 
 def sum_of_squares(array: Array) -> float:

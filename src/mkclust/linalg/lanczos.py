@@ -6,6 +6,7 @@ import numpy as np
 
 from mkclust.linalg.algebra import symmetric_product
 from mkclust.linalg.arrays import noise
+from mkclust.linalg.eigen import eigh
 from mkclust.types import Float
 
 # The share of a vector's squared length that a projection must leave, or it is done once more: it
@@ -89,7 +90,7 @@ def ritz_values(
         length = np.where(goes_on, length, 0.0)
         basis[:, step + 1] = image / np.where(goes_on, length, np.inf)[:, None]
         if step + 1 in (few_steps, steps):
-            values, vectors = np.linalg.eigh(T[:, : step + 1, : step + 1])
+            values, vectors = eigh(T[:, : step + 1, : step + 1])
             residuals = length[:, None] * np.abs(vectors[:, -1, :])
             if np.all(_of_largest(residuals, values) <= enough * np.abs(values).max(axis=1)):
                 break

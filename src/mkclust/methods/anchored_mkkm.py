@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust.engine.cutting import CuttingSurfaces
+from mkclust.engine.missed import search_key
 from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.engine.search import search
 from mkclust.linalg import select, sum_of_squares, to_device, to_host, zeros
@@ -41,6 +42,7 @@ def solve_anchored_mkkm(
     max_iter: int = 200,
     prove: bool | Literal["auto"] = "auto",
     n_init: int = 10,
+    random_state: Any = None,
 ) -> Solution:
     r"""Solve SimpleMKKM over the kernels that agree, drawn to their compromise's partition.
 
@@ -69,6 +71,9 @@ def solve_anchored_mkkm(
         As in `solve_simple_mkkm`.
     n_init : int, default=10
         Number of k-means starts by which "auto" compares clusters.
+    random_state : int, RandomState or None, default=None
+        What the random vectors of a search for missed eigenvectors depend on; with None they are
+        always the same.
 
     Returns
     -------
@@ -91,6 +96,7 @@ def solve_anchored_mkkm(
             anchor=drawn_to,
             baseline=baseline,
             prove=prove,
+            key=search_key(random_state),
         )
         n_passes += result.n_passes
         solution = replace(solution_of(result), baseline=baseline)
@@ -314,6 +320,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
             max_iter=self.max_iter,
             prove=self.prove,
             n_init=self.n_init,
+            random_state=self.random_state,
         )
 
     def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:

@@ -56,8 +56,9 @@ approximation : transformer or None, default=None
 n_init : int, default=10
     Number of k-means starts on the embedding; the best is kept.
 random_state : int, RandomState instance or None, default=None
-    Seed of the k-means starts, of the sample of rows they learn from beyond 100,000 samples, and
-    of an approximation that has none of its own. The solvers themselves are deterministic.""",
+    Seed of the k-means starts, of the sample of rows they learn from beyond 100,000 samples, of an
+    approximation that has none of its own, and of the search behind a certificate. With None that
+    search always takes the same random vectors. The solvers themselves are deterministic.""",
     "tables": """\
 views : dict of str to (list, slice or str) or None, default=None
     Takes one wide data frame, or array, apart into views: by the name of each view a list of its

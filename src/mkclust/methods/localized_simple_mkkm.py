@@ -34,6 +34,7 @@ def solve_localized_simple_mkkm(
     tol: float = 1e-6,
     max_iter: int = 200,
     prove: bool | Literal["auto"] = "auto",
+    random_state: Any = None,
 ) -> Solution:
     r"""Solve SimpleMKKM on kernels among neighbors, to a certified relative gap.
 
@@ -62,6 +63,8 @@ def solve_localized_simple_mkkm(
         Number of iterations at which to give up.
     prove : bool or "auto", default="auto"
         As in `solve_simple_mkkm`.
+    random_state : int, RandomState or None, default=None
+        As in `solve_simple_mkkm`.
 
     Returns
     -------
@@ -74,7 +77,9 @@ def solve_localized_simple_mkkm(
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
     local, _ = localize(stack, neighborhood_mask(stack, size, mask))
-    return solve_simple_mkkm(local, n_clusters, tol=tol, max_iter=max_iter, prove=prove)
+    return solve_simple_mkkm(
+        local, n_clusters, tol=tol, max_iter=max_iter, prove=prove, random_state=random_state
+    )
 
 
 class LocalizedSimpleMKKM(SimpleClusterer):

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.missed import HIGHEST_PROBABILITY, relax_from
+from mkclust.engine.missed import DOUBLE, HIGHEST_PROBABILITY, relax_from, search_key
 from mkclust.engine.proof import Certificate, certify, entries_of_combination
 from mkclust.engine.relaxation import Relaxation
-from mkclust.linalg import inner_products
+from mkclust.linalg import eigvalsh, inner_products
 from mkclust.methods.solution import Solution
 from mkclust.stack import KernelStack
 from mkclust.types import Array, Float
@@ -75,6 +75,7 @@ class Mixture:
         room: float,
         *,
         prove: bool | Literal["auto"] = "auto",
+        random_state: Any = None,
     ) -> Certificate:
         """Return how it is known that no leading eigenvector of a mix was missed.
 
@@ -89,6 +90,8 @@ class Mixture:
         prove : bool or "auto", default="auto"
             Whether to prove at once, never, or where a search does not tell and the kernels are in
             memory.
+        random_state : int, RandomState or None, default=None
+            What the random vectors of a search depend on.
 
         Returns
         -------
@@ -96,7 +99,7 @@ class Mixture:
             Open where something was missed, or where nothing could be told.
         """
         if relaxation.residuals is None:
-            return Certificate("proved", 0.0)  # by a dense eigendecomposition
+            return Certificate("proved", self._error_of_whole(relaxation, coefficients))
         self.n_passes += 1
         self._operator = self.stack.combine(coefficients, out=self._operator)
         in_memory = self.stack.combining_pays
@@ -109,6 +112,7 @@ class Mixture:
             operator=self._operator,
             entries=lambda: entries_of_combination(self.stack, coefficients, self._operator),
             proof=proof,
+            key=search_key(random_state),
             rounding=self.stack.precision,
         )
         if certificate is not None and (in_memory or certificate.kind == "proved"):
@@ -121,6 +125,17 @@ class Mixture:
         if missed.probability <= HIGHEST_PROBABILITY:
             return Certificate("searched", room, missed.probability)
         return Certificate("open", relaxation.error)
+
+    def _error_of_whole(self, relaxation: Relaxation, coefficients: Float) -> float:
+        """Return by how much the eigenvalue sum of a dense eigendecomposition may be too small.
+
+        That of a mix added up in single precision is compared with that in double precision.
+        """
+        if self.stack.precision <= DOUBLE:
+            return 0.0
+        mixed = entries_of_combination(self.stack, coefficients, self._operator)
+        exact = float(eigvalsh(mixed)[-self.n_clusters :].sum())
+        return max(exact - relaxation.value, 0.0)
 
     def alignments(self, partition: Relaxation) -> Float:
         """Return ``Tr(H^T K_p H)`` for every kernel."""

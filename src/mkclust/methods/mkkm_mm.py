@@ -95,7 +95,12 @@ def alternate_with_worst_weights(
 
 
 def solve_mkkm_mm_saddle(
-    stack: KernelStack, n_clusters: int, *, tol: float = 1e-8, max_iter: int = 100
+    stack: KernelStack,
+    n_clusters: int,
+    *,
+    tol: float = 1e-8,
+    max_iter: int = 100,
+    random_state: Any = None,
 ) -> Solution:
     r"""Find the weights whose best partition leaves most unexplained, certified.
 
@@ -115,6 +120,8 @@ def solve_mkkm_mm_saddle(
         Certified relative gap at which to stop.
     max_iter : int, default=100
         Most iterations.
+    random_state : int, RandomState or None, default=None
+        As in `solve_simple_mkkm`.
 
     Returns
     -------
@@ -143,7 +150,7 @@ def solve_mkkm_mm_saddle(
         theta = shortest / upper[-1]
     theta, relaxation = best
     room = tol * upper[-1] - max(upper[-1] - lower[-1], 0.0) if converged else tol * upper[-1]
-    certificate = mixture.certify(relaxation, theta, room)
+    certificate = mixture.certify(relaxation, theta, room, random_state=random_state)
     return mixture.solution(
         replace(relaxation, error=certificate.error),
         theta,
@@ -287,7 +294,11 @@ class MKKMMM(InductiveClusterer):
         """Alternate, or find the saddle point."""
         if self.solver == "saddle":
             return solve_mkkm_mm_saddle(
-                stack, self.n_clusters, tol=self.tol**2, max_iter=10 * self.max_iter
+                stack,
+                self.n_clusters,
+                tol=self.tol**2,
+                max_iter=10 * self.max_iter,
+                random_state=self.random_state,
             )
         return solve_mkkm_mm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 

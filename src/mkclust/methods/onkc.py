@@ -277,7 +277,7 @@ class ONKC(MultipleKernelClusterer):
         "proximity": Number(0, open_low=True),
     }
     SIMILARITIES: ClassVar[str] = "the kernel learned near the mix of the kernels"
-    MATRICES: ClassVar[int] = 3
+    MATRICES: ClassVar[int] = 4
 
     def __init__(
         self,

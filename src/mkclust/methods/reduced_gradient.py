@@ -29,6 +29,7 @@ def solve_reduced_gradient(
     stopping: Literal["gap", "step"] = "gap",
     prove: bool | Literal["auto"] = "auto",
     line_search: Literal["armijo", "golden"] = "armijo",
+    random_state: Any = None,
 ) -> Solution:
     r"""Minimize J over the simplex by reduced gradient descent (Algorithm 1).
 
@@ -52,6 +53,9 @@ def solve_reduced_gradient(
         "auto" does so where a random search cannot tell; False only searches.
     line_search : {"armijo", "golden"}, default="armijo"
         Backtracking until Armijo's rule holds, as the paper says, or a golden section search.
+    random_state : int, RandomState or None, default=None
+        What the random vectors of a search for missed eigenvectors depend on; with None they are
+        always the same.
 
     Returns
     -------
@@ -89,7 +93,9 @@ def solve_reduced_gradient(
     room = tol * partition.value
     if stopping == "gap" and converged:
         room -= max(partition.value - surfaces.lower_bound, 0.0)
-    certificate = evaluate.certify(partition, gamma**2, room, prove=prove)
+    certificate = evaluate.certify(
+        partition, gamma**2, room, prove=prove, random_state=random_state
+    )
     return evaluate.descended(
         gamma,
         replace(partition, error=certificate.error),

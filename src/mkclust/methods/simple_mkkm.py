@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces
+from mkclust.engine.missed import search_key
 from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.search import Search, search
 from mkclust.methods.agreement import Agreement
@@ -40,6 +41,7 @@ def solve_simple_mkkm(
     max_iter: int = 200,
     prove: bool | Literal["auto"] = "auto",
     start: Relaxation | None = None,
+    random_state: Any = None,
 ) -> Solution:
     r"""Solve SimpleMKKM to a certified relative gap.
 
@@ -68,6 +70,9 @@ def solve_simple_mkkm(
     start : Relaxation, default=None
         A partition to begin with, such as that of similar kernels; None begins with that of weights
         found on a sample.
+    random_state : int, RandomState or None, default=None
+        What the random vectors of a search for missed eigenvectors depend on; with None they are
+        always the same.
 
     Returns
     -------
@@ -80,7 +85,14 @@ def solve_simple_mkkm(
     """
     surfaces = CuttingSurfaces(stack.n_kernels, ROUNDINGS * stack.precision)
     result = search(
-        stack, n_clusters, surfaces, tol=tol, max_iter=max_iter, prove=prove, baseline=start
+        stack,
+        n_clusters,
+        surfaces,
+        tol=tol,
+        max_iter=max_iter,
+        prove=prove,
+        baseline=start,
+        key=search_key(random_state),
     )
     return replace(
         solution_of(result),
@@ -140,6 +152,7 @@ class SimpleClusterer(CertifiedClusterer):
                 max_iter=self.max_iter,
                 prove=self.prove,
                 start=None if previous is None else previous.relaxation,
+                random_state=self.random_state,
             )
         return solve_reduced_gradient(
             stack,
@@ -148,6 +161,7 @@ class SimpleClusterer(CertifiedClusterer):
             max_iter=self.max_iter,
             stopping=self.stopping,
             prove=self.prove,
+            random_state=self.random_state,
         )
 
     def _explain_stop(self, solution: Solution) -> str:

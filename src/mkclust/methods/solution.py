@@ -117,7 +117,9 @@ class Solution:
         if self.upper_bounds is not None and self.relaxation is not None:
             bound = float(np.min(self.upper_bounds))
             distance = max(bound - self.objective, 0.0) + self.relaxation.error
-            return distance / bound if distance else 0.0  # both may be zero
+            if bound <= 0:  # nothing is left unexplained
+                return float("inf") if distance else 0.0
+            return distance / bound
         if self.relaxation is None or self.lower_bounds is None:
             return float("nan")
         return self.relaxation.gap_above(self.lower_bound)

@@ -7,6 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from mkclust.linalg import eigh
+
 Method = Literal["neighbors", "plane"]
 METHODS: tuple[Method, ...] = ("neighbors", "plane")
 
@@ -130,7 +132,7 @@ def _principal_axes(embedding: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.linalg.norm(embedding, axis=1, keepdims=True)
     rows = embedding / np.where(lengths > 0, lengths, 1)
     rows -= rows.mean(axis=0)
-    values, vectors = np.linalg.eigh(rows.T @ rows)
+    values, vectors = eigh(rows.T @ rows)
     coordinates = rows @ vectors[:, ::-1]
     # The embedding is unique only up to a rotation, so the sign must come from the points. Rounded,
     # for t-SNE makes much of the last digits, in which rotations differ.

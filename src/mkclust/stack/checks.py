@@ -1,8 +1,6 @@
 """The checks at the door: what is wrong with a kernel, where, and what can be done about it."""
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -13,6 +11,8 @@ from mkclust.linalg import (
     as_floats,
     astype,
     copy_array,
+    empty,
+    free_bytes,
     is_foreign,
     namespace,
     precision_of,
@@ -24,15 +24,16 @@ from mkclust.linalg import (
     zeros,
 )
 from mkclust.linalg.arrays import is_sparse_tensor
+from mkclust.linalg.memory import require_memory
 from mkclust.linalg.parallel import for_each, for_each_range
 from mkclust.samples.forms import check_form
 from mkclust.stack.base import Standardization
 from mkclust.types import Array
 
 # Rows and columns of the tiles that are held against their mirror images, on a host and a device.
-TILE, TILE_ON_DEVICE = 512, 4096
-# Rows that a thread multiplies at once.
-ROWS_AT_ONCE = 1024
+TILE, TILE_ON_DEVICE = 256, 4096
+# What entries may differ from their mirror images by, as a share of the largest one, and stay.
+EXACT = 1e-13
 
 
 def describe(index: int, name: str) -> str:
@@ -121,64 +122,84 @@ def row_sums(matrix: Array, who: str) -> Array:
     return sums
 
 
-def check_symmetry(matrix: Array, who: str) -> None:
-    """Raise where a kernel and its transpose differ by more than rounding."""
-    if isinstance(matrix, FactoredMatrix) or _is_surely_symmetric(matrix):
-        return
+def check_symmetry(matrix: Array, who: str) -> bool:
+    """Raise where a kernel is far from symmetric; return whether it is symmetric as it is.
+
+    Products and factorizations read either half of a kernel, so that what both differ by counts in
+    full against a certificate, in single precision, too: only `EXACT` stands for nothing.
+    """
+    if isinstance(matrix, FactoredMatrix):
+        return True
     if scipy.sparse.issparse(matrix):
-        largest = abs(matrix).max()
-        difference = abs(matrix - matrix.T).max()
+        largest, difference = abs(matrix).max(), abs(matrix - matrix.T).max()
     else:
-        xp, largest, difference = namespace(matrix), 0.0, 0.0
-        # Tile against mirrored tile, so that nothing of the kernel's size is allocated.
-        n, side = matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE
-        tiles = list(ranges(n, side))
-        for i, rows in enumerate(tiles):
-            for columns in tiles[i:]:
-                tile, mirrored = matrix[rows, columns], matrix[columns, rows].T
-                largest = max(largest, float(xp.max(xp.abs(tile))))
-                difference = max(difference, float(xp.max(xp.abs(tile - mirrored))))
+        largest, difference = _largest_difference(matrix)
     if difference > np.sqrt(rounding_of(matrix)) * largest:
         raise ValueError(
             f"{who} is not symmetric: entries mirrored at the diagonal differ by up to "
             f"{difference:.3g} (largest entry {largest:.3g}); if that is meant, pass (K + K.T) / 2"
         )
+    return not difference > EXACT * largest
 
 
-def _is_surely_symmetric(matrix: Any) -> bool:
-    """Return whether two products of a matrix of the host tell that it is, far within rounding.
+def symmetrized(matrix: Array, who: str) -> Array:
+    """Return a kernel that is symmetric as it is, or ``(K + K^T) / 2``; raise where it is far off.
 
-    No weight of the random vector is small, so that no entry escapes it; where the products with it
-    from either side differ, or cannot tell, entries have to be compared.
+    What is not finite is left to other checks.
     """
-    if not isinstance(matrix, np.ndarray) or not matrix.flags.forc:
-        return False
-    probe = _symmetry_probe(matrix.shape[0], matrix.dtype)
-    with np.errstate(invalid="ignore", over="ignore"):
-        difference = np.abs(np.subtract(*_products_both_ways(matrix, probe))).max()
-    allowed = np.sqrt(rounding_of(matrix)) * np.abs(matrix.diagonal()).max()
-    return bool(difference <= allowed / 4)
+    if check_symmetry(matrix, who):
+        return matrix
+    if scipy.sparse.issparse(matrix):
+        return ((matrix + matrix.T) / 2).tocsr().astype(matrix.dtype)
+    n, precision = matrix.shape[0], precision_of(matrix)
+    require_memory(
+        n**2 * np.dtype(precision).itemsize,
+        f"{who} is not quite symmetric, and a symmetric copy of it",
+        "pass (K + K.T) / 2, which is not copied",
+        available=free_bytes(matrix),
+    )
+    return write_symmetric_part(matrix, empty((n, n), matrix, precision))
 
 
-@lru_cache(maxsize=1)
-def _symmetry_probe(n: int, dtype: np.dtype) -> np.ndarray:
-    """Return a random vector, the same for all kernels, none of whose entries is small, (n,)."""
-    rng = np.random.default_rng(0)
-    return (rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)).astype(dtype)
+def write_symmetric_part(matrix: Array, out: Array) -> Array:
+    """Write ``(K + K^T) / 2``, which may be in the place of the dense matrix itself."""
+    for rows, columns in _tiles(matrix):
+        tile = (matrix[rows, columns] + matrix[columns, rows].T) / 2
+        out[rows, columns], out[columns, rows] = tile, tile.T
+    return out
 
 
-def _products_both_ways(matrix: np.ndarray, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the products of a matrix and a vector from either side."""
-    chunks = list(ranges(len(matrix), ROWS_AT_ONCE))
-    right, left = np.empty_like(vector), np.empty((len(chunks), len(vector)), vector.dtype)
+def _tiles(matrix: Array) -> Iterator[tuple[slice, slice]]:
+    """Yield the rows and columns of tiles that are, with their mirror images, all of a matrix."""
+    tiles = list(ranges(matrix.shape[0], TILE_ON_DEVICE if is_foreign(matrix) else TILE))
+    yield from ((rows, columns) for i, rows in enumerate(tiles) for columns in tiles[i:])
 
-    def multiply(index: int) -> None:
-        """Multiply some rows."""
-        rows = chunks[index]
-        right[rows], left[index] = matrix[rows] @ vector, vector[rows] @ matrix[rows]
 
-    for_each(range(len(chunks)), multiply)
-    return right, left.sum(axis=0)
+def _largest_difference(matrix: Array) -> tuple[float, float]:
+    """Return the largest entry of a dense matrix, and the most that mirrored ones differ by.
+
+    Tile against mirrored tile, so that nothing of the kernel's size is allocated; the largest entry
+    is zero where nothing differs, and the difference where one is not finite.
+    """
+    xp, different = namespace(matrix), []
+
+    def compare(tile: tuple[slice, slice]) -> None:
+        """Note a tile that is not the transpose of its mirror image."""
+        rows, columns = tile
+        if not xp.all(matrix[rows, columns] == matrix[columns, rows].T):
+            different.append(tile)
+
+    for_each(list(_tiles(matrix)), compare, together=not is_foreign(matrix))
+    if not different:
+        return 0.0, 0.0
+    with np.errstate(invalid="ignore"):
+        differences = [
+            float(xp.max(xp.abs(matrix[rows, columns] - matrix[columns, rows].T)))
+            for rows, columns in different
+        ]
+    if not np.all(np.isfinite(differences)):
+        return 0.0, 0.0
+    return max(float(xp.max(xp.abs(part))) for part in _row_blocks(matrix)), max(differences)
 
 
 def diagonal_of(matrix: Array) -> Array:

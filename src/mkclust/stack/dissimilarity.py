@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import is_sparse, namespace, select, to_host
+from mkclust.linalg import eigvalsh, is_sparse, namespace, select, to_host
 from mkclust.types import Array, Float
 
 # Samples among which entries are looked at.
@@ -89,7 +89,7 @@ def _violations(D: Float) -> float:
 def _leads_downward(D: Float) -> bool:
     """Return whether the leading eigenvalues are negative, the mean and the diagonal aside."""
     centered = D - D.mean(axis=0) - D.mean(axis=1)[:, None] + D.mean()
-    values = np.linalg.eigvalsh(centered)
+    values = eigvalsh(centered)
     # Centering has one eigenvalue of zero; a change of the diagonal moves the others alike.
     values = np.delete(values, np.argmin(np.abs(values)))
     values = values - values.mean()

@@ -27,10 +27,10 @@ from mkclust.stack.base import KernelStack, Standardization
 from mkclust.stack.checks import (
     as_numbers,
     check_square,
-    check_symmetry,
     describe,
     learn_centering,
     learn_scale,
+    symmetrized,
 )
 from mkclust.stack.dense import DenseStack
 from mkclust.stack.dissimilarity import refuse_distances
@@ -78,10 +78,10 @@ def as_stack(
 ) -> KernelStack:
     """Check kernels and stack them, to be centered and scaled on the fly.
 
-    The kernels are neither copied nor changed (integer ones are converted), and float32 kernels
-    stay float32. Centering comes first, then the scaling to a unit diagonal. Of at most 500
-    samples, float64 kernels of 16 MiB in all are written out once, centered and scaled: that saves
-    more time than it takes.
+    The kernels are neither copied nor changed (integer ones are converted, and ``(K + K.T) / 2``
+    stands for those that are not quite symmetric), and float32 kernels stay float32. Centering
+    comes first, then the scaling to a unit diagonal. Of at most 500 samples, float64 kernels of 16
+    MiB in all are written out once, centered and scaled: that saves more time than it takes.
 
     Kernels that do not fit into memory are streamed: read some rows at a time, as often as a
     solver asks for products. Nothing of their size is allocated.
@@ -227,6 +227,8 @@ def _hold(
     _check_sizes(matrices, labels)
     check_one_place(matrices, labels)
     with threads_for(matrices[0].shape[0]):
+        if validate:
+            matrices = list(map(symmetrized, matrices, labels))
         centered = [
             _center(matrix, label, center, validate)
             for matrix, label in zip(matrices, labels, strict=True)
@@ -250,7 +252,6 @@ def _center(matrix: Any, label: str, center: bool, validate: bool) -> Standardiz
     """Return one kernel, centered, having looked for what is wrong with its entries."""
     kernel = StandardizedKernel(matrix, learn_centering(matrix, label, center))
     if validate:
-        check_symmetry(matrix, label)
         refuse_distances(matrix, kernel.standardization.diagonal, label)
     return kernel
 

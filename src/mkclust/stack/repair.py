@@ -9,6 +9,8 @@ import scipy.sparse.linalg
 
 from mkclust.linalg import (
     copy_array,
+    eigh,
+    eigvalsh,
     free_bytes,
     namespace,
     noise,
@@ -68,11 +70,10 @@ def _clip(kernel: StandardizedKernel, label: str) -> StandardizedKernel:
     whole = kernel.dense()
     xp = namespace(whole)
     with threads_for_decomposition():
-        values, vectors = xp.linalg.eigh(whole)
-    clipped = (vectors * xp.where(values > 0, values, 0.0)) @ vectors.T
+        values, vectors = eigh(whole)
+    clipped = (vectors * to_device(np.maximum(values, 0), vectors)) @ vectors.T
     clipped = (clipped + clipped.T) / 2
-    spectrum = to_host(values)
-    negative = spectrum < -n * np.finfo(np.float64).eps * np.abs(spectrum).max()
+    negative = values < -n * np.finfo(np.float64).eps * np.abs(values).max()
     dropped = copy_array(vectors[:, : int(negative.sum())])  # eigenvalues rise
     return StandardizedKernel(
         clipped, Standardization(xp.linalg.diagonal(clipped) + 0.0), dropped=dropped
@@ -130,7 +131,7 @@ def extreme_eigenvalues_seen(kernel: Operator) -> tuple[float, float]:
     T = np.diag(alphas)
     steps = np.arange(len(alphas) - 1)
     T[steps, steps + 1] = T[steps + 1, steps] = betas[: len(steps)]
-    values = np.linalg.eigvalsh(T)
+    values = eigvalsh(T)
     return float(unit * values[0]), float(unit * np.abs(values).max())
 
 
@@ -142,7 +143,7 @@ def smallest_eigenvalue(kernel: Operator) -> float:
     """
     n, like = kernel.shape[0], kernel.like
     if n <= 200:
-        return float(np.linalg.eigvalsh(to_host(kernel.dense()))[0])
+        return float(eigvalsh(kernel.dense())[0])
 
     def product(v: Float) -> Float:
         """Multiply the kernel with a vector on the host."""

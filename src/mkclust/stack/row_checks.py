@@ -51,7 +51,9 @@ def check_rows(
     diagonals = checks.diagonals
     if hasattr(source, "diagonal"):
         diagonals = to_device(source.diagonal(), like, "float64")
-    pairs = [(diagonals[p, :], checks.sums[p, :]) for p in range(source.n_kernels)]
+    # Those of the symmetric part.
+    sums = (checks.sums + checks.column_sums) / 2 if symmetry else checks.sums
+    pairs = [(diagonals[p, :], sums[p, :]) for p in range(source.n_kernels)]
     return [RowMatrix(only(source, [p]), *pair) for p, pair in enumerate(pairs)], largest
 
 
@@ -61,7 +63,9 @@ class _RowChecks:
     Attributes
     ----------
     sums, diagonals : array of shape (m, n)
-        The row sums and the self-similarities.
+        The row sums, and the self-similarities.
+    column_sums : array of shape (m, n)
+        The column sums, zero where symmetry is not asked for.
     largest : array of shape (m,)
         The largest entries in absolute value; zero where symmetry is not asked for.
     differences : array of shape (m, n)
@@ -75,10 +79,11 @@ class _RowChecks:
         self.labels, self.symmetry, self.rounding = labels, symmetry, rounding_of(source)
         self.summed_columns, self.largest = summed_columns, zeros((m,), like)
         self.sums, self.diagonals = empty((m, n), like), empty((m, n), like)
-        self.differences = zeros((m, n), like)
+        self.differences, self.column_sums = zeros((m, n), like), zeros((m, n), like)
         # No weight of the probe is small, so that no entry escapes it.
         rng = np.random.default_rng(0)
-        self.probe = to_device(rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n), like)
+        probe = rng.uniform(0.5, 1.5, n) * rng.choice([-1.0, 1.0], n)
+        self.probes = to_device(np.stack([probe, np.ones(n)]), like)
 
     def learn_by_products(self, source: RowSource) -> bool:
         """Learn the row sums by products that take no rows, where there are such for all kernels.
@@ -123,8 +128,10 @@ class _RowChecks:
         block = astype(block, "float64")
         most = xp.maximum(xp.max(block), -xp.min(block))
         self.largest[p] = xp.maximum(self.largest[p], most)
-        self.differences[p, rows] += block @ self.probe
-        self.differences[p, :] -= self.probe[rows] @ block
+        self.differences[p, rows] += block @ self.probes[0, :]
+        products = self.probes[:, rows] @ block
+        self.differences[p, :] -= products[0, :]
+        self.column_sums[p, :] += products[1, :]
 
     def refuse_asymmetry(self, largest: Float) -> None:
         """Raise where a kernel and its transpose differ by more than rounding."""

@@ -28,6 +28,8 @@ from mkclust.linalg.parallel import (
     thin_product,
 )
 from mkclust.stack.base import Standardization
+from mkclust.stack.checks import write_symmetric_part
+from mkclust.stack.row_matrix import RowMatrix
 from mkclust.types import Array
 
 # Up to so many columns, an accelerator multiplies a matrix faster from the right.
@@ -153,7 +155,10 @@ class StandardizedKernel(HeldMatrix, ExactOperator):
 
     def dense(self) -> Array:
         """Write the entries out, (n, n)."""
-        return self.block(slice(None), slice(None))
+        entries = self.block(slice(None), slice(None))
+        # What is known by its rows is not known to be exactly symmetric.
+        is_known = not isinstance(self.matrix, RowMatrix)
+        return entries if is_known else write_symmetric_part(entries, entries)
 
     def block(self, rows: Array | slice, columns: Array | slice) -> Array:
         """Return the entries of some rows and columns."""

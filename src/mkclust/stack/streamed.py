@@ -24,6 +24,7 @@ from mkclust.linalg.memory import require_memory
 from mkclust.linalg.operators import ExactOperator
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
+from mkclust.stack.checks import write_symmetric_part
 from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
@@ -91,7 +92,7 @@ class StreamedCombination(ExactOperator):
                 matrix[rows, :] += c * s.entries(block, rows, slice(None))
 
         for_each_block(self.source, add)
-        return matrix
+        return write_symmetric_part(matrix, matrix)
 
 
 @dataclass(frozen=True)

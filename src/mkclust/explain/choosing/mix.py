@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mkclust.kernels.kinds import RULES
-from mkclust.linalg import is_sparse
+from mkclust.linalg import eigh, eigvalsh, is_sparse
 from mkclust.methods import AverageKKM
 from mkclust.methods.training import open_samples
 from mkclust.samples.forms import TABLE
@@ -376,7 +376,7 @@ def _coordinates(kernels: dict[str, Float], settings: MixSettings) -> tuple[dict
         [K] = stack.entries()
         inner = _gaussian_inner_products(given)
         gaussian[name] = inner is not None
-        values, vectors = np.linalg.eigh(K if inner is None else inner)
+        values, vectors = eigh(K if inner is None else inner)
         coordinates[name] = vectors * np.sqrt(np.maximum(values, 0))
     return coordinates, gaussian
 
@@ -388,5 +388,5 @@ def _gaussian_inner_products(K: Float) -> Float | None:
     if not constant or K.min() <= 0:
         return None
     inner = centered(np.log(K / diagonal[0]))
-    values = np.linalg.eigvalsh(inner)
+    values = eigvalsh(inner)
     return inner if values[0] >= -EUCLIDEAN_TOLERANCE * max(values[-1], 0) else None

@@ -1,0 +1,65 @@
+"""Eigendecompositions, and what happens where a driver of LAPACK fails."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+from numpy.linalg import LinAlgError
+
+import mkclust
+from mkclust.linalg import eigh, eigvalsh, to_host
+
+MATRICES = {
+    "identity": np.eye(80),
+    "zero": np.zeros((80, 80)),
+    "constant": np.ones((80, 80)),
+    "centered identity": np.eye(80) - 1 / 80,
+    "tiny": 1e-300 * (np.eye(80) + np.ones((80, 80))),
+    "stack": np.stack([np.diag(np.arange(1.0, 81.0)), np.eye(80)]),
+}
+
+
+def fails(*args, driver=None, **options):
+    """Stand for a driver that fails; the last one of SciPy's works."""
+    if driver == "ev":
+        return SCIPY(*args, driver=driver, **options)
+    raise LinAlgError("Internal Error.")
+
+
+SCIPY = scipy.linalg.eigh
+BROKEN = {
+    "nothing": (),
+    "SciPy": ((scipy.linalg, "eigh"),),
+    "NumPy": ((np.linalg, "eigh"), (np.linalg, "eigvalsh")),
+}
+BROKEN["both"] = BROKEN["SciPy"] + BROKEN["NumPy"]
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("library", [None, "array_api_strict"])
+@pytest.mark.parametrize("M", MATRICES.values(), ids=MATRICES)
+def test_eigenpairs_are_found_by_another_driver_where_one_fails(monkeypatch, M, library, broken):
+    known = np.linalg.eigvalsh(M)
+    for module, name in broken:
+        monkeypatch.setattr(module, name, fails)
+    given = M if library is None else pytest.importorskip(library).asarray(M)
+    size = np.abs(known).max() or 1.0
+    np.testing.assert_allclose(eigvalsh(given) / size, known / size, atol=1e-12)
+    for top in (None,) if M.ndim == 3 or library else (None, 1, 3, 5):
+        values, vectors = eigh(given, top=top)
+        vectors = to_host(vectors)
+        np.testing.assert_allclose(values / size, known[..., -(top or 80) :] / size, atol=1e-12)
+        image = (M / size) @ vectors
+        np.testing.assert_allclose(image, vectors * values[..., None, :] / size, atol=1e-12)
+        gram = np.swapaxes(vectors, -1, -2) @ vectors
+        np.testing.assert_allclose(
+            gram, np.broadcast_to(np.eye(len(gram.T)), gram.shape), atol=1e-12
+        )
+
+
+def test_all_eigendecompositions_of_dense_matrices_are_made_in_one_file():
+    files = Path(mkclust.__file__).parent.rglob("*.py")
+    direct = re.compile(r"linalg\.(eigh|eigvalsh)\(")
+    assert [path.name for path in files if direct.search(path.read_text())] == ["eigen.py"]
