@@ -474,11 +474,11 @@ def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
     linked = likely < BEYOND_CHANCE
     if not linked.any():
         return linked
-    rows = neighboring_rows(comparison.n_samples)
-    entries = to_host(comparison.entries(rows))
+    windows = neighboring_rows(comparison.n_samples)
+    entries = to_host(comparison.entries(windows.reshape(-1)))
     ordered = neighbor_chances(entries) < BEYOND_CHANCE
     linked &= np.outer(ordered, ordered)
-    return linked & alike_if_shifted(entries, rows) if linked.any() else linked
+    return linked & alike_if_shifted(entries, len(windows)) if linked.any() else linked
 
 
 def _assemble(n_kernels: int, parts: Iterable[tuple[Comparison, Float]]) -> Float:
