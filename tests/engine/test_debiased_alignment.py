@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, hypergeom, norm
 
 from mkclust.engine.agreement import (
     OffDiagonalProducts,
@@ -12,6 +12,7 @@ from mkclust.engine.agreement import (
     debiased_alignments,
     leading_shares,
     permutation_scores,
+    simulated_chance,
 )
 
 
@@ -140,6 +141,14 @@ def test_chances_of_permuted_kernels_are_not_too_small(kind):
     for level, count in hits.items():
         expected = 1500 * level
         assert count <= expected + 4 * np.sqrt(expected) + 1, (level, count)
+
+
+@pytest.mark.parametrize("n_common", [2, 3])
+def test_simulated_chances_of_marks_are_those_of_drawing_without_replacement(n_common):
+    first, second = np.zeros((2, 20))
+    first[:3], second[3 - n_common : 6 - n_common] = 1, 1
+    found = simulated_chance(np.outer(first, first), np.outer(second, second))
+    assert found == pytest.approx(hypergeom(20, 3, 3).sf(n_common - 1), rel=0.5)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.signal
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from mkclust import (
     GroupsWarning,
     KernelBank,
     NoAgreementWarning,
+    OrderWarning,
     agreement,
 )
 from mkclust.kernels import Linear, Nystroem
@@ -120,6 +122,80 @@ def test_a_multiple_of_the_identity_shares_nothing():
         assert found.set_aside == ("kernel 2",)
         assert found.norms[2] == 0
         assert found.alignments[2].tolist() == [0, 0, 0]
+
+
+# Marks of few samples, and rows in an order ----------------------------------------------------
+
+
+def marks(n, marked):
+    """Return a view of one column that marks some samples."""
+    return np.isin(np.arange(n), marked)[:, None].astype(float)
+
+
+def test_two_of_three_marked_samples_in_common_are_no_agreement():
+    found = measure_agreement(stack_of({"a": marks(60, [0, 1, 2]), "b": marks(60, [1, 2, 3])}))
+    assert not found.any_share
+    # The probability that three of sixty have two or more in common with three others.
+    assert found.pair_chances[0, 1] == pytest.approx(0.005, rel=0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "n_marked"), [(60, 3), (100, 5), (40, 2)])
+def test_views_that_mark_few_samples_at_random_do_not_agree(n, n_marked):
+    rng = np.random.default_rng(0)
+    views = {str(p): marks(n, rng.choice(n, n_marked, replace=False)) for p in range(60)}
+    assert not measure_agreement(stack_of(views, validate=False)).any_share
+
+
+@pytest.mark.slow
+def test_views_that_mark_nearly_the_same_few_samples_agree():
+    views = {"a": marks(60, range(8)), "b": marks(60, range(1, 8))}
+    assert measure_agreement(stack_of(views)).any_share
+
+
+def series(rng, n, rho, n_columns=5):
+    """Return an autoregressive series."""
+    steps = rng.normal(size=(n, n_columns))
+    return scipy.signal.lfilter([np.sqrt(max(1 - rho**2, 0.01))], [1, -rho], steps, axis=0)
+
+
+@pytest.mark.parametrize("rho", [0.8, 0.95, 1.0])
+def test_independent_series_may_agree_by_the_order_of_their_rows(rho):
+    rng = np.random.default_rng(0)
+    views = {name: series(rng, 300, rho) for name in ("north", "east", "south", "west")}
+    found = agreement(views, kernels="gaussian")
+    linked = found.pair_chances < BEYOND_CHANCE
+    assert linked.sum() > 6
+    assert not found.by_order[~linked].any()
+    # One pair in ten or so is most alike as it is, by accident: more than half of six are not.
+    assert found.by_order.sum() > 0.5 * linked.sum()
+    with pytest.warns(OrderWarning, match="north") as caught:
+        AgreementKKM(2, kernels="gaussian", random_state=0).fit(views)
+    assert caught[0].filename == __file__
+    assert found.verdict().endswith(str(caught[0].message))
+    order = rng.permutation(300)
+    shuffled = agreement({name: X[order] for name, X in views.items()}, kernels="gaussian")
+    assert not shuffled.by_order.any()
+
+
+@pytest.mark.parametrize("kind", ["features", "missing", "missing features", "many rows"])
+def test_the_order_of_rows_is_seen_in_every_kind_of_stack(kind):
+    rng = np.random.default_rng(1)
+    views = {name: series(rng, 2100 if kind == "many rows" else 300, 0.95) for name in "ab"}
+    if kind.startswith("missing"):
+        views["a"][:20] = views["b"][-20:] = np.nan
+    options = {"approximation": Linear()} if "features" in kind else {"kernels": "gaussian"}
+    assert agreement(views, **options).by_order[0, 1]
+
+
+@pytest.mark.parametrize("n", [60, 200, 400])
+def test_views_that_share_groups_agree_whether_or_not_the_rows_are_sorted_by_group(n):
+    views, y = named_blobs(np.random.default_rng(0), n=n)
+    order = np.argsort(y, kind="stable")
+    for rows in (np.arange(n), order):
+        found = measure_agreement(stack_of({name: X[rows] for name, X in views.items()}))
+        assert found.any_share
+        assert not found.by_order.any()
 
 
 # Copies ----------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from mkclust.linalg import eigvalsh, is_foreign, namespace, set_diagonal, sum_of_squares
+from mkclust.linalg import eigvalsh, is_foreign, namespace, set_diagonal, sum_of_squares, to_host
 from mkclust.linalg.lanczos import products_with, ritz_values
 from mkclust.linalg.threads import threads_for
 from mkclust.types import Array, Float
@@ -36,6 +36,12 @@ ROUNDING = 1e-12
 # Lanczos steps by which the largest eigenvalue is sought, fewer where these are enough, and the
 # share of it within which it has to be found; where it is not, all eigenvalues are computed.
 LANCZOS_STEPS, FEW_STEPS, WELL_KNOWN = 24, 16, 1e-7
+# An inner product of permuted vectors with more excess kurtosis than this is far from normal in its
+# tail: by Edgeworth's expansion p-values of 1e-5 are then too small by a factor of two and more.
+NOT_NORMAL = 0.1
+# Permutations that are drawn: if none of them makes kernels as alike, the p-value is just below
+# 1e-5. It is known well enough as soon as so many do. Directions of a kernel that are permuted.
+PERMUTATIONS, PERMUTATIONS_AT_ONCE, ENOUGH_ALIKE, DIRECTIONS = 100_000, 2_000, 10, 3
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ def leading_shares(entries: Array) -> Float:
     Parameters
     ----------
     entries : array of shape (m, s, s)
-        The kernels, among some of the samples; their memory is made use of.
+        The kernels, among some of the samples; they are U-centered in place.
 
     Returns
     -------
@@ -121,7 +127,7 @@ def leading_shares(entries: Array) -> Float:
         One where a kernel has a single direction, close to zero where it has very many. Of fewer
         samples it is larger rather than smaller.
     """
-    centered = [_u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
+    centered = [u_centered(entries[p, :, :]) for p in range(entries.shape[0])]
     norms = np.array([sum_of_squares(each) ** 0.5 for each in centered])
     largest = np.full(len(norms), np.nan)
     if len(norms) and not is_foreign(entries):
@@ -143,7 +149,7 @@ def _largest_seen(matrices: Sequence[Float]) -> Float:
     return np.where(residuals[place] <= WELL_KNOWN * sizes, sizes, np.nan)
 
 
-def _u_centered(K: Array) -> Array:
+def u_centered(K: Array) -> Array:
     """Return a kernel with zeros on its diagonal and row sums of zero, (s, s), in its memory."""
     xp, n = namespace(K), K.shape[0]
     if n < FEWEST_SAMPLES:
@@ -157,7 +163,7 @@ def _u_centered(K: Array) -> Array:
     return centered
 
 
-def chances(scores: Float, shares: Float) -> Float:
+def chances(scores: Float, shares: Float, others: Float | None = None) -> Float:
     r"""Return how likely chance makes kernels as alike as they are, or likelier, (m, m).
 
     Of many samples, an alignment of permuted kernels is a sum :math:`\sum_{ij} \lambda_i \mu_j
@@ -166,13 +172,95 @@ def chances(scores: Float, shares: Float) -> Float:
     the largest of them. Its distribution is a gamma distribution: of shape 1/2 for two kernels of
     one direction each, close to normal for kernels of many.
 
+    The terms are not normal if the weight of both kernels is on few samples (`row_kurtoses`): then
+    `simulated_chance` holds.
+
     Parameters
     ----------
-    scores : ndarray of shape (m, m)
+    scores : ndarray of shape (m, m), or (m, o)
         From `permutation_scores`.
     shares : ndarray of shape (m,)
         From `leading_shares`.
+    others : ndarray of shape (o,) or None, default=None
+        Those of other kernels that these are compared with; None if with each other.
     """
-    shape = 1 / (2 * np.outer(shares, shares) ** 2)
+    shape = 1 / (2 * np.outer(shares, shares if others is None else others) ** 2)
     quantile = shape + scores * np.sqrt(shape)
     return gammaincc(shape, np.maximum(quantile, 0))
+
+
+def row_kurtoses(entries: Array) -> Float:
+    """Return the excess kurtosis of the lengths of rows of U-centered kernels, (m,).
+
+    Parameters
+    ----------
+    entries : array of shape (m, s, s)
+        The kernels, U-centered.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Of a kernel of one direction, that of the entries of its eigenvector: zero if they are
+        normal, large if the weight of the kernel is on few samples, infinite if it is on none of
+        these.
+    """
+    squared = to_host(namespace(entries).sum(entries * entries, axis=2))
+    totals = squared.sum(axis=1)
+    moments = squared.shape[1] * (squared**2).sum(axis=1)
+    return np.divide(moments, totals**2, out=np.full(len(totals), np.inf), where=totals > 0) - 3
+
+
+def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
+    """Return which pairs of kernels have their weight on so few samples that terms are not normal.
+
+    Over all permutations the excess kurtosis of the inner product of two vectors is close to the
+    product of theirs over n [2]_.
+
+    References
+    ----------
+    .. [2] E. J. G. Pitman. Significance Tests Which May Be Applied to Samples from any
+       Populations. II. Supplement to the JRSS 4, 1937.
+    """
+    positive = np.clip(kurtoses, 0, n_samples)
+    return np.outer(positive, positive) > NOT_NORMAL * n_samples
+
+
+def simulated_chance(first: Float, second: Float) -> float:
+    """Return the p-value of the alignment of two kernels, by permutations of the samples of one.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (s, s)
+        The kernels; of each only the leading directions count.
+
+    Returns
+    -------
+    float
+        The share of permutations that make them as alike, the observed order among them: never
+        less than ``1 / (PERMUTATIONS + 1)``. It is found by fewer of them if it is large.
+    """
+    (V, left), (W, right) = _leading_directions(first), _leading_directions(second)
+    weights = np.outer(left, right)
+
+    def alike(rows: Float) -> Float:
+        """Return how alike the directions are, rows of the second being given, (b, s, r)."""
+        return ((V.T @ rows) ** 2 * weights).sum(axis=(1, 2))
+
+    observed = float(alike(W[None])[0])
+    if observed <= 0:
+        return 1.0
+    rng, n_drawn, n_alike = np.random.default_rng(0), 0, 0
+    orders = np.tile(np.arange(len(V)), (PERMUTATIONS_AT_ONCE, 1))
+    while n_drawn < PERMUTATIONS and n_alike < ENOUGH_ALIKE:
+        rng.permuted(orders, axis=1, out=orders)
+        # Permutations that do the same differ by rounding.
+        n_alike += int((alike(W[orders]) >= observed * (1 - ROUNDING**0.5)).sum())
+        n_drawn += len(orders)
+    return (n_alike + 1) / (n_drawn + 1)
+
+
+def _leading_directions(K: Float) -> tuple[Float, Float]:
+    """Return eigenvectors of a U-centered kernel, (s, r), and their eigenvalues, (r,)."""
+    values, vectors = np.linalg.eigh(u_centered(K.copy()))
+    leading = np.argsort(-np.abs(values))[:DIRECTIONS]
+    return vectors[:, leading], values[leading]

@@ -104,8 +104,8 @@ class Nystroem(_FeatureMap):
     landmarks : {"uniform", "kmeans"}, default="uniform"
         Rows drawn at random, or the centers of k-means, which cost more and approximate better.
     random_state : int, RandomState instance or None, default=None
-        Seed of the landmarks. Within a model None takes the seed of the model (zero where that has
-        none), other landmarks for every view; an integer draws the same rows in every view.
+        Seed of the landmarks. Within a model None takes a seed from that of the model (zero if it
+        has none) and the name of the view; an integer draws the same rows in every view.
 
     Attributes
     ----------
@@ -237,8 +237,8 @@ class RandomFourier(_FeatureMap):
     width : float, default=1.0
         Standard deviation of the kernel, in median distances.
     random_state : int, RandomState instance or None, default=None
-        Seed of the waves. Within a model None takes the seed of the model, other waves for every
-        view; an integer draws the same in views of the same width.
+        Seed of the waves. Within a model None takes a seed from that of the model and the name of
+        the view; an integer draws the same in views of the same width.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """The methods: one page each, and the registry that everything else reads."""
 
 from mkclust.kernels.neighborhoods import NeighborhoodsWarning
-from mkclust.methods.agreement import Agreement, GroupsWarning, NoAgreementWarning
+from mkclust.methods.agreement import Agreement, GroupsWarning, NoAgreementWarning, OrderWarning
 from mkclust.methods.agreement_kkm import AgreementKKM, solve_agreement_kkm
 from mkclust.methods.anchored_mkkm import AnchoredMKKM, solve_anchored_mkkm
 from mkclust.methods.average import AverageKKM, solve_average_kkm
@@ -50,6 +50,7 @@ __all__ = [
     "MultipleKernelClusterer",
     "NeighborhoodsWarning",
     "NoAgreementWarning",
+    "OrderWarning",
     "SimpleMKKM",
     "Solution",
     "UncoveredSamplesWarning",

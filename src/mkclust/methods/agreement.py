@@ -1,5 +1,6 @@
 """Which views agree beyond chance, which share nothing with any other, and who is whose copy."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +11,18 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from mkclust.engine.agreement import (
+    are_localized,
     chances,
     debiased_alignments,
     leading_shares,
     permutation_scores,
+    row_kurtoses,
+    simulated_chance,
 )
+from mkclust.engine.row_order import alike_if_shifted, neighbor_chances, neighboring_rows
+from mkclust.linalg import to_host
 from mkclust.stack import KernelStack
+from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import Comparison
 from mkclust.text import join_words
 from mkclust.types import Float
@@ -36,6 +43,8 @@ MUCH_LESS = 0.6
 SMALLEST_CHANCE = 1e-16
 # Samples by which the leading direction of a kernel is judged.
 JUDGED_SAMPLES = 192
+# Samples by which p-values are simulated, for kernels whose weight is on few of them.
+SIMULATED_SAMPLES = 512
 
 
 class NoAgreementWarning(UserWarning):
@@ -44,6 +53,10 @@ class NoAgreementWarning(UserWarning):
 
 class GroupsWarning(UserWarning):
     """The views fall into groups that share nothing with each other: the answer is that of one."""
+
+
+class OrderWarning(UserWarning):
+    """What views share may come from the order of the rows alone, such as time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +91,10 @@ class Agreement:
         On how many samples every two kernels were compared, and each by itself: where samples are
         missing from views, on those that both have. With fewer than four in common two kernels
         share nothing that could be told: their alignment is zero, and their chances are one.
+    by_order : ndarray of bool of shape (m, m)
+        Which kernels are alike beyond chance, but may be so by the order of the rows alone:
+        neighboring rows are alike in both, and if the rows of one are shifted by a few, the two are
+        as much alike. Chances assume that rows can be exchanged.
 
     Examples
     --------
@@ -100,9 +117,12 @@ class Agreement:
     pair_chances: Float
     lowest_chances: Float
     pair_samples: Any = None
+    by_order: Any = None
 
     def __post_init__(self) -> None:
         """Fill in that all kernels were compared on the same samples, unless it is said."""
+        if self.by_order is None:
+            object.__setattr__(self, "by_order", np.zeros(self.alignments.shape, bool))
         if self.pair_samples is None:
             everyone = np.full(self.alignments.shape, self.n_samples)
             object.__setattr__(self, "pair_samples", everyone)
@@ -285,7 +305,19 @@ class Agreement:
         if strangers:
             lead = "Set aside, sharing" if sets_aside else "Mixed in, though sharing"
             sentence += f" {lead} nothing with any other view: {join_words(strangers)}."
-        return sentence + self._unknown_pairs()
+        return " ".join([sentence + self._unknown_pairs(), *self.order_sentences()])
+
+    def order_sentences(self) -> list[str]:
+        """Return which views may agree by the order of the rows alone; nothing if none do."""
+        names = [self.names[p] for p in np.flatnonzero(self.by_order.any(axis=1))]
+        if not names:
+            return []
+        return [
+            f"Neighboring rows are alike in {join_words(names)}, and these are as much alike if "
+            "the rows of one view are shifted by a few. If the rows are in an order, such as time, "
+            "the agreement may come from that order alone: its p-values assume rows that can be "
+            "exchanged. Keep rows that are far apart, or remove what changes with the order."
+        ]
 
     def _most_common(self) -> str:
         """Return in words on how many samples two voices were compared at most."""
@@ -384,6 +416,7 @@ def measure_agreement(stack: KernelStack) -> Agreement:
         if each.first == each.second:  # on all the samples that these kernels have
             norms[list(each.first)] = lengths
     likelihoods = [(each, *_chances(each, C, d, strangers)) for each, C, d in compared]
+    in_order = [(each, _may_be_by_order(each, likely)) for each, likely, _ in likelihoods]
     return Agreement(
         stack.names,
         tuple(map(int, stack.views)),
@@ -394,7 +427,16 @@ def measure_agreement(stack: KernelStack) -> Agreement:
         _assemble(m, [(each, likely) for each, likely, _ in likelihoods]),
         _assemble(m, [(each, lowest) for each, _, lowest in likelihoods]),
         sizes.astype(int),
+        _assemble(m, in_order).astype(bool),
     )
+
+
+def warn_of_agreement(agreement: Agreement, stacklevel: int) -> None:
+    """Warn if no views agree, or if those that do may agree by the order of the rows alone."""
+    if agreement.is_testable and not agreement.any_share:
+        warnings.warn(agreement.verdict(), NoAgreementWarning, stacklevel + 1)
+    for sentence in agreement.order_sentences():
+        warnings.warn(sentence, OrderWarning, stacklevel + 1)
 
 
 def _chances(
@@ -405,12 +447,33 @@ def _chances(
     told = strangers[np.ix_(comparison.kernels, comparison.kernels)] & (np.outer(norms, norms) > 0)
     if not told.any():
         return np.ones_like(alignments), np.ones_like(alignments)
-    shares = leading_shares(comparison.some_entries(JUDGED_SAMPLES))
+    n = comparison.n_samples
+    entries = comparison.entries(draw(n, JUDGED_SAMPLES))
+    shares = leading_shares(entries)
     likely, lowest = (
-        np.where(told, chances(permutation_scores(C, comparison.n_samples), shares), 1)
+        np.where(told, chances(permutation_scores(C, n), shares), 1)
         for C in (alignments, np.ones_like(alignments))
     )
+    doubtful = (likely < BEYOND_CHANCE) & are_localized(row_kurtoses(entries), n)
+    if doubtful.any():
+        kernels = to_host(comparison.entries(draw(n, SIMULATED_SAMPLES)))
+        for p, q in np.argwhere(np.triu(doubtful)):
+            likely[p, q] = likely[q, p] = max(
+                likely[p, q], simulated_chance(kernels[p], kernels[q])
+            )
     return likely, lowest
+
+
+def _may_be_by_order(comparison: Comparison, likely: Float) -> np.ndarray:
+    """Return which kernels may agree by the order of the rows alone, (c, c) of bool."""
+    linked = likely < BEYOND_CHANCE
+    if not linked.any():
+        return linked
+    windows = neighboring_rows(comparison.n_samples)
+    entries = to_host(comparison.entries(windows.reshape(-1)))
+    ordered = neighbor_chances(entries) < BEYOND_CHANCE
+    linked &= np.outer(ordered, ordered)
+    return linked & alike_if_shifted(entries, len(windows)) if linked.any() else linked
 
 
 def _assemble(n_kernels: int, parts: Iterable[tuple[Comparison, Float]]) -> Float:

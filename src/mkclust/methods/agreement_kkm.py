@@ -58,8 +58,8 @@ def find_compromise(stack: KernelStack) -> Compromise:
     Returns
     -------
     Compromise
-        The same, to the last bit, whichever kernels that share nothing stand beside those that do:
-        it is found once more among the latter alone.
+        The same, up to rounding, whichever kernels that share nothing are beside those that do: it
+        is found once more among the latter alone.
     """
     agreement = measure_agreement(stack)
     indices = agreement.chosen

@@ -16,7 +16,7 @@ from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, is_foreign, select, to_host
 from mkclust.linalg.threads import FEW_SAMPLES, threads_for, threads_for_decomposition
-from mkclust.methods.agreement import Agreement, NoAgreementWarning, measure_agreement
+from mkclust.methods.agreement import Agreement, measure_agreement, warn_of_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.leading_shares import leading_shares
 from mkclust.methods.missingness import (
@@ -242,8 +242,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             watch.switch("label")
         if (agreement := solution.agreement) is not None:
             learned["agreement_"] = agreement
-            if agreement.is_testable and not agreement.any_share:
-                warnings.warn(agreement.verdict(), NoAgreementWarning, 2)
+            warn_of_agreement(agreement, 2)
         if "observed_" in learned:
             views = learned.get("view_names_in_", learned["kernel_names_"])
             missingness = measure_missingness(learned["labels_"], learned["observed_"], views)

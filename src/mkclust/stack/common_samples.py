@@ -49,7 +49,7 @@ def compare_parts(
     """
     numbers = [tuple(map(int, each)) for each in kernels]
     comparisons = [
-        Comparison(kernels, kernels, whole.products, whole.some_entries)
+        Comparison(kernels, kernels, whole.products, whole.entries)
         for stack, kernels in zip(stacks, numbers, strict=True)
         for whole in stack.comparisons()
     ]
@@ -57,7 +57,7 @@ def compare_parts(
         _, *places = np.intersect1d(samples[a], samples[b], assume_unique=True, return_indices=True)
         pair = _Pair((stacks[a], stacks[b]), places)
         comparisons.append(
-            Comparison(numbers[a], numbers[b], pair.off_diagonal_products(), pair.some_entries)
+            Comparison(numbers[a], numbers[b], pair.off_diagonal_products(), pair.entries)
         )
     return comparisons
 
@@ -66,35 +66,33 @@ class _Pair:
     """Two stacks, and where the samples that both have stand in each of them."""
 
     def __init__(self, stacks: Sequence[KernelStack], places: Sequence[np.ndarray]):
-        self.stacks, self.places = stacks, places
-        self.n_common = len(places[0])
+        self.stacks = stacks
+        # Every kernel is read for each of the others: fewer samples stand for all than if all
+        # kernels are read once, or many kernels would take longer than a complete fit.
+        some = draw(len(places[0]), SOME_COMPARED)
+        self.places = [place[some] for place in places]
         self.n_kernels = sum(stack.n_kernels for stack in stacks)
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what the kernels share, on the samples that both stacks have."""
-        n, m = self.n_common, self.n_kernels
+        n, m = len(self.places[0]), self.n_kernels
         if n < FEWEST_SAMPLES:  # nothing can be told of them, so nothing is read
             return OffDiagonalProducts(n, np.zeros((m, m)), np.zeros((m, m)), np.zeros(m))
-        # Every kernel is read for each of the others: fewer samples stand for all than where all
-        # kernels are read once, or many kernels would take longer than a complete fit.
-        some = draw(n, SOME_COMPARED)
         like = self.stacks[0].like
         height = GRAM_ROWS_ON_DEVICE if is_foreign(like) else OFF_DIAGONAL_ROWS
-        sums = OffDiagonalSums(m, len(some), like)
+        sums = OffDiagonalSums(m, n, like)
         blocks = [
-            _blocks(stack, place[some])
-            for stack, place in zip(self.stacks, self.places, strict=True)
+            _blocks(stack, place) for stack, place in zip(self.stacks, self.places, strict=True)
         ]
-        for rows in ranges(len(some), height):
-            columns = slice(rows.start, len(some))
+        for rows in ranges(n, height):
+            columns = slice(rows.start, n)
             sums.add(rows.start, [part for block in blocks for part in block(rows, columns)])
         return sums.result()
 
-    def some_entries(self, count: int) -> Array:
-        """Write the kernels out among samples that stand for all that both stacks have."""
-        some = draw(self.n_common, count)
+    def entries(self, indices: np.ndarray) -> Array:
+        """Write the kernels out among some of the samples that are compared."""
         parts = [
-            stack.entries(place[some])
+            stack.entries(place[indices])
             for stack, place in zip(self.stacks, self.places, strict=True)
         ]
         return namespace(*parts).concat(parts)
@@ -133,7 +131,7 @@ def compare_features(
         sums = OffDiagonalSums(len(rows), len(common), rows[0])
         if len(common):
             sums.add(0, [F @ F.T for F in rows])
-        comparisons.append(Comparison((p,), (q,), sums.result(), partial(_some_products, rows)))
+        comparisons.append(Comparison((p,), (q,), sums.result(), partial(_products, rows)))
     return comparisons
 
 
@@ -148,10 +146,9 @@ def _drawn_samples(observed: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np
     return np.unique(np.concatenate(further))
 
 
-def _some_products(rows: Sequence[Float], count: int) -> Float:
+def _products(rows: Sequence[Float], indices: np.ndarray) -> Float:
     """Write kernels of features out among some of their samples, (c, s, s)."""
-    some = draw(len(rows[0]), count)
-    return np.stack([F[some] @ F[some].T for F in rows])
+    return np.stack([F[indices] @ F[indices].T for F in rows])
 
 
 def _blocks(stack: KernelStack, samples: np.ndarray) -> Block:

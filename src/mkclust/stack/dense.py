@@ -30,7 +30,6 @@ from mkclust.linalg.parallel import (
 from mkclust.linalg.sums import RoundedHalves, weighted_sum
 from mkclust.linalg.threads import are_ours
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
-from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import (
     Comparison,
     OffDiagonalSums,
@@ -290,7 +289,7 @@ class DenseStack(UncompressedStack):
     def comparisons(self) -> Sequence[Comparison]:
         """Return what every two kernels share off their diagonals: all have the same samples."""
         everyone = tuple(range(self.n_kernels))
-        return [Comparison(everyone, everyone, self.off_diagonal_products(), self.some_entries)]
+        return [Comparison(everyone, everyone, self.off_diagonal_products(), self.compared_entries)]
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
@@ -331,9 +330,9 @@ class DenseStack(UncompressedStack):
             kernel.standardization.standardize(blocks[p], rows, columns)
         return blocks
 
-    def some_entries(self, count: int) -> Array:
-        """Write the kernels out among samples that stand for all, (m, s, s)."""
-        return self.entries(draw(self.n_samples, count))
+    def compared_entries(self, indices: np.ndarray) -> Array:
+        """Write the kernels out among some of the samples that are compared, (m, s, s)."""
+        return self.entries(compared_samples(self.n_samples)[indices])
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""

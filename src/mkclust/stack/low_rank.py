@@ -149,10 +149,9 @@ class LowRankStack(DenseStack):
             images @ sums.ones - sums.totals,
         )
 
-    def some_entries(self, count: int) -> Array:
-        """Write the kernels out among samples that stand for all, (m, s, s); on the host."""
-        parts = self._features_of(draw(self.blocks.n_samples, count))
-        return np.stack([F @ F.T for F in parts])
+    def compared_entries(self, indices: np.ndarray) -> Array:
+        """Write the kernels out among some samples, (m, s, s); on the host."""
+        return np.stack([F @ F.T for F in self._features_of(indices)])
 
     def _features_as_seen(self, samples: np.ndarray) -> list[Float]:
         """Return the features of some samples, not scaled up for views that lack them."""

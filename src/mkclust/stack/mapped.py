@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from scipy.sparse import issparse
@@ -295,13 +296,13 @@ def learn_maps(
     count = n_fit_samples(approximation) if fit_samples is None else fit_samples
     sample = draw_rows(blocks, count, fewest=max([1, *n_components(approximation)]))
     preparations = {} if learn_preparations is None else learn_preparations(sample)
-    maps, widths = [], []
-    for p, (name, rows) in enumerate(sample.items()):
+    maps, widths, seed = [], [], _whole_seed(random_state)
+    for name, rows in sample.items():
         if name in preparations:
             rows = preparations[name].apply(rows)
         map_ = clone(approximation)
         unset = [seed for seed in seeds_of(map_) if map_.get_params()[seed] is None]
-        map_.set_params(**dict.fromkeys(unset, _seed(random_state, p) if unset else None))
+        map_.set_params(**dict.fromkeys(unset, _seed_of_view(seed, name)))
         try:
             # A map may keep what it learns from; of all samples, that is the caller's array.
             is_own = rows.shape[0] == count < blocks.n_samples
@@ -467,11 +468,16 @@ def _parameters(map_: Any, name: str) -> list[str]:
     return [parameter for parameter in map_.get_params() if parameter.split("__")[-1] == name]
 
 
-def _seed(random_state: Any, index: int) -> int:
-    """Return the seed of one view's feature map."""
+def _whole_seed(random_state: Any) -> int:
+    """Return the seed of a model as a whole number, drawn if it is a generator."""
     if random_state is None or isinstance(random_state, int | np.integer):
-        return int(np.random.SeedSequence([int(random_state or 0), index]).generate_state(1)[0])
+        return int(random_state or 0)
     return int(random_state.randint(2**31))
+
+
+def _seed_of_view(seed: int, name: str) -> int:
+    """Return the seed of one view's feature map: the same whichever views are beside it."""
+    return int(np.random.SeedSequence([seed, crc32(name.encode())]).generate_state(1)[0])
 
 
 def _transform(map_: Any, rows: Array) -> Array:

@@ -30,14 +30,14 @@ class Comparison:
         the same where kernels are compared among themselves.
     products : OffDiagonalProducts
         Of these samples, the first kernels before the second, or once where both are the same.
-    some_entries : callable
-        Takes a number s, and writes these kernels out among s of the samples, (c, s, s).
+    entries : callable
+        Takes the indices of s of these samples, and writes the kernels out among them, (c, s, s).
     """
 
     first: tuple[int, ...]
     second: tuple[int, ...]
     products: OffDiagonalProducts
-    some_entries: Callable[[int], Array]
+    entries: Callable[[np.ndarray], Array]
 
     @property
     def kernels(self) -> tuple[int, ...]:

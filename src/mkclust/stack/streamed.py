@@ -26,7 +26,6 @@ from mkclust.samples.row_source import RowSource
 from mkclust.stack.base import Operator, StackPart, Standardization, Storage, UncompressedStack
 from mkclust.stack.checks import write_symmetric_part
 from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE, OFF_DIAGONAL_ROWS
-from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import Comparison, OffDiagonalSums, compared_samples
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import for_each_block, for_each_product, for_rows_of, like_of, only
@@ -271,7 +270,7 @@ class StreamedStack(UncompressedStack):
     def comparisons(self) -> Sequence[Comparison]:
         """Return what every two kernels share off their diagonals: all have the same samples."""
         everyone = tuple(range(self.n_kernels))
-        return [Comparison(everyone, everyone, self.off_diagonal_products(), self.some_entries)]
+        return [Comparison(everyone, everyone, self.off_diagonal_products(), self.compared_entries)]
 
     def off_diagonal_products(self) -> OffDiagonalProducts:
         """Return what pairs of kernels share off their diagonals, in one pass over the data."""
@@ -305,9 +304,9 @@ class StreamedStack(UncompressedStack):
             )
         return sums.result()
 
-    def some_entries(self, count: int) -> Array:
-        """Write the kernels out among samples that stand for all, (m, s, s)."""
-        return self.entries(draw(self.n_samples, count))
+    def compared_entries(self, indices: np.ndarray) -> Array:
+        """Write the kernels out among some of the samples that are compared, (m, s, s)."""
+        return self.entries(compared_samples(self.n_samples)[indices])
 
     def entries(self, samples: Array | None = None) -> Array:
         """Write the kernels out, (m, n, n), or their part that belongs to some samples."""

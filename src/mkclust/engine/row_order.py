@@ -1,0 +1,92 @@
+"""Whether what kernels share may come from the order of their rows alone.
+
+The p-values of `mkclust.engine.agreement` hold for rows that can be exchanged. Rows in time order
+are not of that kind: in two independent series neighbors are alike, and so are the kernels of both.
+Rows sorted by group have similar neighbors, too, but what kernels then share is lost if the rows of
+one of them are shifted against those of the other. Shifted series are as much alike as before.
+
+References
+----------
+.. [1] K. Chwialkowski, A. Gretton. A Kernel Independence Test for Random Processes. ICML 2014.
+"""
+
+import numpy as np
+
+from mkclust.engine.agreement import (
+    chances,
+    leading_shares,
+    permutation_scores,
+    u_centered,
+)
+from mkclust.types import Float
+
+# Of many rows those of a few windows are looked at. Neighbors are compared within windows, and
+# kernels with the rows of one shifted by so many, forward and backward.
+WINDOW, WINDOWS, SHIFTS = 64, 4, range(4, 17, 2)
+
+
+def neighboring_rows(n_rows: int) -> np.ndarray:
+    """Return the indices of rows, rising: all, or of many those of a few windows, (w, l)."""
+    if n_rows <= WINDOW * WINDOWS:
+        return np.arange(n_rows)[None]
+    starts = np.linspace(0, n_rows - WINDOW, WINDOWS).astype(int)
+    return starts[:, None] + np.arange(WINDOW)
+
+
+def neighbor_chances(entries: Float) -> Float:
+    """Return how likely chance makes neighboring rows as alike as they are, (m,).
+
+    Parameters
+    ----------
+    entries : ndarray of shape (m, s, s)
+        The kernels, among the rows of `neighboring_rows`.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        By the alignment of each kernel with one that links neighbors, within windows: groups of
+        more rows than a window has do not count. As if each kernel had one direction only, which
+        makes it larger rather than smaller.
+    """
+    s = entries.shape[1]
+    windows = np.array_split(np.arange(s), max(s // WINDOW, 1))
+    scores = np.zeros(len(entries))
+    for rows in windows:
+        part = slice(rows[0], rows[-1] + 1)
+        kernels = np.stack([u_centered(K[part, part].copy()) for K in entries])
+        links = u_centered(np.eye(len(rows), k=1) + np.eye(len(rows), k=-1))
+        products, norms = np.tensordot(kernels, links), np.linalg.norm(kernels, axis=(1, 2))
+        norms *= np.linalg.norm(links)
+        alignments = np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0)
+        scores += permutation_scores(alignments, len(rows)) / np.sqrt(len(windows))
+    return chances(scores[:, None], np.ones(len(entries)), leading_shares(links[None]))[:, 0]
+
+
+def alike_if_shifted(entries: Float, n_windows: int) -> np.ndarray:
+    """Return which kernels are as much alike if the rows of one are shifted, (m, m) of bool.
+
+    Parameters
+    ----------
+    entries : ndarray of shape (m, s, s)
+        The kernels, among the rows of `neighboring_rows`.
+    n_windows : int
+        Number of windows that the rows are from.
+    """
+    m, length = len(entries), entries.shape[1] // n_windows
+    shifts = [shift for shift in SHIFTS if 4 * shift <= length]
+    if not shifts:
+        return np.zeros((m, m), bool)
+    whole = entries.reshape(m, n_windows, length, n_windows, length)
+
+    def part(shift: int) -> Float:
+        """Return the entries among rows that are shifted by so many."""
+        rows = slice(shifts[-1] + shift, length - shifts[-1] + shift)
+        return whole[:, :, rows, :, rows].reshape(m, -1)
+
+    n = n_windows * (length - 2 * shifts[-1])
+    # The inner product with a U-centered kernel does not depend on whether the other is one.
+    fixed = np.stack([u_centered(K) for K in part(0).reshape(m, n, n)]).reshape(m, -1)
+    moved = [fixed @ part(sign * shift).T for shift in shifts for sign in (-1, 1)]
+    # Of kernels that share little, one shift may do as well by accident.
+    is_exceeded = np.sum(moved > fixed @ part(0).T, axis=0) > 1
+    return is_exceeded | is_exceeded.T
