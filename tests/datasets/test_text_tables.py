@@ -8,17 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from mkclust.datasets import DatasetError, load, text_tables
+from mkclust.datasets import DatasetError, load
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
-
-
-@pytest.fixture(autouse=True, params=["pyarrow", "pandas"])
-def parser(request, monkeypatch):
-    """Have every file read by both parsers."""
-    monkeypatch.setattr(text_tables, "has_arrow", lambda: request.param == "pyarrow")
-    return request.param
 
 
 def write(path, text, encoding="utf-8"):

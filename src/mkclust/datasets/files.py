@@ -1,6 +1,8 @@
 """From a file to named arrays."""
 
 import math
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,14 @@ import scipy.sparse
 from mkclust.datasets import hdf5
 from mkclust.datasets.base import LABELS, Content, DatasetError, Tree, check_room, inventory
 from mkclust.datasets.parquet import read_parquet
+from mkclust.linalg.memory import available_bytes
 
+# Entries of the types of MATLAB take so many bytes.
+MAT_BYTES = {"double": 8, "single": 4, "logical": 1, "char": 2} | {
+    f"{sign}int{8 * size}": size for sign in ("", "u") for size in (1, 2, 4, 8)
+}
+# How MATLAB marks packed parts, and how many times as large they are at most: a limit of deflate.
+PACKED, MOST_PACKED = 15, 1032
 # What scipy.sparse.save_npz writes for every format, in an archive that holds nothing else.
 SPARSE_PARTS = {"format", "shape", "data"}
 
@@ -153,12 +162,34 @@ def _read_mat(
     import scipy.io  # here, since importing the library need not wait for it
 
     variables = [variable for variable in scipy.io.whosmat(path) if keep(variable[0])]
-    # A byte an entry at the least: MATLAB stores small whole numbers as such, whatever their type.
-    n_bytes = sum(math.prod(shape) for _, shape, kind in variables if kind != "sparse")
-    check_room(f"{path}: what it holds", n_bytes)
+    declared = sum(math.prod(shape) * MAT_BYTES.get(kind, 0) for _, shape, kind in variables)
+    check_room(f"{path}: what it holds", max(declared, _unpacked_bytes(path)))
     names = [name for name, *_ in variables]
     content = scipy.io.loadmat(path, variable_names=names)
     return Tree({name: _from_mat(content[name]) for name in names if name in content}, True)
+
+
+def _unpacked_bytes(path: Path) -> int:
+    """Return what the packed parts of a MATLAB file take, as far as it matters: they may be cells.
+
+    Up to what memory holds, this is counted, a piece at a time.
+    """
+    free, n_bytes = available_bytes(), path.stat().st_size
+    if free is None or n_bytes * MOST_PACKED <= free:
+        return n_bytes
+    with path.open("rb") as file:
+        order = "<" if file.read(128).endswith(b"IM") else ">"
+        while len(tag := file.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}II", tag)
+            end, unpack = file.tell() + size, zlib.decompressobj()
+            while kind == PACKED and n_bytes <= free:
+                if not (piece := file.read(min(end - file.tell(), 1 << 20))):
+                    break
+                while piece and n_bytes <= free:
+                    n_bytes += len(unpack.decompress(piece, 1 << 24))
+                    piece = unpack.unconsumed_tail
+            file.seek(end)
+    return n_bytes
 
 
 def _from_mat(value: Any) -> Any:
