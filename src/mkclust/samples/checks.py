@@ -132,7 +132,8 @@ def check_observed(missing: np.ndarray | None, titles: Sequence[str]) -> None:
     titles : sequence of str
         How messages call the views.
     """
-    for title, n_observed in zip(titles, () if missing is None else (~missing).sum(axis=0)):
+    observed = [] if missing is None else (~missing).sum(axis=0)
+    for title, n_observed in zip(titles, observed, strict=missing is not None):
         has = f"{title} is observed for {n_observed} of {len(missing)} samples"
         advice = "leave it out, or check that its ids are those of the other views"
         if n_observed == 1:
