@@ -12,14 +12,20 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets import hdf5
-from mkclust.datasets.base import LABELS, Content, DatasetError, Tree, check_room, inventory
+from mkclust.datasets.base import (
+    LABELS,
+    Content,
+    DatasetError,
+    Tree,
+    bytes_as_floats,
+    check_room,
+    inventory,
+)
 from mkclust.datasets.parquet import read_parquet
 from mkclust.linalg.memory import available_bytes
 
-# Entries of the types of MATLAB take so many bytes.
-MAT_BYTES = {"double": 8, "single": 4, "logical": 1, "char": 2} | {
-    f"{sign}int{8 * size}": size for sign in ("", "u") for size in (1, 2, 4, 8)
-}
+# The numbers of MATLAB that need not be double or single.
+MAT_NUMBERS = {"double", "logical"} | {f"{s}int{n}" for s in ("", "u") for n in (8, 16, 32, 64)}
 # How MATLAB marks packed parts, and how many times as large they are at most: a limit of deflate.
 PACKED, MOST_PACKED = 15, 1032
 # What scipy.sparse.save_npz writes for every format, in an archive that holds nothing else.
@@ -148,7 +154,7 @@ def _array_bytes(path: Path, archive: ZipFile, member: ZipInfo) -> int | None:
     if n_bytes > size:
         problem = f"{member.filename} in it should take {n_bytes} bytes and has {size}"
         raise DatasetError(f"{path}: {problem}; check that it is complete")
-    return n_bytes
+    return bytes_as_floats(shape, dtype)
 
 
 def _read_mat(
@@ -162,8 +168,9 @@ def _read_mat(
     import scipy.io  # here, since importing the library need not wait for it
 
     variables = [variable for variable in scipy.io.whosmat(path) if keep(variable[0])]
-    declared = sum(math.prod(shape) * MAT_BYTES.get(kind, 0) for _, shape, kind in variables)
-    check_room(f"{path}: what it holds", max(declared, _unpacked_bytes(path)))
+    # Whatever they are stored as, numbers become floats.
+    dense = (math.prod(shape) for _, shape, kind in variables if kind in MAT_NUMBERS)
+    check_room(f"{path}: what it holds", max(8 * sum(dense), _unpacked_bytes(path)))
     names = [name for name, *_ in variables]
     content = scipy.io.loadmat(path, variable_names=names)
     return Tree({name: _from_mat(content[name]) for name in names if name in content}, True)

@@ -70,22 +70,23 @@ def _read_sheet(path: Path, sheet: Any) -> RawTable:
         if not filled:
             continue
         if not rows:
-            first, width = filled[0], filled[-1] + 1
+            # The ids may have no name.
+            first, width = max(filled[0] - 1, 0), filled[-1] + 1
         outside = [i for i in filled if not first <= i < width]
         if number > last + 1 and rows and len(filled) == 1 and width - first > 2:
             outside = filled
         if outside:
             cell = f"{get_column_letter(outside[0] + 1)}{number}"
-            table = f"{get_column_letter(first + 1)} to {get_column_letter(width)}"
             raise DatasetError(
                 f"{path}: the sheet {sheet.title} has the cell {cell} apart from its table, whose "
-                f"first row names the columns {table}; empty that cell, or name its column"
+                f"names end in the column {get_column_letter(width)}; empty that cell, or name its "
+                "column"
             )
         rows.append((*row[first:width], *[None] * (width - len(row))))
         last = number
         if len(rows) % ROWS_PER_CHECK == 0:
             n_bytes = BYTES_PER_CELL * (width - first) * len(rows)
-            check_room(f"{path}: the sheet {sheet.title}", n_bytes)
+            check_room(f"{path}: the sheet {sheet.title}", n_bytes, held=n_bytes)
     if len(rows) < 2:
         advice = "it should hold a header, and one row a sample"
         raise DatasetError(f"{path}: the sheet {sheet.title} has {len(rows)} rows; {advice}")

@@ -35,7 +35,7 @@ BYTES_PER_LETTER = 20
 # Of wide tables fewer rows tell which columns hold numbers: so many cells.
 CELLS_LOOKED_AT = 200_000
 # What a text takes beside its letters, and after how many bytes the free memory is asked again.
-BYTES_PER_TEXT, CHECKED_BYTES = 64, 16 << 20
+BYTES_PER_TEXT, CHECKED_BYTES = 64, 4 << 20
 # So many columns of text are put between the numbers one by one; more are joined, by a copy.
 FEW_COLUMNS = 50
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
@@ -85,7 +85,11 @@ def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
     RawTable
     """
     import_pandas(path)
-    dialect = _dialect(path, _head(path))
+    head = _head(path)
+    dialect = _dialect(path, head)
+    # About as many rows as there are, if the others are as long; more, if the file is packed.
+    n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
+    check_room(f"{path}: its numbers", int(8 * len(dialect.names) * n_rows))
     as_text = {dialect.names[0]}
     if dialect.names[0] == "":  # it may count the rows, with ids behind it
         second = zip(dialect.names[1:2], dialect.numeric[1:2], strict=True)
@@ -292,8 +296,7 @@ def _parse(
         text.append(tuple(words.setdefault(row[i], row[i]) for i in others))
         n_bytes = 8 * (len(numbers) + len(text) * len(others)) + BYTES_PER_TEXT * len(words)
         if n_bytes > next_check:
-            # As much again is taken by whatever is done with them.
-            check_room(f"{path}: its first {len(text):,} rows", n_bytes)
+            check_room(f"{path}: its first {len(text):,} rows", n_bytes, held=n_bytes)
             next_check = n_bytes + CHECKED_BYTES
     return numbers, text, sorted(late)
 
@@ -353,7 +356,7 @@ def _refine(values: Any) -> Any:
 
 def _is_number(cell: str, decimal: str) -> bool:
     """Return whether a cell spells a number."""
-    if "_" in cell:  # which Python allows
+    if "_" in cell or (decimal != "." and "." in cell):  # which Python allows
         return False
     try:
         float(cell.replace(decimal, "."))
