@@ -17,7 +17,7 @@ from mkclust.linalg.memory import require_memory
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.room import require_room_for_features, require_room_for_views
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
-from mkclust.samples.checks import check_entries, check_view
+from mkclust.samples.checks import check_entries, check_observed, check_view
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import KernelStack, RowSource
@@ -46,10 +46,13 @@ def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
         What its ``stack`` takes.
     """
     if model.approximation is not None:
-        return _compress(model, read_views(X, options=model.table_options, observed=observed))
+        samples = read_views(X, options=model.table_options, observed=observed)
+        check_observed(samples.missing, samples.names)
+        return _compress(model, samples)
     expected = expected_input(model.kernels)
     options = model.table_options
     samples = read_samples(X, expected=expected, options=options, observed=observed)
+    check_observed(samples.missing, samples.names)
     if samples.kind == "kernels":
         source = FromKernels(ids=samples.ids, missing=samples.missing, notes=samples.notes)
         if model.kernel_neighbors is None:

@@ -122,19 +122,19 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     return view
 
 
-def check_observed(missing: np.ndarray | None, titles: Sequence[str]) -> None:
+def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
     """Refuse a view or kernel that has a single sample, and warn of one that has very few.
 
     Parameters
     ----------
     missing : ndarray of bool of shape (n_samples, n_views) or None
         Which samples are missing from which views.
-    titles : sequence of str
-        How messages call the views.
+    names : sequence of str
+        The views.
     """
     observed = [] if missing is None else (~missing).sum(axis=0)
-    for title, n_observed in zip(titles, observed, strict=missing is not None):
-        has = f"{title} is observed for {n_observed} of {len(missing)} samples"
+    for name, n_observed in zip(names, observed, strict=missing is not None):
+        has = f"View {name!r} is observed for {n_observed} of {len(missing)} samples"
         advice = "leave it out, or check that its ids are those of the other views"
         if n_observed == 1:
             raise ValueError(f"{has}, and nothing can be compared with a single one; {advice}.")

@@ -13,7 +13,6 @@ from mkclust.samples.blocks import Blocks
 from mkclust.samples.checks import (
     check_dask,
     check_entries,
-    check_observed,
     check_table,
     check_together,
     check_view,
@@ -340,8 +339,6 @@ def _only_observed(
     if found is None:
         return samples
     parts, missing = found
-    if not cross:
-        check_observed(missing, [f"Kernel {name!r}" for name in names])
     notes = missing_notes(missing, names, absent is not None)
     return replace(
         samples, names=names, parts=tuple(parts), whole=None, missing=missing, notes=tuple(notes)
@@ -431,8 +428,6 @@ def read_views(
     missing = found.missing
     if compact:
         named, missing = observed_tables(named, missing, observed, found.ids, is_new)
-    if not is_new:
-        check_observed(missing, [titles[name] for name in named])
     notes += missing_notes(missing, list(named), found.missing is not None)
     encoded = encode_views(named, titles, impute=options.cells, learned=encodings)
     _check_categories(encoded, titles)
