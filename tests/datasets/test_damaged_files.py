@@ -303,3 +303,32 @@ def test_a_truncated_parquet_file_is_refused(tmp_path, share, X):
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     assert "d.parquet: cannot be read" in complaint(path)
+
+
+@pytest.mark.parametrize("kind", ["npz", "int8.npz", "mat", "cell.mat", "h5", "int8.h5"])
+def test_an_array_that_is_larger_than_memory_is_refused_by_its_name(folder, monkeypatch, kind):
+    path, dtype = f"bomb.{kind}", np.int8 if "int8" in kind else np.float64
+    X = np.zeros((20_000_000 // np.dtype(dtype).itemsize // 10, 10), dtype)
+    if kind.endswith("npz"):
+        np.savez_compressed(path, X=X)
+    elif kind.endswith("mat"):
+        cell = np.empty((1, 1), dtype=object)
+        cell[0, 0] = X
+        scipy.io.savemat(path, {"X": cell if "cell" in kind else X}, do_compression=True)
+    else:
+        with h5py.File(path, "w") as file:
+            file.create_dataset("X", shape=X.shape, dtype=dtype, chunks=True)
+    assert os.path.getsize(path) < 100_000
+    free = 41_000_000 if "int8" in kind else 19_000_000
+    for module in ("base", "files"):
+        monkeypatch.setattr(f"mkclust.datasets.{module}.available_bytes", lambda: free)
+    message = complaint(path)
+    assert message.startswith(path)
+    assert "of memory" in message
+
+
+def test_an_array_that_says_it_is_larger_than_its_file_is_refused(folder):
+    with open("lying.npy", "wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**3)}
+        np.lib.format.write_array_header_1_0(file, header)
+    assert complaint("lying.npy").startswith("lying.npy")

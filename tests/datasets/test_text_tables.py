@@ -3,22 +3,16 @@
 import bz2
 import gzip
 import lzma
+import resource
 import sys
 
 import numpy as np
 import pytest
 
-from mkclust.datasets import DatasetError, load, text_tables
+from mkclust.datasets import DatasetError, load
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
-
-
-@pytest.fixture(autouse=True, params=["pyarrow", "pandas"])
-def parser(request, monkeypatch):
-    """Have every file read by both parsers."""
-    monkeypatch.setattr(text_tables, "has_arrow", lambda: request.param == "pyarrow")
-    return request.param
 
 
 def write(path, text, encoding="utf-8"):
@@ -212,6 +206,87 @@ def test_ids_that_are_there_twice_or_missing_are_refused_with_the_next_step(tmp_
     assert "1 empty cells" in complaint(write(path, "id,b\ns1,1\n,2\n"))
 
 
+@pytest.mark.parametrize("name", ["NA", "nan", "NULL", "None", "N/A"])
+@pytest.mark.parametrize("header", ["id", "country", ""])
+def test_an_id_that_spells_a_missing_value_is_an_id(tmp_path, name, header):
+    text = f"{header},a,b\nUS,1,2\n{name},{name},4\nFR,5,6\n"
+    table = view(write(tmp_path / "x.csv", text))
+    assert list(table.index) == ["US", name, "FR"]
+    assert table["a"].isna().tolist() == [False, True, False]
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame({header: ["US", name, "FR"], "a": [1.0, np.nan, 5.0], "b": [2, 4, 6]})
+    frame.to_excel(tmp_path / "x.xlsx", index=False)
+    assert list(view(tmp_path / "x.xlsx").index) == ["US", name, "FR"]
+
+
+def test_an_empty_id_is_refused_with_its_row(tmp_path):
+    message = complaint(write(tmp_path / "x.csv", "id,b\nNA,1\n,2\n"))
+    assert "x.csv" in message
+    assert "row 2" in message
+
+
+def test_a_first_column_that_holds_no_ids_has_its_missing_cells(tmp_path):
+    table = view(write(tmp_path / "x.csv", "smoker,b\nyes,1\nNA,2\nyes,3\n"))
+    assert table["smoker"].isna().tolist() == [False, True, False]
+    table = view(write(tmp_path / "x.csv", "age,b\n5,1\nNA,2\n7,3\n"))
+    assert table["age"].isna().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "row"),
+    [
+        ("id;a;b\ns1;1,5;2\ns2;1.5;3\n", "a", 2),
+        ("id;a;b\ns1;1,5;2.5\ns2;2,5;3\n", "b", 1),
+        ("id;a\n" + "s;1.5\n" * 200 + "t;1,5\n", "a", 201),
+        ("id\ta\n" + "s\t1\n" * 200 + "t\t1,5\n", "a", 201),
+        ('id,a\ns1,"1,5"\ns2,1.5\n', "a", 1),
+        ("age;a\n1,5;2\n1.5;3\n1,5;3\n", "age", 2),
+    ],
+)
+def test_two_decimal_marks_in_one_file_are_refused(tmp_path, text, column, row):
+    message = complaint(write(tmp_path / "x.csv", text))
+    assert "x.csv" in message
+    assert f"column {column} " in message
+    assert f"row {row} " in message
+
+
+def test_text_that_is_not_a_number_may_hold_either_mark(tmp_path):
+    text = "id;a;version\ns1;1,5;v1.5\ns2;2,5;v1.6\n"
+    assert view(write(tmp_path / "x.csv", text))["version"].tolist() == ["v1.5", "v1.6"]
+
+
+def free_memory(monkeypatch, n_bytes):
+    monkeypatch.setattr("mkclust.datasets.base.available_bytes", lambda: n_bytes)
+    monkeypatch.setattr("mkclust.datasets.files.available_bytes", lambda: n_bytes)
+
+
+def test_a_packed_table_that_is_larger_than_memory_is_refused(tmp_path, monkeypatch):
+    packed = gzip.compress(b"a,b,c,d\n" + b"0,1,2,3\n" * 300_000)
+    assert len(packed) < 10_000
+    free_memory(monkeypatch, 3 << 20)
+    message = complaint(write(tmp_path / "x.csv.gz", packed))
+    assert "x.csv.gz" in message
+    assert "of memory" in message
+
+
+def test_a_table_that_is_larger_than_memory_is_refused_by_its_first_lines(tmp_path, monkeypatch):
+    path = write(tmp_path / "x.csv", "id,a,b,c\n" + "s,1,2,3\n" * 1_000_000)
+    free_memory(monkeypatch, 1 << 20)
+    assert "its numbers" in complaint(path)
+
+
+@pytest.mark.parametrize("start", ["", "id,a\ns,1\n" * 200])
+def test_a_line_that_is_longer_than_any_of_a_table_is_refused(tmp_path, start):
+    path = tmp_path / "x.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(start.encode())
+        for _ in range(70):
+            file.write(b"1234567," * (1 << 17))
+    message = complaint(path)
+    assert "x.csv.gz: line " in message
+    assert "longer than 64 MiB" in message
+
+
 def test_labels_are_never_features(tmp_path):
     data = load(write(tmp_path / "x.csv", "id,a,y\ns1,1,0\ns2,2,1\n"))
     assert list(data.views["x"].columns) == ["a"]
@@ -309,6 +384,39 @@ def test_a_sheet_is_a_table_and_others_are_named(tmp_path, frame):
     assert "Left aside: the sheets second." in data.description
     assert list(load(f"{path}::first,second").views) == ["first", "second"]
     assert "no sheet third in it; select among first, second" in complaint(f"{path}::third")
+
+
+@pytest.mark.parametrize("cell", ["XFD1048576", "A1048576", "F2", "B9"])
+def test_a_cell_apart_from_the_table_of_a_sheet_is_named(tmp_path, frame, cell):
+    openpyxl = pytest.importorskip("openpyxl")
+    path = tmp_path / "book.xlsx"
+    frame.rename_axis("id").to_excel(path)
+    book = openpyxl.load_workbook(path)
+    book.active[cell] = "x"
+    book.save(path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    message = complaint(path)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert "book.xlsx" in message
+    assert f"cell {cell} " in message
+    assert after - before < 200 << 10  # kB
+
+
+def test_empty_cells_that_a_sheet_counts_are_skipped(tmp_path, frame):
+    openpyxl = pytest.importorskip("openpyxl")
+    path = tmp_path / "book.xlsx"
+    frame.rename_axis("id").to_excel(path, startrow=2, startcol=3)
+    book = openpyxl.load_workbook(path)
+    book.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
+    book.save(path)
+    same(view(path), frame)
+
+
+def test_a_sheet_that_is_larger_than_memory_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    pd.DataFrame(np.ones((2500, 4))).to_excel(tmp_path / "book.xlsx")
+    free_memory(monkeypatch, 400_000)
+    assert "book.xlsx: the sheet" in complaint(tmp_path / "book.xlsx")
 
 
 def test_excel_without_openpyxl_says_what_to_install(tmp_path, monkeypatch):

@@ -117,3 +117,29 @@ def test_of_several_kernels_some_may_be_narrow_and_some_wide():
     assert warned({"a": X}, widths=(0.05, 1.0, 100.0)) == []
     (message,) = warned({"a": X}, widths=(0.05, 100.0))
     assert "View 'a': all 2 kernels, the first 'gaussian x0.05'," in message
+
+
+@pytest.mark.parametrize(
+    ("dtype", "noise"), [("float32", 1e-3), ("float32", 9.0), ("float64", 1e-8)]
+)
+def test_a_column_that_lost_its_digits_beside_an_offset_is_named(dtype, noise):
+    X = blobs()
+    X[:, 2] = 1e8 + noise * np.random.default_rng(0).normal(size=N)
+    message = warned({"a": X.astype(dtype)})[0]
+    assert "'a'" in message
+    assert "column 2 " in message
+    assert dtype in message
+
+
+def test_an_offset_beside_which_digits_are_left_is_not_warned_of():
+    X = blobs()
+    X[:, 2] = 1e6 + np.random.default_rng(0).normal(size=N)
+    assert not [m for m in warned({"a": X.astype("float32")}) if "digits" in m or "nearest" in m]
+    X[:, 2] = 3.0
+    assert warned({"a": X}) == []
+
+
+def test_a_kernel_that_is_only_rounding_is_told_from_a_constant_one():
+    X = 1e8 + 1e-5 * np.random.default_rng(0).normal(size=(N, 2))
+    with pytest.raises(ValueError, match=r"'x'.*rounding.*offset"):
+        AverageKKM(2, kernels="linear").fit({"a": blobs(), "x": X})

@@ -343,3 +343,21 @@ def test_text_that_differs_in_every_row_of_polars_is_advised_as_an_index_of_pand
     frame = polars.DataFrame({"age": range(40), "patient": [f"p{i}" for i in range(40)]})
     with pytest.raises(ValueError, match="if 'patient' holds the ids.*pandas"):
         read_views({"a": frame})
+
+
+@pytest.mark.parametrize(
+    "values", [["1.5", "2.5"], ["1", "2"], ["1,5", "2,5"], ["1", None], ["1e3", "7"]]
+)
+@pytest.mark.parametrize("dtype", [object, "string"])
+def test_numbers_stored_as_text_are_refused_however_few_they_are(values, dtype):
+    doses = pandas.Series(values * 10, dtype=dtype)
+    frame = pandas.DataFrame({"a": np.arange(20.0), "dose": doses})
+    with pytest.raises(ValueError, match=r"'dose' .*pd\.to_numeric.*astype\('category'\)"):
+        read_views({"t": frame, "u": np.ones((20, 2))})
+
+
+def test_digits_that_are_declared_categories_stay_categories():
+    frame = pandas.DataFrame({"a": np.arange(20.0), "code": ["1", "2", "3a", "1_2"] * 5})
+    assert "t (categories)" in read_views({"t": frame, "u": np.ones((20, 2))}).names
+    frame["code"] = pandas.Series(["1", "2"] * 10, dtype="category")
+    assert "t (categories)" in read_views({"t": frame, "u": np.ones((20, 2))}).names

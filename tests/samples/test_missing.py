@@ -6,6 +6,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mkclust import AverageKKM
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import Samples, as_views, read_samples, read_views
 
@@ -409,3 +410,22 @@ def test_arrays_of_other_libraries_are_masked_and_taken_from(library):
     kernels[0, 1, :] = NAN
     kernels[0, :, 1] = NAN
     assert [tuple(K.shape) for K in read_samples(kernels).parts] == [(3, 3), (4, 4)]
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+@pytest.mark.parametrize("n_observed", [1, 2, 5])
+def test_a_view_that_is_observed_for_very_few_samples_is_named(n_observed, kernels):
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.normal(size=(40, 3)) for name in "abc"}
+    if kernels:
+        arrays = {name: X @ X.T for name, X in arrays.items()}
+        arrays["c"][:, n_observed:] = NAN
+    arrays["c"][n_observed:] = NAN
+    model = AverageKKM(3, kernels="precomputed" if kernels else "auto", random_state=0)
+    said = rf"'c' is observed for {n_observed} of 40 samples"
+    if n_observed == 1:
+        with pytest.raises(ValueError, match=said):
+            model.fit(arrays)
+    else:
+        with pytest.warns(UserWarning, match=said):
+            model.fit(arrays)

@@ -1,5 +1,7 @@
 """What a data set is, and what is handed on between reading a file and understanding it."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -136,13 +138,31 @@ class Content(NamedTuple):
     linked_files: tuple[str, ...] = ()
 
 
-def check_room(place: str, n_bytes: int) -> None:
-    """Refuse to read what says that it is larger than memory, before any is allocated."""
+def check_room(place: str, n_bytes: int, held: int = 0) -> None:
+    """Refuse to read what does not fit into memory together with a copy to work with.
+
+    Parameters
+    ----------
+    place : str
+        What it is, and the file it is in.
+    n_bytes : int
+        What it takes.
+    held : int, default=0
+        How much of it is in memory already.
+    """
     free_bytes = available_bytes()
-    if free_bytes is not None and n_bytes > free_bytes:
+    if free_bytes is not None and 2 * n_bytes - held > free_bytes:
         advice = "check that the file is sound, or store it as .npy or .h5, which stay on disk"
-        problem = f"would take {in_units(n_bytes)} of memory, and {in_units(free_bytes)} are there"
+        problem = (
+            f"would take {in_units(n_bytes)} of memory, and as much again to work with, and "
+            f"{in_units(free_bytes)} are free"
+        )
         raise DatasetError(f"{place} {problem}; {advice}")
+
+
+def bytes_as_floats(shape: Sequence[int], dtype: np.dtype) -> int:
+    """Return what an array takes; whole numbers become float64 beside it."""
+    return math.prod(shape) * (dtype.itemsize + 8 * (dtype.kind in "biu"))
 
 
 def inventory(arrays: dict[str, Any], limit: int = 8) -> str:

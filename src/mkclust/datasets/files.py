@@ -1,6 +1,8 @@
 """From a file to named arrays."""
 
 import math
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,22 @@ import numpy as np
 import scipy.sparse
 
 from mkclust.datasets import hdf5
-from mkclust.datasets.base import LABELS, Content, DatasetError, Tree, check_room, inventory
+from mkclust.datasets.base import (
+    LABELS,
+    Content,
+    DatasetError,
+    Tree,
+    bytes_as_floats,
+    check_room,
+    inventory,
+)
 from mkclust.datasets.parquet import read_parquet
+from mkclust.linalg.memory import available_bytes
 
+# The numbers of MATLAB that need not be double or single.
+MAT_NUMBERS = {"double", "logical"} | {f"{s}int{n}" for s in ("", "u") for n in (8, 16, 32, 64)}
+# How MATLAB marks packed parts, and how many times as large they are at most: a limit of deflate.
+PACKED, MOST_PACKED = 15, 1032
 # What scipy.sparse.save_npz writes for every format, in an archive that holds nothing else.
 SPARSE_PARTS = {"format", "shape", "data"}
 
@@ -139,7 +154,7 @@ def _array_bytes(path: Path, archive: ZipFile, member: ZipInfo) -> int | None:
     if n_bytes > size:
         problem = f"{member.filename} in it should take {n_bytes} bytes and has {size}"
         raise DatasetError(f"{path}: {problem}; check that it is complete")
-    return n_bytes
+    return bytes_as_floats(shape, dtype)
 
 
 def _read_mat(
@@ -153,12 +168,35 @@ def _read_mat(
     import scipy.io  # here, since importing the library need not wait for it
 
     variables = [variable for variable in scipy.io.whosmat(path) if keep(variable[0])]
-    # A byte an entry at the least: MATLAB stores small whole numbers as such, whatever their type.
-    n_bytes = sum(math.prod(shape) for _, shape, kind in variables if kind != "sparse")
-    check_room(f"{path}: what it holds", n_bytes)
+    # Whatever they are stored as, numbers become floats.
+    dense = (math.prod(shape) for _, shape, kind in variables if kind in MAT_NUMBERS)
+    check_room(f"{path}: what it holds", max(8 * sum(dense), _unpacked_bytes(path)))
     names = [name for name, *_ in variables]
     content = scipy.io.loadmat(path, variable_names=names)
     return Tree({name: _from_mat(content[name]) for name in names if name in content}, True)
+
+
+def _unpacked_bytes(path: Path) -> int:
+    """Return what the packed parts of a MATLAB file take, as far as it matters: they may be cells.
+
+    Up to what memory holds, this is counted, a piece at a time.
+    """
+    free, n_bytes = available_bytes(), path.stat().st_size
+    if free is None or n_bytes * MOST_PACKED <= free:
+        return n_bytes
+    with path.open("rb") as file:
+        order = "<" if file.read(128).endswith(b"IM") else ">"
+        while len(tag := file.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}II", tag)
+            end, unpack = file.tell() + size, zlib.decompressobj()
+            while kind == PACKED and n_bytes <= free:
+                if not (piece := file.read(min(end - file.tell(), 1 << 20))):
+                    break
+                while piece and n_bytes <= free:
+                    n_bytes += len(unpack.decompress(piece, 1 << 24))
+                    piece = unpack.unconsumed_tail
+            file.seek(end)
+    return n_bytes
 
 
 def _from_mat(value: Any) -> Any:

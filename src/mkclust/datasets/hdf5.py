@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mkclust.datasets.base import LABELS, DatasetError, Tree, check_room
+from mkclust.datasets.base import LABELS, DatasetError, Tree, bytes_as_floats, check_room
 
 # Data sets of an HDF5 file that take more than this are left on disk, unless told otherwise.
 LARGE_BYTES = 1 << 30
@@ -161,7 +161,7 @@ class _Reader:
         if _stays(node, self.on_disk):
             # Opened anew: the file that is being read will be closed; what is open keeps its own.
             return h5py.File(node.file.filename, "r")[node.name]
-        check_room(place, node.size * node.dtype.itemsize)
+        check_room(place, bytes_as_floats(node.shape, node.dtype))
         if h5py.check_ref_dtype(node.dtype):
             return as_cell([self.read(node.file[ref], above) for ref in node[()].flat if ref])
         if h5py.check_string_dtype(node.dtype):

@@ -19,6 +19,10 @@ SAMPLES_IN = ("rows", "columns")
 # Endings of names that say how a file is packed, not what is in it.
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}
 MAX_NAMED = 8
+# What stands for a missing cell; as an id it is what it says.
+MISSING = frozenset(
+    ("", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND")
+) | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class RawTable:
     frame : pandas.DataFrame
         The columns, with names that are text and all different; ids where the file marks them.
     as_text : frozenset of str
-        Columns of numbers, maybe, that were read as text, for they may be ids.
+        Columns of numbers, maybe, that were read as text, for they may be ids: "NA" is one.
     decimal : str
         The decimal point of these.
     notes : tuple of str
@@ -190,6 +194,8 @@ def _with_ids(path: Path, table: RawTable, layout: TableLayout) -> tuple[Any, li
     for name, values in as_written.items():
         frame[name] = as_numbers(values, table.decimal)
     column = _name_column(frame, layout) if turned else _id_column(path, frame, layout)
+    for name in table.as_text - {column}:
+        frame[name] = frame[name].mask(frame[name].isin(MISSING), None)
     names = None
     if column is not None:
         # Taken out in place: a copy of a wide table takes as much memory again.
@@ -275,9 +281,10 @@ def _check_ids(path: Path, ids: np.ndarray, column: Any, frame: Any, *, asked: b
     advice = f"pass id={others[0]!r}" if others else "pass id='COLUMN' for another column"
     if column and not asked:
         advice += f", or drop={column!r} if its rows are in the order of the other files"
-    empty = int(np.sum(ids == ""))
-    if empty:
-        raise DatasetError(f"{path}: {title} should hold ids and has {empty} empty cells; {advice}")
+    empty = np.flatnonzero(ids == "")
+    if len(empty):
+        cells = f"{len(empty)} empty cells, the first in row {empty[0] + 1} below the header"
+        raise DatasetError(f"{path}: {title} should hold ids and has {cells}; {advice}")
     values, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
         n_twice, example = int((counts > 1).sum()), values[counts > 1][0]
@@ -308,10 +315,17 @@ def _apart(names: np.ndarray) -> list[str]:
 
 
 def as_numbers(values: Any, decimal: str = ".") -> Any:
-    """Return a column of text as numbers where all of it are, and as it is otherwise."""
+    """Return a column of text as numbers if all of it are, and as it is but for empty cells else.
+
+    What stands for a missing cell is missing among numbers.
+    """
     import pandas as pd
 
-    text = values.str.replace(decimal, ".", regex=False) if decimal != "." else values
+    text, values = values.mask(values.isin(MISSING), None), values.mask(values == "", None)
+    if decimal != ".":
+        if text.str.contains(".", regex=False, na=False).any():
+            return values
+        text = text.str.replace(decimal, ".", regex=False)
     try:
         numbers = pd.to_numeric(text).astype(np.float64)
     except (ValueError, TypeError):

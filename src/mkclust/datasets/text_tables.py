@@ -1,8 +1,13 @@
-"""Tables in text files, whose separators, decimal points and encodings the text tells."""
+"""Tables in text files: separator, decimal mark and encoding are told from the first lines."""
 
 import csv
+import importlib
 import io
+import itertools
 import re
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,38 +15,59 @@ import numpy as np
 
 from mkclust.datasets.base import DatasetError, check_room
 from mkclust.datasets.layout import (
+    COMPRESSIONS,
     ID_NAMES,
+    MISSING,
     RawTable,
     as_numbers,
+    import_pandas,
     spelling,
     suffix_of,
     unique_names,
 )
-from mkclust.datasets.text_parsers import (
-    MISSING,
-    Columns,
-    Dialect,
-    NotNumbersError,
-    NotUtf8Error,
-    has_arrow,
-    open_unpacked,
-    parse_by_arrow,
-    parse_by_pandas,
-    spell,
-)
 
-# So many lines tell how a file is written, and so many characters are read of them at most.
-LINES_LOOKED_AT, HEAD_BYTES = 100, 64 << 20
-FEW_LINES, ENOUGH_BYTES = 10, 4 << 20
-# A column that turns out to be text is read anew as such; so many rounds, then all at once.
-MAX_ROUNDS = 8
+# So many lines, or of long lines so many bytes, show how a file is written.
+LINES_LOOKED_AT, FEWEST_LINES, ENOUGH_BYTES = 100, 5, 4 << 20
+# A line of a table is at most this long: the names of ten million columns.
+LONGEST_LINE = 64 << 20
+# What a byte of text takes while its line is taken apart into cells.
+BYTES_PER_LETTER = 20
 # Of wide tables fewer rows tell which columns hold numbers: so many cells.
 CELLS_LOOKED_AT = 200_000
+# What a text takes beside its letters, and after how many bytes the free memory is asked again.
+BYTES_PER_TEXT, CHECKED_BYTES = 64, 4 << 20
 # So many columns of text are put between the numbers one by one; more are joined, by a copy.
 FEW_COLUMNS = 50
-_COMMA_NUMBER = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
+_NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written.
+
+    Attributes
+    ----------
+    encoding, delimiter, decimal : str
+        Of its letters, cells and numbers.
+    names : list of str
+        Its columns; made up if it has no header.
+    has_header : bool
+        Whether the first line names the columns.
+    numeric : list of bool
+        Which columns hold numbers in the lines that were looked at.
+    n_blank : int
+        Empty lines before the first one.
+    """
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    names: list[str]
+    has_header: bool
+    numeric: list[bool]
+    n_blank: int
 
 
 def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
@@ -52,65 +78,54 @@ def read_text_table(path: Path, id_column: str | None = None) -> RawTable:
     path : Path
         The file, packed or not.
     id_column : str or None
-        A column to read as text, beside the first one, for it holds ids.
+        A column to read as text, beside the first one, because it holds ids.
 
     Returns
     -------
     RawTable
     """
-    try:
-        import pandas  # noqa: F401
-    except ImportError as error:
-        advice = 'reading it needs pandas: pip install "mkclust[tables]"'
-        raise DatasetError(f"{path}: is a table in text; {advice}") from error
-    parse = parse_by_arrow if has_arrow() else parse_by_pandas
-    dialect = _dialect(path, _head(path))
+    import_pandas(path)
+    head = _head(path)
+    dialect = _dialect(path, head)
+    # About as many rows as there are, if the others are as long; more, if the file is packed.
+    n_rows = max(head.count(b"\n"), 1) * path.stat().st_size / len(head)
+    check_room(f"{path}: its numbers", int(8 * len(dialect.names) * n_rows))
     as_text = {dialect.names[0]}
-    if dialect.names[0] == "" and len(dialect.names) > 1 and spelling(dialect.names[1]) in ID_NAMES:
-        as_text.add(dialect.names[1])
+    if dialect.names[0] == "":  # it may count the rows, with ids behind it
+        second = zip(dialect.names[1:2], dialect.numeric[1:2], strict=True)
+        as_text.update(n for n, is_number in second if not is_number or spelling(n) in ID_NAMES)
     if id_column is not None and id_column in dialect.names:
         as_text.add(id_column)
-    numeric = {
-        name: is_number and name not in as_text
-        for name, is_number in zip(dialect.names, dialect.numeric, strict=True)
-    }
-    encoding = dialect.encoding
-    for _ in range(MAX_ROUNDS):
-        try:
-            columns = parse(path, dialect, encoding, numeric)
-            break
-        except NotUtf8Error:
-            encoding = "latin-1"
-        except NotNumbersError as error:
-            numeric |= dict.fromkeys(error.args[0], False)
-    else:
-        numeric = dict.fromkeys(numeric, False)
-        columns = parse(path, dialect, encoding, numeric)
-    if not columns.n_rows:
-        raise DatasetError(f"{path}: has a header and no rows; check that it is complete")
     notes = () if dialect.has_header else ("The first line holds numbers: no header.",)
-    frame = _frame(path, columns, numeric, as_text, dialect.decimal)
-    if parse is parse_by_arrow:
-        import pyarrow
-
-        del columns
-        # Arrow keeps what it has freed, twice as much as the numbers take, for tables that never
-        # come.
-        pyarrow.default_memory_pool().release_unused()
+    try:
+        frame = _read(path, dialect, as_text)
+    except UnicodeDecodeError:
+        frame = _read(path, replace(dialect, encoding="latin-1"), as_text)
     return RawTable(frame, frozenset(as_text), dialect.decimal, notes)
 
 
 def _head(path: Path) -> bytes:
     """Return the first lines of a file, unpacked."""
     lines: list[bytes] = []
-    with open_unpacked(path) as file:
-        # Of very long lines a few will do.
-        while len(lines) < (LINES_LOOKED_AT if sum(map(len, lines)) < ENOUGH_BYTES else FEW_LINES):
-            line = file.readline(HEAD_BYTES)
+    with _open_unpacked(path) as file:
+        while len(lines) < LINES_LOOKED_AT:
+            if len(lines) >= FEWEST_LINES and sum(map(len, lines)) > ENOUGH_BYTES:
+                break
+            line = file.readline(LONGEST_LINE)
             if not line:
                 break
             lines.append(line)
+            if len(line) == LONGEST_LINE:
+                _refuse_length(path, len(lines))
+            n_bytes = BYTES_PER_LETTER * sum(map(len, lines))
+            check_room(f"{path}: its first {len(lines)} lines", n_bytes)
     return b"".join(lines)
+
+
+def _refuse_length(path: Path, number: int) -> None:
+    """Refuse a line that is no line of a table."""
+    advice = "check that it is a table in text, with a line break after every sample"
+    raise DatasetError(f"{path}: line {number} is longer than {LONGEST_LINE >> 20} MiB; {advice}")
 
 
 def _dialect(path: Path, head: bytes) -> Dialect:
@@ -127,20 +142,14 @@ def _dialect(path: Path, head: bytes) -> Dialect:
     if "\0" in text:
         advice = "check that it is of the format of its suffix"
         raise DatasetError(f"{path}: is not a text file, because it holds zero bytes; {advice}")
-    delimiter, rows = _split(text, suffix_of(path))
+    delimiter, rows = _split(path, text)
     (header, *body), width = rows, max(map(len, rows))
     if body and len(header) == width - 1 and all(len(row) == width for row in body):
         header = ["", *header]  # as R writes tables with names of rows
     for number, row in enumerate(body, start=2):
-        if len(row) != len(header):
-            problem = f"line {number} has {len(row)} cells and the first line {len(header)}"
-            raise DatasetError(
-                f"{path}: {problem}; give every line as many, and quote cells that hold "
-                f"{spell(delimiter)}"
-            )
-    decimal = "."
-    if delimiter != "," and any(_COMMA_NUMBER.fullmatch(c) for row in body for c in row):
-        decimal = ","
+        _check_width(path, number, len(row), len(header), delimiter)
+    comma = any(_is_number(c, ",") and "," in c for row in body for c in row)
+    decimal = "," if comma and delimiter != "," else "."
     has_header, has_ids = not _is_row(header, decimal), not _is_number(header[0], decimal)
     if not has_header:
         # What has no name, and comes first, are ids.
@@ -151,12 +160,9 @@ def _dialect(path: Path, head: bytes) -> Dialect:
         all(c in MISSING or _is_number(c, decimal) for c in column)
         for column in zip(*body[: max(CELLS_LOOKED_AT // len(header), 5)], strict=True)
     ] or [True] * len(header)
-    row_bytes = max(map(len, head.splitlines()), default=1)
     names = unique_names(path, header)
     n_blank = next(i for i, line in enumerate(text.splitlines()) if line.strip("\ufeff \t"))
-    return Dialect(
-        encoding, delimiter, decimal, names, has_header, numeric, row_bytes, n_blank, '"' in text
-    )
+    return Dialect(encoding, delimiter, decimal, names, has_header, numeric, n_blank)
 
 
 def _is_row(cells: list[str], decimal: str) -> bool:
@@ -173,11 +179,12 @@ def _is_row(cells: list[str], decimal: str) -> bool:
     return not named and any(not cell.strip().lstrip("+-").isdigit() for cell in others)
 
 
-def _split(text: str, suffix: str) -> tuple[str, list[list[str]]]:
+def _split(path: Path, text: str) -> tuple[str, list[list[str]]]:
     """Return the character between cells and the cells: all lines are to have the same number."""
     best: tuple[tuple[bool, int], str, list[list[str]]] | None = None
-    # Of equally good ones the first; R separates by blanks, where nothing else does.
-    order = ("\t", ",", ";") if suffix in (".tsv", ".txt", ".tab") else (",", ";", "\t")
+    # Of equally good ones the first; R separates by blanks, if nothing else does.
+    tabs_first = suffix_of(path) in (".tsv", ".txt", ".tab")
+    order = ("\t", ",", ";") if tabs_first else (",", ";", "\t")
     for delimiter in (*order, " "):
         try:
             reader = csv.reader(io.StringIO(text), delimiter=delimiter)
@@ -195,43 +202,146 @@ def _split(text: str, suffix: str) -> tuple[str, list[list[str]]]:
         if best is None or rank > best[0]:
             best = rank, delimiter, rows
     if best is None:
-        raise DatasetError(
-            "its lines cannot be taken apart; separate cells by a comma, a semicolon or a tab"
-        )
+        advice = "separate cells by a comma, a semicolon or a tab"
+        raise DatasetError(f"{path}: its lines cannot be taken apart; {advice}")
     return best[1], best[2]
 
 
-def _frame(
-    path: Path, columns: Columns, numeric: dict[str, bool], as_text: set, decimal: str
-) -> Any:
+def _rows(path: Path, dialect: Dialect) -> Iterator[list[str]]:
+    """Yield the cells of every row, as many as the header has; only a line is in memory."""
+    width, first = len(dialect.names), dialect.n_blank + dialect.has_header
+    with io.TextIOWrapper(_open_unpacked(path), encoding=dialect.encoding, newline="") as file:
+        reader = csv.reader(_lines(path, file), delimiter=dialect.delimiter)
+        try:
+            for row in itertools.islice(reader, first, None):
+                if len(row) == width:
+                    yield row
+                elif row:
+                    _check_width(path, reader.line_num, len(row), width, dialect.delimiter)
+        except csv.Error as error:  # such as cells of more than 100,000 letters
+            line = f"line {reader.line_num} cannot be taken apart ({error})"
+            raise DatasetError(f"{path}: {line}; check its quotes") from error
+
+
+def _lines(path: Path, file: io.TextIOWrapper) -> Iterator[str]:
+    """Yield the lines of a file, or refuse one that is too long for a table."""
+    number = 0
+    while line := file.readline(LONGEST_LINE):
+        number += 1
+        if len(line) == LONGEST_LINE:
+            _refuse_length(path, number)
+        yield line
+
+
+def _check_width(path: Path, number: int, n_cells: int, width: int, delimiter: str) -> None:
+    """Refuse a line with fewer or more cells than the first one."""
+    if n_cells != width:
+        name = {"\t": "a tab", " ": "a blank"}.get(delimiter, f"a {delimiter!r}")
+        problem = f"line {number} has {n_cells} cells and the first line {width}"
+        advice = f"give every line as many, and quote cells that hold {name}"
+        raise DatasetError(f"{path}: {problem}; {advice}")
+
+
+def _read(path: Path, dialect: Dialect, as_text: set[str]) -> Any:
     """Return a table as a data frame whose numbers are one array."""
     import pandas as pd
 
-    names = [name for name, is_number in numeric.items() if is_number]
-    check_room(f"{path}: its numbers", len(names) * columns.n_rows * 8)
-    # As data frames hold them: one column after the other.
-    numbers = np.empty((len(names), columns.n_rows))
-    for name, row in zip(names, numbers, strict=True):
-        columns.write_numbers(name, row)
-    frame = pd.DataFrame(numbers.T, columns=names, copy=False)
-    others = [name for name, is_number in numeric.items() if not is_number]
-    if not others:
+    columns = list(zip(dialect.names, dialect.numeric, strict=True))
+    numeric = [i for i, (n, is_number) in enumerate(columns) if is_number and n not in as_text]
+    numbers, text, late = _parse(path, dialect, numeric)
+    names = [dialect.names[i] for i in numeric]
+    if not text:
+        raise DatasetError(f"{path}: has a header and no rows; check that it is complete")
+    others = sorted(set(range(len(columns))) - set(numeric))
+    cells = dict(zip(others, zip(*text, strict=True), strict=False))
+    table = np.frombuffer(numbers, dtype=np.float64).reshape(len(text), len(numeric))
+    if late:
+        # Below the lines that were looked at, these hold text: all of them is read as such.
+        rows = ([row[i] for i in late] for row in _rows(path, dialect))
+        cells |= dict(zip(late, zip(*rows, strict=True), strict=True))
+        kept = np.flatnonzero(~np.isin(numeric, late))
+        table, names = table[:, kept], [names[place] for place in kept]
+    series = {
+        dialect.names[i]: _text_column(path, dialect, dialect.names[i], cells[i], as_text)
+        for i in sorted(cells)
+    }
+    frame = pd.DataFrame(table, columns=names, copy=False)
+    if names and len(series) <= FEW_COLUMNS:
+        for place, name in enumerate(dialect.names):
+            if name in series:
+                frame.insert(place, name, series[name])
         return frame
-    text = {}
-    for name in others:
-        values = columns.text(name)
-        text[name] = values if name in as_text else _refine(as_numbers(values, decimal))
-    if names and len(others) <= FEW_COLUMNS:
-        for place, name in enumerate(numeric):
-            if name in text:
-                frame.insert(place, name, text[name])
-        return frame
-    rest = pd.DataFrame(text, index=frame.index)
-    return pd.concat([frame, rest], axis=1)[list(numeric)] if names else rest
+    rest = pd.DataFrame(series)
+    return pd.concat([frame, rest], axis=1)[dialect.names] if names else rest
+
+
+def _parse(
+    path: Path, dialect: Dialect, numeric: list[int]
+) -> tuple[array, list[tuple[str, ...]], list[int]]:
+    """Return the numbers of some columns by rows, the cells of the others, and which hold text."""
+    numbers, text, late = array("d"), list[tuple[str, ...]](), set[int]()
+    others = sorted(set(range(len(dialect.names))) - set(numeric))
+    words: dict[str, str] = {}  # equal cells are one text
+    next_check = CHECKED_BYTES
+    for row in _rows(path, dialect):
+        cells = [row[i] for i in numeric] if others else row
+        try:
+            numbers.fromlist(_plain_numbers(cells, dialect.decimal))
+        except ValueError:
+            for i, cell in zip(numeric, cells, strict=True):
+                is_number = _is_number(cell, dialect.decimal)
+                if not is_number and cell not in MISSING:
+                    late.add(i)
+                numbers.append(float(cell.replace(dialect.decimal, ".")) if is_number else np.nan)
+        text.append(tuple(words.setdefault(row[i], row[i]) for i in others))
+        n_bytes = 8 * (len(numbers) + len(text) * len(others)) + BYTES_PER_TEXT * len(words)
+        if n_bytes > next_check:
+            check_room(f"{path}: its first {len(text):,} rows", n_bytes, held=n_bytes)
+            next_check = n_bytes + CHECKED_BYTES
+    return numbers, text, sorted(late)
+
+
+def _plain_numbers(cells: list[str], decimal: str) -> list[float]:
+    """Return the numbers that cells spell, none of them missing."""
+    letters = "".join(cells)
+    if "_" in letters or (decimal == "," and "." in letters):
+        raise ValueError("letters that are not those of numbers")
+    if decimal == ",":
+        cells = [cell.replace(",", ".") for cell in cells]
+    return list(map(float, cells))
+
+
+def _text_column(
+    path: Path, dialect: Dialect, name: str, cells: Sequence[str], as_text: set[str]
+) -> Any:
+    """Return a column of text, as truth values, dates or numbers if all of it are."""
+    import pandas as pd
+
+    if name and spelling(name) not in ID_NAMES:
+        _refuse_other_mark(path, dialect, name, cells)
+    if name in as_text:
+        return pd.Series(cells, dtype=object)
+    present = [None if cell in MISSING else cell for cell in cells]
+    return _refine(as_numbers(pd.Series(present, dtype=object), dialect.decimal))
+
+
+def _refuse_other_mark(path: Path, dialect: Dialect, name: str, column: Sequence[str]) -> None:
+    """Refuse a column of numbers some of which have another decimal mark than those of the file."""
+    other = "." if dialect.decimal == "," else ","
+    cells = set(column) - MISSING
+    numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
+    odd = {cell for cell in numbers if other in cell}
+    both = any(dialect.decimal in cell for cell in numbers)
+    if odd and (both or len(numbers) == len(cells)):
+        row, cell = next((i, cell) for i, cell in enumerate(column, start=1) if cell in odd)
+        problem = f"has {cell!r} in row {row} below the header, and {dialect.decimal!r} is the"
+        raise DatasetError(
+            f"{path}: the column {name} {problem} decimal mark elsewhere; use one in the whole file"
+        )
 
 
 def _refine(values: Any) -> Any:
-    """Return a column of text as truth values or dates where all of it are."""
+    """Return a column of text as truth values or dates if all of it are."""
     import pandas as pd
 
     present = values.dropna()
@@ -246,10 +356,18 @@ def _refine(values: Any) -> Any:
 
 def _is_number(cell: str, decimal: str) -> bool:
     """Return whether a cell spells a number."""
-    if "_" in cell:  # which Python allows
+    if "_" in cell or (decimal != "." and "." in cell):  # which Python allows
         return False
     try:
         float(cell.replace(decimal, "."))
     except ValueError:
         return False
     return True
+
+
+def _open_unpacked(path: Path) -> Any:
+    """Open a file for reading bytes, unpacked."""
+    kind = COMPRESSIONS.get(path.suffix.lower())
+    if kind is None:
+        return path.open("rb")
+    return importlib.import_module("lzma" if kind == "xz" else kind).open(path, "rb")

@@ -15,7 +15,7 @@ from mkclust.kernels.learned_view import LearnedView, NeighborhoodPart
 from mkclust.kernels.links import Links
 from mkclust.kernels.neighborhoods import KernelList, NeighborCount, count_neighbors
 from mkclust.kernels.rows import CrossRows, KernelRows, mix_with_ones
-from mkclust.kernels.sanity import warn_of_kernels
+from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
 from mkclust.kernels.training import (
     are_equal,
     is_single,
@@ -255,6 +255,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
     ) -> "KernelBank":
         """Learn from views by their rules, and from the names of their columns."""
         views = samples.views
+        warn_of_lost_digits(views, samples.columns)
         fingerprints = {name: fingerprint(view) for name, view in views.items()}
         views = {
             name: view if fingerprints[name] else copy_array(view) for name, view in views.items()

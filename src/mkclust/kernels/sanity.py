@@ -1,7 +1,7 @@
 """Does a kernel tell samples apart? What came out of a view is looked at, and warned of."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from mkclust.kernels.pairs import Laplacian, PairFormula, SelfTuning, pair_kerne
 from mkclust.kernels.preparations import rows_looked_at
 from mkclust.linalg import is_sparse, select, to_host
 from mkclust.samples.distances import squared_distances
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # Of fewer samples anything may look flat, or be carried by one column.
 FEWEST_SAMPLES = 20
@@ -33,12 +33,40 @@ LOUD_SHARE, FEWEST_COLUMNS = 0.5, 3
 # Counts have a heavy tail where the largest is so many times the middle one of those not zero:
 # images of 256 shades stay below 10, counts of reads and words exceed 100.
 HEAVY_TAIL = 20.0
+# Values that differ by so few roundings have hardly a digit left; of equal ones that may be so if
+# their rounding is coarse.
+FEW_ROUNDINGS, COARSE = 16, 1e-3
 # Kernels by which loud columns drown the others; of cosines and shares that is another question.
 OF_DIFFERENCES = (Gaussian, InnerProduct, Polynomial, Laplacian, SelfTuning)
 
 
 class KernelWarning(UserWarning):
     """A kernel made of a view says little: it is nearly flat, the identity, or of one column."""
+
+
+def warn_of_lost_digits(views: Mapping[str, Array], columns: Mapping[str, Sequence[str]]) -> None:
+    """Warn of columns whose values differ by hardly more than their rounding, beside an offset."""
+    for name, view in views.items():
+        if is_sparse(view):
+            continue
+        rows, dtype = rows_looked_at(view), str(view.dtype).rpartition(".")[2]
+        largest = np.abs(rows).max(axis=0)
+        with np.errstate(over="ignore"):
+            spacing = np.spacing(largest.astype(dtype)).astype(np.float64)
+            spread = rows.max(axis=0) - rows.min(axis=0)
+        lost = np.where(spread > 0, spread <= FEW_ROUNDINGS * spacing, spacing > COARSE)
+        if lost.any():
+            place = int(lost.argmax())
+            more = f" and {lost.sum() - 1} more" if lost.sum() > 1 else ""
+            warnings.warn(
+                f"View {name!r}: {_column_name(columns.get(name), place)}{more} may have lost what "
+                f"tells samples apart: values of about {largest[place]:.3g} are stored in {dtype} "
+                f"to the nearest {spacing[place]:.2g}, and differ by {spread[place]:.2g}; subtract "
+                "an offset, such as the mean, from the original numbers before they are rounded"
+                f"{', or pass them in float64' if dtype == 'float32' else ''}.",
+                KernelWarning,
+                stacklevel=2,
+            )
 
 
 def warn_of_kernels(bank: Any) -> None:
@@ -72,8 +100,9 @@ def _about_rows(bank: Any, name: str) -> Iterator[str]:
         variances = rows.var(axis=0)
         share = float(variances.max() / variances.sum()) if variances.any() else 0.0
     if share > LOUD_SHARE:
+        loudest = _column_name(bank._columns.get(name), int(variances.argmax()))
         yield (
-            f"{_column_name(bank, name, int(variances.argmax()))} makes up {share:.0%} of "
+            f"{loudest} makes up {share:.0%} of "
             f"the squared distance between rows, against {rows.shape[1] - 1} other "
             f"columns, and the kernel {rule.kind!r} takes the rows as they are; pass "
             "kernels='auto', which scales such columns down, or "
@@ -146,7 +175,6 @@ def _are_raw_counts(rows: Float) -> bool:
     return bool(rows.max() > HEAVY_TAIL * np.median(rows[rows > 0]))
 
 
-def _column_name(bank: Any, view: str, column: int) -> str:
-    """Return how a message calls a column: by its name where it has one."""
-    names = bank._columns.get(view)
+def _column_name(names: Sequence[str] | None, column: int) -> str:
+    """Return how a message calls a column: by its name if it has one."""
     return f"column {column}" if names is None else f"column {names[column]!r}"

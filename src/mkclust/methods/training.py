@@ -19,7 +19,7 @@ from mkclust.methods.memory_checks import require_memory_for_features, require_m
 from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
 from mkclust.methods.uncovered import only_covered, without_entries
-from mkclust.samples.checks import check_entries, check_view
+from mkclust.samples.checks import check_entries, check_observed, check_view
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import KernelStack, RowSource
@@ -69,6 +69,7 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
 
 def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
     """Make the kernels of samples that have been read; returned is what `open_source` returns."""
+    check_observed(samples.missing, samples.names)
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":

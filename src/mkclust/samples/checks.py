@@ -1,6 +1,7 @@
 """What is wrong with a view, a table of samples by features: its form first, then its entries."""
 
 import mmap
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from mkclust.types import Array
 
 # Of columns to be dropped, so many are named.
 MAX_DROPPED = 10
+# A view is warned of that has fewer samples than this, and than this share of all.
+FEW_OBSERVED, FEW_SHARE = 10, 0.2
 
 
 def is_dask(array: Any) -> bool:
@@ -117,6 +120,30 @@ def check_view(view: Any, title: str, *, may_lack_rows: bool = False) -> Any:
     elif hasattr(view, "dtype"):
         _check_type(view.dtype, title)
     return view
+
+
+def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
+    """Refuse a view or kernel that has a single sample, and warn of one that has very few.
+
+    Parameters
+    ----------
+    missing : ndarray of bool of shape (n_samples, n_views) or None
+        Which samples are missing from which views.
+    names : sequence of str
+        The views.
+    """
+    observed = [] if missing is None else (~missing).sum(axis=0)
+    for name, n_observed in zip(names, observed, strict=missing is not None):
+        has = f"View {name!r} is observed for {n_observed} of {len(missing)} samples"
+        advice = "leave it out, or check that its ids are those of the other views"
+        if n_observed == 1:
+            raise ValueError(f"{has}, and nothing can be compared with a single one; {advice}.")
+        if 1 < n_observed < min(FEW_OBSERVED, FEW_SHARE * len(missing)):
+            warnings.warn(
+                f"{has}: so few say little of the clusters, and may get a large weight; {advice}.",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
 def check_entries(

@@ -11,6 +11,7 @@ import numpy as np
 from mkclust.index import has_ids, index_of, is_whole, key_of
 from mkclust.samples.forms import depth
 from mkclust.samples.frames import (
+    AS_TEXT,
     AnnotatedMatrix,
     Column,
     are_numbers,
@@ -35,6 +36,10 @@ _REMEDIES = {
     "text": (
         "turn text into numbers, such as by scikit-learn's TfidfVectorizer, as a view of its own, "
         "or into categories by astype('category')"
+    ),
+    "number as text": (
+        "turn numbers stored as text into numbers by pd.to_numeric(frame[column]), or codes into "
+        "categories by astype('category')"
     ),
     "date": "turn dates into numbers, such as days since the first",
     "other": "turn values of other types into numbers or into text",
@@ -313,7 +318,9 @@ def _learn(
         if unusable:
             refusals.append(f"{titles[name]} has {_listed(unusable)}")
             remedies |= _ids_remedy(table, unusable)
-            remedies |= {column.kind: _REMEDIES[column.kind] for column in unusable}
+            for column in unusable:
+                kind = "number as text" if column.content == AS_TEXT else column.kind
+                remedies[kind] = _REMEDIES[kind]
         elif impute is not None:
             learned[name] = _with_fills(encoding, table, titles[name])
         elif encoding.names is not None or encoding.levels:

@@ -13,6 +13,8 @@ from scipy.sparse import issparse
 ColumnKind = Literal["number", "boolean", "category", "text", "date", "other"]
 # A column of text holds categories where it has at most so many values, each twice on average.
 MOST_LEVELS, FEWEST_REPEATS = 20, 2
+# What columns of text hold if all of it spells numbers.
+AS_TEXT = "numbers as text"
 # So many characters of a text show what a column holds.
 LONGEST_EXAMPLE = 20
 # What the types of columns of polars are called, and what they hold.
@@ -74,7 +76,7 @@ class Column:
     name : hashable
         Its name.
     kind : {"number", "boolean", "category", "text", "date", "other"}
-        What it holds; text of few values is a category.
+        What it holds; text of few values is a category, unless all of it spells numbers.
     values : ndarray of shape (n_samples,)
         Its entries, of any type where they are no numbers.
     missing : ndarray of bool of shape (n_samples,)
@@ -104,11 +106,7 @@ class Column:
         odd = [value for value in values if not _is_number(value)]
         if len(odd) < len(values) / 2:
             cells = f"{len(odd)} cell{'s' * (len(odd) > 1)}"
-            return (
-                f"numbers, but for {cells} such as {_shortened(odd[0])}"
-                if odd
-                else "numbers as text"
-            )
+            return f"numbers, but for {cells} such as {_shortened(odd[0])}" if odd else AS_TEXT
         return f"text, such as {_shortened(values[0])}"
 
 
@@ -284,7 +282,7 @@ def column_of(name: Hashable, entries: Any) -> Column:
     if kind == "other":
         kind = _kind_of_objects(values[~missing])
     if kind == "text" and _is_repeated(values[~missing]):
-        kind = "category"
+        kind = "text" if all(map(_is_number, set(values[~missing].tolist()))) else "category"
     return Column(name, kind, values, missing)
 
 
@@ -329,9 +327,11 @@ def _is_repeated(values: np.ndarray) -> bool:
 
 
 def _is_number(text: Any) -> bool:
-    """Return whether a text spells a number."""
+    """Return whether a text spells a number, with a decimal point or a decimal comma."""
+    if "_" in text:  # which Python allows
+        return False
     try:
-        float(text)
+        float(text.replace(",", "."))
     except ValueError:
         return False
     return True

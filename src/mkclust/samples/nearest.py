@@ -10,132 +10,27 @@ import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from mkclust.linalg import is_on_accelerator, ranges, to_host
 from mkclust.linalg.sparse_rows import as_csr
-from mkclust.parameters import Choice, Count, check_parameter
 from mkclust.samples.row_search import (
     BLOCK_ENTRIES,
     SPARE,
     TREE_COLUMNS,
-    Neighbors,
     RowSearch,
     width,
 )
 from mkclust.types import Array, Float
 
-# From so many rows on an index is worth its misses, unless the caller says otherwise.
+# From so many rows on an index is worth its misses.
 LARGEST_EXACT = 50_000
 # Lists with ties are as long as these make them, as long as all lists together are no longer than
 # those of so many rows may be at most; beyond that, up to so many times the length asked for.
 LARGEST_WITH_ALL_TIES, LONGEST_TIMES = 5000, 16
-INSTALL = (
-    "approximate=True searches with faiss, which is not installed: "
-    'pip install "mkclust[neighbors]", or pass approximate=False'
-)
-
-
-def nearest_rows(
-    rows: Array,
-    n_neighbors: int,
-    *,
-    approximate: bool | Literal["auto"] = "auto",
-    random_state: int = 0,
-    largest_exact: int = LARGEST_EXACT,
-) -> Neighbors:
-    """Return the nearest other rows of every row.
-
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_features), or SciPy CSR matrix
-        Finite numbers, float32 or float64, of NumPy or another library, which then proposes the
-        candidates where the array lives. Sparse rows stay sparse.
-    n_neighbors : int
-        How many, from 1 to n_rows - 1. A row is not its own neighbor; its copies are.
-    approximate : {"auto", True, False}, default="auto"
-        Whether an index of faiss may miss some, about 3 % at most by rows that are tried out; data
-        that no index serves are searched exactly. "auto" says so for dense rows on the host of more
-        than 4 columns that are more than ``largest_exact``, where faiss is installed.
-    random_state : int, default=0
-        Seed of the index; an exact search has no use for it.
-    largest_exact : int, default=50,000
-        The most rows that "auto" searches exactly.
-
-    Returns
-    -------
-    Neighbors
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mkclust.samples.nearest import nearest_rows
-    >>> nearest_rows(np.array([[0.0], [1.0], [3.0]]), 1).indices.ravel()
-    array([1, 0, 1])
-    """
-    n = rows.shape[0]
-    _check(n_neighbors, n - 1, f"each of {n} rows has {n - 1} others")
-    by_index = _takes_index(rows, n, n, approximate, largest_exact)
-    host = _on_host(rows)
-    copies = _find_copies(host)
-    search = RowSearch(host[copies.first], rows, by_index, random_state)
-    nearest = search.nearest(None, min(n_neighbors, len(copies.first) - 1))
-    if len(copies.first) == n:
-        return nearest
-    # Copies of a row share a list, which starts with themselves; each leaves itself out.
-    own = np.arange(len(copies.first))[:, None]
-    groups = Neighbors(
-        np.hstack([own, nearest.indices]),
-        np.hstack([np.zeros(own.shape), nearest.squared_distances]),
-    )
-    lists = _expand(groups, copies, n_neighbors + 1)
-    indices = lists.indices[copies.group_of]
-    is_own = indices == np.arange(n)[:, None]
-    is_own[~is_own.any(axis=1), -1] = True
-    distances = lists.squared_distances[copies.group_of]
-    shape = (n, n_neighbors)
-    return Neighbors(indices[~is_own].reshape(shape), distances[~is_own].reshape(shape))
-
-
-def nearest_of_new(
-    new_rows: Array,
-    rows: Array,
-    n_neighbors: int,
-    *,
-    approximate: bool | Literal["auto"] = "auto",
-    random_state: int = 0,
-    largest_exact: int = LARGEST_EXACT,
-) -> Neighbors:
-    """Return the nearest among known rows of every new row.
-
-    Parameters
-    ----------
-    new_rows : array of shape (n_new, n_features), or SciPy CSR matrix
-        Sparse where the known rows are, else an array of any library.
-    rows : array of shape (n_rows, n_features), or SciPy CSR matrix
-        The known rows, as for `nearest_rows`.
-    n_neighbors : int
-        How many, from 1 to n_rows. A known row that equals a new one is its neighbor.
-    approximate, random_state, largest_exact
-        As for `nearest_rows`; "auto" takes an index where there are more pairs of a new row and a
-        known one than ``largest_exact`` rows have among themselves.
-
-    Returns
-    -------
-    Neighbors
-        One row for every new row.
-    """
-    n = rows.shape[0]
-    _check(n_neighbors, n, f"there are {n} known rows")
-    by_index = _takes_index(rows, n, new_rows.shape[0], approximate, largest_exact)
-    host = _on_host(rows)
-    copies = _find_copies(host)
-    search = RowSearch(host[copies.first], rows, by_index, random_state)
-    nearest = search.nearest(_on_host(new_rows), min(n_neighbors, len(copies.first)))
-    return nearest if len(copies.first) == n else _expand(nearest, copies, n_neighbors)
 
 
 @dataclass(frozen=True)
@@ -164,7 +59,8 @@ def tied_nearest_rows(
     Parameters
     ----------
     rows : array of shape (n_rows, n_features), or SciPy CSR matrix
-        As for `nearest_rows`.
+        Finite numbers, float32 or float64, of NumPy or another library, which then proposes the
+        candidates where the array lives. Sparse rows stay sparse.
     n_neighbors : int
         How many, from 1 to n_rows - 1; ties come in addition. Every list also holds its own row.
     farthest : float, default=inf
@@ -181,7 +77,7 @@ def tied_nearest_rows(
     """
     n = rows.shape[0]
     _check(n_neighbors, n - 1, f"each of {n} rows has {n - 1} others")
-    by_index = _takes_index(rows, n, n, "auto", LARGEST_EXACT)
+    by_index = _takes_index(rows, n)
     host = _on_host(rows)
     copies = _find_copies(host)
     search = RowSearch(host[copies.first], rows, by_index, 0)
@@ -205,8 +101,10 @@ def tied_nearest_of_new(
 
     Parameters
     ----------
-    new_rows, rows, n_neighbors
-        As for `nearest_of_new`.
+    new_rows, rows : array or SciPy CSR matrix
+        As for `tied_nearest_rows`; new rows are sparse if the known ones are.
+    n_neighbors : int
+        How many, from 1 to n_rows. A known row that equals a new one is its neighbor.
     farthest : float, default=inf
         The largest squared distance of a neighbor.
 
@@ -216,7 +114,7 @@ def tied_nearest_of_new(
     """
     n = rows.shape[0]
     _check(n_neighbors, n, f"there are {n} known rows")
-    by_index = _takes_index(rows, n, new_rows.shape[0], "auto", LARGEST_EXACT)
+    by_index = _takes_index(rows, new_rows.shape[0])
     host = _on_host(rows)
     copies = _find_copies(host)
     search = RowSearch(host[copies.first], rows, by_index, 0)
@@ -237,24 +135,12 @@ def _check(n_neighbors: Any, most: int, reason: str) -> None:
         raise ValueError(f"n_neighbors={n_neighbors!r}, and {reason}: {advice}")
 
 
-def _takes_index(
-    rows: Array, n: int, n_new: int, approximate: bool | str, largest_exact: int
-) -> bool:
-    """Return whether to search by an index, or say why that cannot be."""
-    check_parameter("approximate", approximate, Choice(("auto", True, False)))
-    check_parameter("largest_exact", largest_exact, Count())
-    is_sparse, is_installed = scipy.sparse.issparse(rows), importlib.util.find_spec("faiss")
-    if approximate == "auto":
-        is_large = n * n_new > largest_exact**2 and rows.shape[1] > TREE_COLUMNS
-        return bool(is_large and is_installed and not is_sparse and not is_on_accelerator(rows))
-    if approximate and is_sparse:
-        raise ValueError(
-            "approximate=True, but there is no index for sparse rows: pass "
-            "approximate=False, or fewer, dense columns, such as those of TruncatedSVD"
-        )
-    if approximate and not is_installed:
-        raise ImportError(INSTALL)
-    return bool(approximate)
+def _takes_index(rows: Array, n_new: int) -> bool:
+    """Return whether to search by an index: among many dense rows on the host, with faiss."""
+    n_pairs = rows.shape[0] * n_new
+    if n_pairs <= LARGEST_EXACT**2 or rows.shape[1] <= TREE_COLUMNS or scipy.sparse.issparse(rows):
+        return False
+    return importlib.util.find_spec("faiss") is not None and not is_on_accelerator(rows)
 
 
 def _on_host(rows: Array) -> Any:
@@ -299,24 +185,6 @@ def row_digests(host: Any) -> Iterator[bytes]:
             contents = (row.tobytes() for row in part + part.dtype.type(0))  # -0 becomes 0
         for content in contents:
             yield hashlib.blake2b(content, digest_size=16).digest()
-
-
-def _expand(groups: Neighbors, copies: _Copies, wanted: int) -> Neighbors:
-    """Return the nearest rows where the nearest groups of equal rows are known."""
-    n, width = groups.indices.shape
-    indices, distances = np.empty((n, wanted), np.int64), np.empty((n, wanted))
-    for block in ranges(n, max(1, BLOCK_ENTRIES // (width * wanted))):
-        near = groups.indices[block].ravel()
-        sizes = np.minimum(copies.sizes[near], wanted)
-        begins = np.cumsum(sizes) - sizes
-        offsets = np.arange(sizes.sum()) - np.repeat(begins, sizes)
-        members = copies.members[np.repeat(copies.starts[near], sizes) + offsets]
-        squared = np.repeat(groups.squared_distances[block].ravel(), sizes)
-        owners = np.repeat(np.arange(len(near)) // width, sizes)
-        order = np.lexsort((members, squared, owners))
-        chosen = order[begins[::width, None] + np.arange(wanted)]
-        indices[block], distances[block] = members[chosen], squared[chosen]
-    return Neighbors(indices, distances)
 
 
 def _tied(

@@ -28,6 +28,7 @@ from mkclust.linalg.memory import require_memory
 from mkclust.linalg.parallel import for_each, for_each_range
 from mkclust.samples.forms import check_form
 from mkclust.stack.base import Standardization
+from mkclust.stack.mapped import nothing_left
 from mkclust.types import Array
 
 # Rows and columns of the tiles that are held against their mirror images, on a host and a device.
@@ -239,8 +240,7 @@ def learn_centering(matrix: Array, who: str, center: bool) -> Standardization:
         rest = np.abs(image - image.mean() if center else image).max()
         if rest <= rounding * np.abs(probe).sum() * typical:
             constant = center and bool(xp.any(diagonal != 0))
-            state = "constant: nothing is left of it after centering" if constant else "zero"
-            raise ValueError(f"{who} is {state}; leave it out")
+            raise ValueError(f"{who} is {nothing_left(typical if constant else 0)} leave it out")
     return standardization
 
 

@@ -426,9 +426,19 @@ def floor_of(name: str, variance: float, mean: Float, center: bool) -> float:
     length = variance + float(mean @ mean)
     left = variance if center else length
     if not left > CONSTANT * length:
-        state = "constant: nothing is left of it after centering" if length else "zero"
-        raise ValueError(f"View {name!r} has a kernel that is {state}; leave it out")
+        raise ValueError(f"View {name!r} has a kernel that is {nothing_left(length)} leave it out")
     return float(max(1e-10 * left, CONSTANT * length))
+
+
+def nothing_left(size: float) -> str:
+    """Say in what a kernel of entries of about some size is as good as none."""
+    if not size:
+        return "zero;"
+    return (
+        f"constant up to rounding: its entries are about {size:.3g}, and nothing is left of it "
+        "after centering. If it is made of columns with a large offset, such as values of 1e8 "
+        "that differ by 1, subtract the offset from the columns; else"
+    )
 
 
 def cut(
