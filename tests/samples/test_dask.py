@@ -421,7 +421,7 @@ def test_the_rand_index_of_counts_knows_its_limits():
 
 @pytest.mark.slow
 def test_nothing_as_long_as_the_samples_comes_to_the_client(client, monkeypatch):
-    n = 4000
+    n = 8000
     lazy = cut(draw_views(n), 1000, -1)
     monkeypatch.setattr(mkclust.stack.discretize, "ALL_ROWS", 100)
     monkeypatch.setattr(mkclust.stack.discretize, "SAMPLE_ROWS", 100)
@@ -439,7 +439,7 @@ def test_nothing_as_long_as_the_samples_comes_to_the_client(client, monkeypatch)
     monkeypatch.setattr(distributed.Client, "gather", note)
     model = SimpleMKKM(3, approximation=Nystroem(10), random_state=0).fit(lazy)
     assert len(sizes) >= 6
-    # The rows of 100 samples and their frame; labels alone would be twice as much.
+    # The rows of some hundred samples; labels alone would be twice as much.
     assert max(sizes) < 8 * n / 2
     model.labels_.compute()
     assert max(sizes) >= 8 * n

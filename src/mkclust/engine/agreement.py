@@ -23,7 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from mkclust.linalg import eigvalsh, is_foreign, namespace, set_diagonal, sum_of_squares, to_host
+from mkclust.linalg import (
+    eigh,
+    eigvalsh,
+    is_foreign,
+    namespace,
+    set_diagonal,
+    sum_of_squares,
+    to_host,
+)
 from mkclust.linalg.lanczos import products_with, ritz_values
 from mkclust.linalg.threads import threads_for
 from mkclust.types import Array, Float
@@ -205,9 +213,9 @@ def row_kurtoses(entries: Array) -> Float:
         these.
     """
     squared = to_host(namespace(entries).sum(entries * entries, axis=2))
-    totals = squared.sum(axis=1)
-    moments = squared.shape[1] * (squared**2).sum(axis=1)
-    return np.divide(moments, totals**2, out=np.full(len(totals), np.inf), where=totals > 0) - 3
+    totals = squared.sum(axis=1, keepdims=True)
+    shares = np.divide(squared, totals, out=np.full_like(squared, np.inf), where=totals > 0)
+    return squared.shape[1] * (shares**2).sum(axis=1) - 3
 
 
 def are_localized(kurtoses: Float, n_samples: int) -> np.ndarray:
@@ -261,6 +269,6 @@ def simulated_chance(first: Float, second: Float) -> float:
 
 def _leading_directions(K: Float) -> tuple[Float, Float]:
     """Return eigenvectors of a U-centered kernel, (s, r), and their eigenvalues, (r,)."""
-    values, vectors = np.linalg.eigh(u_centered(K.copy()))
+    values, vectors = eigh(u_centered(K.copy()))
     leading = np.argsort(-np.abs(values))[:DIRECTIONS]
     return vectors[:, leading], values[leading]

@@ -103,6 +103,8 @@ class Mixture:
         self.n_passes += 1
         self._operator = self.stack.combine(coefficients, out=self._operator)
         in_memory = self.stack.combining_pays
+        # A sum of kernels in single precision may be rounded down.
+        error = relaxation.error + 2 * self.stack.precision * relaxation.value
         proof: Literal["first", "last", "never"] = "last" if prove and in_memory else "never"
         if prove is True:
             proof = "first"
@@ -118,13 +120,13 @@ class Mixture:
         if certificate is not None and (in_memory or certificate.kind == "proved"):
             return certificate
         if missed is None or missed.vectors is not None:
-            return Certificate("open", relaxation.error)
+            return Certificate("open", error)
         if not in_memory:
             # As of all kernels that are read anew for each product, no probability is stated.
             return Certificate("searched", room if certificate is None else certificate.error)
         if missed.probability <= HIGHEST_PROBABILITY:
             return Certificate("searched", room, missed.probability)
-        return Certificate("open", relaxation.error)
+        return Certificate("open", error)
 
     def _error_of_whole(self, relaxation: Relaxation, coefficients: Float) -> float:
         """Return by how much the eigenvalue sum of a dense eigendecomposition may be too small.

@@ -23,6 +23,7 @@ from mkclust.linalg import (
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.seen_regression import SeenRegression
 from mkclust.stack import KernelStack, Standardization
+from mkclust.stack.checks import symmetric_part
 from mkclust.stack.sample_map import FillRule, SampleMap, rescaling
 from mkclust.types import Array, Float
 
@@ -224,10 +225,14 @@ class Extension(SeenRows):
         for p, (P, standardization) in enumerate(
             zip(self.projections, self.standardizations, strict=True)
         ):
-            diagonal = None if self_similarity is None else self_similarity[p, :]
-            if standardization.scale is not None and diagonal is None:
-                diagonal = self._infer_self_similarity(p, _nth(cross, p))
-            rows += standardization.project(_nth(cross, p), P, diagonal, samples)
+            kernel, diagonal = _nth(cross, p), None
+            if self._is_of_training(p, kernel):
+                kernel, diagonal = symmetric_part(kernel), standardization.diagonal
+            if self_similarity is not None:
+                diagonal = self_similarity[p, :]
+            elif standardization.scale is not None and diagonal is None:
+                diagonal = self._constant_self_similarity(p, kernel)
+            rows += standardization.project(kernel, P, diagonal, samples)
         return rows
 
     def _find_training_samples(self, cross: Sequence[Array], prints: Float) -> np.ndarray:
@@ -254,22 +259,20 @@ class Extension(SeenRows):
             total += to_host(projection) / float(namespace(lengths).mean(lengths))
         return total
 
-    def _infer_self_similarity(self, index: int, cross: Array) -> Array:
-        """Return the self-similarities of new samples where they follow from what is there."""
-        standardization = self.standardizations[index]
-        n_new, n = cross.shape
-        if n_new == n:
-            xp, diagonal_of_fit = namespace(cross), to_device(standardization.diagonal, cross)
-            diagonal = cross.diagonal() if not is_foreign(cross) else xp.linalg.diagonal(cross)
-            diagonal = xp.astype(diagonal, xp.float64)
-            same = bool(
-                xp.all(xp.abs(diagonal - diagonal_of_fit) <= 1e-6 * xp.abs(diagonal_of_fit))
-            )
-            if same and _symmetric(cross):
-                return diagonal
-        constant = standardization.constant_self_similarity()
+    def _is_of_training(self, index: int, cross: Array) -> bool:
+        """Return whether similarities are all those of the training samples to each other."""
+        if cross.shape[0] != cross.shape[1]:
+            return False
+        xp, expected = namespace(cross), to_device(self.standardizations[index].diagonal, cross)
+        diagonal = cross.diagonal() if not is_foreign(cross) else xp.linalg.diagonal(cross)
+        difference = xp.abs(xp.astype(diagonal, xp.float64) - expected)
+        return bool(xp.all(difference <= 1e-6 * xp.abs(expected))) and _symmetric(cross)
+
+    def _constant_self_similarity(self, index: int, cross: Array) -> Array:
+        """Return the self-similarities of new samples if all training samples have the same."""
+        constant = self.standardizations[index].constant_self_similarity()
         if constant is not None:
-            return zeros((n_new,), cross) + constant
+            return zeros((cross.shape[0],), cross) + constant
         raise ValueError(
             f"{self.names[index]}: scaling new samples needs their similarity to themselves, and "
             "it is not constant for this kernel; pass self_similarity, an array of k(x, x) with a "

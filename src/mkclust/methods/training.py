@@ -62,14 +62,16 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
     """Read what a model is to be fitted on: the parameters are those of `open_source`."""
     options = model.table_options
     if model.approximation is not None:
-        return read_views(X, options=options, observed=observed)
-    expected = expected_input(model.kernels)
-    return read_samples(X, expected=expected, options=options, observed=observed)
+        samples = read_views(X, options=options, observed=observed)
+    else:
+        expected = expected_input(model.kernels)
+        samples = read_samples(X, expected=expected, options=options, observed=observed)
+    check_observed(samples.missing, samples.names)
+    return samples
 
 
 def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
     """Make the kernels of samples that have been read; returned is what `open_source` returns."""
-    check_observed(samples.missing, samples.names)
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
@@ -160,7 +162,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         )
     blocks = as_blocks(samples)
     require_memory_for_features(model, blocks)
-    stack = compress(
+    low_rank = compress(
         blocks,
         model.approximation,
         n_clusters=model.n_clusters,
@@ -180,9 +182,9 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         notes=samples.notes,
         # Of dask arrays, all that lead to these samples would be computed once more.
         ranks={} if samples.is_lazy else column_ranks(blocks),
-        features=stack.features,
+        features=low_rank.features,
     )
-    return source, stack
+    return source, low_rank
 
 
 def _feature_names(samples: Samples) -> np.ndarray | None:

@@ -63,7 +63,7 @@ def plot_fit(model: Any, y: Any = None, *, names: Mapping[int, str] | None = Non
     draw_embedding(axes["embedding"], embedding, labels, names=names)
     if y is not None:
         known = np.asarray(model.labels_) >= 0
-        draw_classes(axes["classes"], labels, np.asarray(y)[known])
+        draw_classes(axes["classes"], labels, to_host(y, None)[known])
     return figure
 
 

@@ -132,7 +132,7 @@ def without_empty_columns(table: Any, missing: np.ndarray) -> Any:
     table
         The same where it is no square of all samples, or one of these columns has an entry.
     """
-    if depth(table) != 2 or issparse(table) or isinstance(table, AnnotatedMatrix):
+    if depth(table) != 2 or issparse(table) or isinstance(table, AnnotatedMatrix) or missing.all():
         return table
     if not is_looked_at(table) or shape_of(table) != (int((~missing).sum()), len(missing)):
         return table
