@@ -132,8 +132,9 @@ def check_observed(missing: np.ndarray | None, names: Sequence[str]) -> None:
     names : sequence of str
         The views.
     """
-    observed = [] if missing is None else (~missing).sum(axis=0)
-    for name, n_observed in zip(names, observed, strict=missing is not None):
+    if missing is None:
+        return
+    for name, n_observed in zip(names, (~missing).sum(axis=0), strict=True):
         has = f"View {name!r} is observed for {n_observed} of {len(missing)} samples"
         advice = "leave it out, or check that its ids are those of the other views"
         if n_observed == 1:
