@@ -319,9 +319,9 @@ def test_an_array_that_is_larger_than_memory_is_refused_by_its_name(folder, monk
         with h5py.File(path, "w") as file:
             file.create_dataset("X", shape=X.shape, dtype=dtype, chunks=True)
     assert os.path.getsize(path) < 100_000
-    free = 41_000_000 if "int8" in kind else 19_000_000
-    for module in ("base", "files"):
-        monkeypatch.setattr(f"mkclust.datasets.{module}.available_bytes", lambda: free)
+    free = 100_000 if "int8" in kind else 30_000
+    (folder / "meminfo").write_text(f"MemAvailable: {free} kB\n")
+    monkeypatch.setattr("mkclust.linalg.memory.MEMINFO", folder / "meminfo")
     message = complaint(path)
     assert message.startswith(path)
     assert "of memory" in message

@@ -255,23 +255,25 @@ def test_text_that_is_not_a_number_may_hold_either_mark(tmp_path):
     assert view(write(tmp_path / "x.csv", text))["version"].tolist() == ["v1.5", "v1.6"]
 
 
-def free_memory(monkeypatch, n_bytes):
-    monkeypatch.setattr("mkclust.datasets.base.available_bytes", lambda: n_bytes)
-    monkeypatch.setattr("mkclust.datasets.files.available_bytes", lambda: n_bytes)
+@pytest.fixture
+def free_memory(tmp_path, monkeypatch):
+    """Return what has the system say that so many bytes are free."""
+    monkeypatch.setattr("mkclust.linalg.memory.MEMINFO", tmp_path / "meminfo")
+    return lambda n: (tmp_path / "meminfo").write_text(f"MemAvailable: {n // 1024} kB\n")
 
 
-def test_a_packed_table_that_is_larger_than_memory_is_refused(tmp_path, monkeypatch):
+def test_a_packed_table_that_is_larger_than_memory_is_refused(tmp_path, free_memory):
     packed = gzip.compress(b"a,b,c,d\n" + b"0,1,2,3\n" * 300_000)
     assert len(packed) < 10_000
-    free_memory(monkeypatch, 3 << 20)
+    free_memory(3 << 20)
     message = complaint(write(tmp_path / "x.csv.gz", packed))
     assert "x.csv.gz" in message
     assert "of memory" in message
 
 
-def test_a_table_that_is_larger_than_memory_is_refused_by_its_first_lines(tmp_path, monkeypatch):
+def test_a_table_that_is_larger_than_memory_is_refused_by_its_first_lines(tmp_path, free_memory):
     path = write(tmp_path / "x.csv", "id,a,b,c\n" + "s,1,2,3\n" * 1_000_000)
-    free_memory(monkeypatch, 1 << 20)
+    free_memory(1 << 20)
     assert "its numbers" in complaint(path)
 
 
@@ -412,10 +414,10 @@ def test_empty_cells_that_a_sheet_counts_are_skipped(tmp_path, frame):
     same(view(path), frame)
 
 
-def test_a_sheet_that_is_larger_than_memory_is_refused(tmp_path, monkeypatch):
+def test_a_sheet_that_is_larger_than_memory_is_refused(tmp_path, free_memory):
     pytest.importorskip("openpyxl")
     pd.DataFrame(np.ones((2500, 4))).to_excel(tmp_path / "book.xlsx")
-    free_memory(monkeypatch, 400_000)
+    free_memory(400_000)
     assert "book.xlsx: the sheet" in complaint(tmp_path / "book.xlsx")
 
 

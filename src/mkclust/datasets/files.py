@@ -182,7 +182,7 @@ def _unpacked_bytes(path: Path) -> int:
     Up to what memory holds, this is counted, a piece at a time.
     """
     free, n_bytes = available_bytes(), path.stat().st_size
-    if free is None or n_bytes * MOST_PACKED <= free:
+    if free is None or 2 * n_bytes * MOST_PACKED <= free:
         return n_bytes
     with path.open("rb") as file:
         order = "<" if file.read(128).endswith(b"IM") else ">"
