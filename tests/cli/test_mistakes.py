@@ -267,7 +267,7 @@ def test_missing_cells_are_filled_where_asked():
 
 
 def test_missing_entries_of_an_array_come_with_the_option_that_fills_them():
-    left, right = (frame.to_numpy() for frame in tables())
+    left, right = (frame.to_numpy(copy=True) for frame in tables())
     left[3, 1] = np.nan
     np.savez("d.npz", left=left, right=right)
     assert "--impute median" in fail("d.npz")

@@ -23,7 +23,7 @@ from mkclust.linalg import (
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.seen_regression import SeenRegression
 from mkclust.stack import KernelStack, Standardization
-from mkclust.stack.checks import symmetric_part
+from mkclust.stack.checks import symmetrized
 from mkclust.stack.sample_map import FillRule, SampleMap, rescaling
 from mkclust.types import Array, Float
 
@@ -227,7 +227,8 @@ class Extension(SeenRows):
         ):
             kernel, diagonal = _nth(cross, p), None
             if self._is_of_training(p, kernel):
-                kernel, diagonal = symmetric_part(kernel), standardization.diagonal
+                kernel = symmetrized(kernel, self.names[p])
+                diagonal = standardization.diagonal
             if self_similarity is not None:
                 diagonal = self_similarity[p, :]
             elif standardization.scale is not None and diagonal is None:

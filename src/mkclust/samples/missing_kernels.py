@@ -130,8 +130,10 @@ def zero_samples(kernel: Any, cross: bool) -> np.ndarray | None:
     -------
     ndarray of bool of shape (n_rows,) or None
     """
+    if isinstance(kernel, list | tuple) and len(set(map(np.size, kernel))) > 1:
+        return None  # rows of different lengths, which are refused elsewhere
     if is_frame(kernel) or isinstance(kernel, list | tuple):
-        kernel = np.array(kernel, dtype=object)  # rows of different lengths are refused elsewhere
+        kernel = np.asarray(kernel)
     if (not issparse(kernel) and not is_looked_at(kernel)) or depth(kernel) != 2:
         return None
     if not cross and kernel.shape[0] == kernel.shape[1] and not issparse(kernel):

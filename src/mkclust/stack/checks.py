@@ -150,21 +150,16 @@ def symmetrized(matrix: Array, who: str) -> Array:
     """
     if check_symmetry(matrix, who):
         return matrix
-    if not scipy.sparse.issparse(matrix):
-        require_memory(
-            matrix.shape[0] ** 2 * np.dtype(precision_of(matrix)).itemsize,
-            f"{who} is not quite symmetric, and a symmetric copy of it",
-            "pass (K + K.T) / 2, which is not copied",
-            available=free_bytes(matrix),
-        )
-    return symmetric_part(matrix)
-
-
-def symmetric_part(matrix: Array) -> Array:
-    """Return ``(K + K^T) / 2``, dense or sparse, in the precision of the matrix."""
     if scipy.sparse.issparse(matrix):
         return ((matrix + matrix.T) / 2).tocsr().astype(matrix.dtype)
-    return write_symmetric_part(matrix, empty(matrix.shape, matrix, precision_of(matrix)))
+    n, precision = matrix.shape[0], precision_of(matrix)
+    require_memory(
+        n**2 * np.dtype(precision).itemsize,
+        f"{who} is not quite symmetric, and a symmetric copy of it",
+        "pass (K + K.T) / 2, which is not copied",
+        available=free_bytes(matrix),
+    )
+    return write_symmetric_part(matrix, empty((n, n), matrix, precision))
 
 
 def write_symmetric_part(matrix: Array, out: Array) -> Array:
