@@ -42,7 +42,7 @@ imports: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	# A file at a time: models that its tests share are fitted by one process, not by all.
-	$(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+	$(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" tests README.md
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

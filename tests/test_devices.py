@@ -181,6 +181,7 @@ def test_single_precision_is_close(name, library):
     assert to_host(model.embedding_, None).dtype == np.float64
 
 
+@pytest.mark.slow
 @over_libraries
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
 def test_other_settings_agree_with_numpy_too(name, options, library):
@@ -464,6 +465,7 @@ def test_kernels_that_want_gradients_are_read_without(name):
     )
 
 
+@pytest.mark.slow
 @needs_torch
 @pytest.mark.parametrize("name", ["simplemkkm", "lmkkm", "onkc", "lkam", "lf-mvc"])
 @pytest.mark.parametrize("order", ["strided", "transposed", "kernels last"])
@@ -667,6 +669,7 @@ def diagnosis_by_numpy(form):
     return diagnose(model_of(form, "numpy"), samples(form))
 
 
+@pytest.mark.slow
 @over_libraries
 @over_forms
 def test_a_diagnosis_says_the_same_of_a_model_fitted_elsewhere(form, library, no_silent_copies):
@@ -682,6 +685,7 @@ def test_a_diagnosis_says_the_same_of_a_model_fitted_elsewhere(form, library, no
             )
 
 
+@pytest.mark.slow
 @over_libraries
 @pytest.mark.parametrize("form", ["kernels", "views", "features"])
 def test_the_page_of_a_fit_finds_the_same_wherever_it_was_fitted(form, library, no_silent_copies):
@@ -705,6 +709,7 @@ def test_the_page_of_a_fit_finds_the_same_wherever_it_was_fitted(form, library, 
     )
 
 
+@pytest.mark.slow
 @over_libraries
 @pytest.mark.parametrize("form", ["kernels", "features"])
 def test_a_page_of_some_samples_takes_them_from_where_they_live(form, library, no_silent_copies):
@@ -728,6 +733,7 @@ def test_a_page_is_written_of_a_model_fitted_elsewhere(library, no_silent_copies
     assert written > 0
 
 
+@pytest.mark.slow
 @over_libraries
 @over_forms
 def test_every_picture_can_be_drawn(form, library, no_silent_copies, monkeypatch):
@@ -762,6 +768,7 @@ def suggested(form, library):
     return suggest_n_clusters(as_library(library, X), [2, 3, 4], **options)
 
 
+@pytest.mark.slow
 @over_libraries
 @pytest.mark.parametrize("form", ["kernels", "views", "table"])
 def test_a_number_of_clusters_is_suggested_from_arrays_of_any_place(
@@ -773,6 +780,7 @@ def test_a_number_of_clusters_is_suggested_from_arrays_of_any_place(
     np.testing.assert_allclose(found.p_cloud, expected.p_cloud)
 
 
+@pytest.mark.slow
 @over_libraries
 @over_forms
 def test_resamples_are_taken_where_the_samples_live(form, library, no_silent_copies):
@@ -999,6 +1007,7 @@ def test_sparse_tensors_are_told_apart():
 # Smallest eigenvalues that many others are close to ---------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("n", [150, 260])
 def test_a_shift_is_enough_where_many_eigenvalues_are_the_smallest(n, library):

@@ -52,6 +52,7 @@ def test_every_public_name_is_there_and_documented(name):
         assert inspect.getdoc(getattr(mkclust, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [*METHODS.values(), KernelBank], ids=lambda c: c.__name__)
 def test_docstrings_name_every_parameter_and_every_learned_attribute(estimator):
     text = inspect.getdoc(estimator)

@@ -117,6 +117,7 @@ def test_rank_below_k_leaves_zero_coordinates_not_noise(seed, rank):
     np.testing.assert_array_equal(model.predict(kernels), model.labels_)
 
 
+@pytest.mark.slow
 @given(seeds, st.sampled_from([60, 260]))
 def test_single_precision_gives_nearly_the_same_answer(seed, n):
     kernels, _ = problem(seed, n=n)

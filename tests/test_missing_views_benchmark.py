@@ -6,6 +6,8 @@ from sklearn.impute import KNNImputer
 
 from missing_views import Problem, fill_nearest, observed_mask
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("n_views", [2, 3, 5])
 def test_masks_keep_a_view_of_every_sample_and_grow_with_the_rate(n_views):

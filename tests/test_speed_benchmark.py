@@ -11,6 +11,8 @@ from speed import measure, table
 from speed.problems import blobs, growing_problems, standardized_copy, table_problems
 from speed.timing import exponent, spread, take_turns
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TINY = ["--shrink", "40", "--repetitions", "2", "--pause", "0"]
 
@@ -33,7 +35,6 @@ def made_up(tiny, factor):
     return record
 
 
-@pytest.mark.slow
 def test_a_tiny_run_writes_every_figure_of_a_row(tiny):
     row = tiny["parts"]["b4000"]
     assert (row["n"], row["m"], row["k"], row["repetitions"]) == (100, 8, 20, 2)
@@ -123,7 +124,6 @@ def test_the_million_is_what_a_process_of_its_own_writes(tmp_path):
         measure.measure_million(tmp_path / "absent.py")
 
 
-@pytest.mark.slow
 def test_the_released_routine_is_timed_beside_the_solve():
     options = measure.parse(["released", *TINY, "--out", "unused.json"])
     row = measure.measure_released(blobs(60, 3, 3, 1), options)

@@ -149,6 +149,7 @@ def test_a_grid_point_that_is_the_default_is_run_once(folder):
     assert entry.settings(None, 2) == [{}, {"reg": 3.0}]
 
 
+@pytest.mark.slow
 def test_two_runs_agree_row_by_row_on_one_and_on_two_processes(folder):
     methods = '"simplemkkm", { method = "lf-mvc", grid = { reg = [0.5, 4.0] } }'
     datasets = '{ path = "one.npz" }, { path = "two.npz" }'

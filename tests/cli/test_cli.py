@@ -155,6 +155,7 @@ def test_every_method_is_run_and_recorded_by_its_name(method, data):
 
 # One that predicts with a certificate, weights of samples, no mix, and what is recommended; the
 # displays themselves are drawn of every method in tests/plots.
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["simplemkkm", "lmkkm", "lf-mvc", mkclust.RECOMMENDED])
 def test_a_method_is_drawn_by_its_name(method, data):
     np.savez("views.npz", **data["views"], y=data["y"])
@@ -169,6 +170,7 @@ def noisy_views():
     return views | {f"v{i}": rng.normal(size=(80, 5)) for i in (2, 3)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["kernels", "views", "table"])
 @pytest.mark.parametrize("method", mkclust.METHODS)
 def test_the_command_gives_the_labels_of_the_estimator_with_its_defaults(method, kind):
@@ -420,6 +422,7 @@ def test_the_record_of_a_run_is_complete(data):
     assert record["warnings"] == []
 
 
+@pytest.mark.slow
 def test_one_seed_gives_the_same_output_to_the_last_digit(data):
     save_npz("d.npz", data)
     outputs = []
@@ -928,6 +931,7 @@ def scheduler():
         yield cluster.scheduler_address
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "npy", "npy by columns", "h5"])
 def test_workers_of_a_cluster_read_the_files_and_find_the_same_clusters(
     kind, data, scheduler, monkeypatch
@@ -1247,6 +1251,7 @@ def program(*args, **options):
     )
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_a_program(data):
     save_npz("d.npz", data)
     done = program("cluster", "d.npz", "-k", "3")
@@ -1264,6 +1269,7 @@ def test_the_version_and_the_help_are_shown():
     assert "--kernels auto|gaussian|on-the-fly|precomputed" in succeed("cluster", "--help").stdout
 
 
+@pytest.mark.slow
 def test_without_typer_the_program_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; import mkclust.cli"
     done = subprocess.run(
@@ -1283,6 +1289,7 @@ def test_without_matplotlib_a_picture_is_refused_before_the_fit(data, monkeypatc
     succeed("cluster", "d.npz", "-k", 3)
 
 
+@pytest.mark.slow
 def test_importing_the_library_does_not_import_the_extras():
     code = "import sys, mkclust; sys.exit(any(x in sys.modules for x in %r))"
     extras = ("typer", "matplotlib", "h5py", "mkclust.cli")
@@ -1333,6 +1340,7 @@ def progress_on_a_terminal(**environment):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX terminal")
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"MISSING": "rich rich.console"}])
 def test_a_terminal_sees_progress_which_is_erased_in_the_end(environment, data):
@@ -1343,6 +1351,7 @@ def test_a_terminal_sees_progress_which_is_erased_in_the_end(environment, data):
     assert seen.rstrip(b"\r").endswith(b"   ")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX terminal")
 def test_a_terminal_that_can_sees_a_bar_which_is_erased_in_the_end(data):
     pytest.importorskip("rich")
@@ -1354,6 +1363,7 @@ def test_a_terminal_that_can_sees_a_bar_which_is_erased_in_the_end(data):
     assert seen.endswith(b"\x1b[2K")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_control_c_ends_a_running_program_with_one_line(data):
     save_npz("d.npz", data)
@@ -1394,6 +1404,7 @@ def small_tables(monkeypatch):
     return tables
 
 
+@pytest.mark.slow
 def test_the_demo_joins_files_by_id_explains_its_result_and_ends_with_a_command(
     small_tables, folder
 ):
@@ -1439,6 +1450,7 @@ def test_make_demo_runs_the_demo_last():
     assert told.stdout.splitlines()[-1] == ".venv/bin/mkclust demo"
 
 
+@pytest.mark.slow
 def test_the_demo_writes_the_same_files_every_time(small_tables, folder):
     pytest.importorskip("matplotlib")
     succeed("demo", "--out", "once")

@@ -18,6 +18,8 @@ import mkclust
 from mkclust import cli
 from mkclust.cli import method
 
+pytestmark = pytest.mark.slow
+
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX devices and signals")
 
 

@@ -10,6 +10,8 @@ from command_line import fail, succeed, three_clusters
 from mkclust import metrics
 from mkclust.cli import compare
 
+pytestmark = pytest.mark.slow
+
 FAST = ("--resamples", 2)
 
 

@@ -244,6 +244,7 @@ def test_predictions_do_not_replace_the_labels_of_the_fit():
     assert len(clusters("predicted.csv")) == 15
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_saved_costs_nothing_else(monkeypatch):
     def refuse(model, path):
         raise ValueError("the model holds a function that no file can bring back")

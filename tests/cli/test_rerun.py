@@ -23,6 +23,7 @@ def change_record(**changes):
     Path("run.json").write_text(json.dumps(record))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -8,6 +8,8 @@ pytest.importorskip("typer")
 import mkclust
 from command_line import fail, succeed, three_clusters
 
+pytestmark = pytest.mark.slow
+
 RANGE = ("--from", 2, "--to", 4)
 
 

@@ -16,6 +16,8 @@ from mkclust.datasets.recipes import distance_kernels, factor_kernels
 from mkclust.metrics import scores
 from mkclust.stack.discretize import normalize_rows
 
+pytestmark = pytest.mark.slow
+
 load: Any = datasets.load
 
 AUTHORS = {

@@ -13,6 +13,8 @@ import scipy.sparse
 from mkclust.datasets import DatasetError, load
 from mkclust.datasets.on_disk import HDF5View
 
+pytestmark = pytest.mark.slow
+
 h5py = pytest.importorskip("h5py")
 
 N = 20

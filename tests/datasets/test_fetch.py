@@ -17,6 +17,8 @@ from mkclust import datasets
 from mkclust.datasets import DatasetError, fetch
 from mkclust.datasets.fetch import TABLES, fetch_digit, fingerprints
 
+pytestmark = pytest.mark.slow
+
 load: Any = datasets.load
 
 N = 30

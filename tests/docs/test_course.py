@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 COURSE = Path(__file__).parents[2] / "docs" / "course"
 SLOW = ("01", "05", "06", "07", "09", "10")
 

@@ -14,6 +14,8 @@ from mkclust.engine.relaxation import KrylovSpace, improve, rayleigh_ritz
 from mkclust.linalg import noise, orthonormalize
 from mkclust.linalg.operators import MatrixOperator
 
+pytestmark = pytest.mark.slow
+
 N, K = 400, 5
 
 

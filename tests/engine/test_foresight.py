@@ -18,6 +18,8 @@ from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
 from problems import blob_kernels
 
+pytestmark = pytest.mark.slow
+
 K = 6
 
 
@@ -61,7 +63,6 @@ def test_foresight_spares_looks(monkeypatch):
     assert n_iter < solve_simple_mkkm(stack, K).n_iter
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_first_weights_are_within_a_sixth_of_the_weights(seed):
     stack = as_stack(blob_kernels(seed, n=1600), validate=False)
@@ -101,7 +102,6 @@ def test_first_weights_of_moderately_many_samples_on_an_accelerator_are_uniform(
     np.testing.assert_array_equal(first_weights(stack, K, None), 0.25)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_anchored", [False, True])
 def test_first_weights_of_many_samples_on_an_accelerator_are_nearer_than_uniform_ones(
     is_anchored, accelerator, monkeypatch

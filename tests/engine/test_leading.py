@@ -7,6 +7,8 @@ from mkclust.engine.leading import leading_share
 from mkclust.engine.leading_together import leading_shares_together
 from mkclust.linalg.operators import MatrixOperator
 
+pytestmark = pytest.mark.slow
+
 N, K = 300, 5
 
 

@@ -10,6 +10,8 @@ from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
 from problems import blob_kernels
 
+pytestmark = pytest.mark.slow
+
 N, K = 640, 6
 
 
@@ -29,7 +31,6 @@ def test_weights_are_those_of_a_solve_in_double_precision(seed):
     np.testing.assert_allclose(rounded.weights, double.weights, atol=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n_noise", [0, 1, 3])
 @pytest.mark.parametrize("k", [2, 6, 15])
 def test_the_certificate_is_true_of_dense_eigenvalues(k, n_noise):

@@ -70,6 +70,7 @@ def test_looking_for_missed_eigenvectors_ends_and_leaves_an_orthonormal_basis(dt
     assert found.value == pytest.approx(largest, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [180, 500])
 def test_the_search_matches_cutting_surfaces_on_the_whole_space(n):
     kernels, _ = gaussian_kernels(np.random.default_rng(2), n=n, k=4, strengths=(2, 1, 0.5, 0, 0))

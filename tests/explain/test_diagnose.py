@@ -93,6 +93,7 @@ def center(K):
 # What is measured ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["kernels", "views", "table"])
 def test_every_method_can_be_diagnosed(method, kind):
     views = views_of(0, n=60, k=3, strengths=(2, 2, 0), n_features=5)
@@ -318,6 +319,7 @@ def test_a_few_outliers_share_nothing():
     assert found.noise == ("view 2",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not(seed):
     good, other, noise = views_of(seed, strengths=(2, 2, 0))

@@ -16,7 +16,7 @@ from mkclust import LMKKM, AverageKKM, SimpleMKKM
 from mkclust.explain import LandmarkStability, landmark_stability
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")]
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from mkclust.linalg import memory
 from mkclust.linalg.memory import available_bytes, require_memory
 from mkclust.stack import DenseStack, as_stack
 
+pytestmark = pytest.mark.slow
+
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 
@@ -98,7 +100,6 @@ def test_if_free_memory_is_unknown_all_of_it_counts_and_else_nothing_is_refused(
     require_memory(2**60, "the impossible", "stop")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "strategy", "options"),
     [

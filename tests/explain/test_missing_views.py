@@ -39,6 +39,8 @@ from mkclust.methods.training import in_order_of_fit
 from mkclust.metrics import adjusted_rand_index
 from mkclust.samples.samples import read_samples
 
+pytestmark = pytest.mark.slow
+
 N, NAMES = 120, ("mrna", "mirna", "clinic")
 
 

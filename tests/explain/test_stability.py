@@ -12,6 +12,7 @@ from mkclust.metrics import adjusted_rand_index, clustering_accuracy
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
@@ -35,7 +36,6 @@ def overlapping():
     return [rng.normal(size=(80, 6)), rng.normal(size=(80, 4))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_clear_clusters_stay_the_same_with_every_method(name, views):
     model = METHODS[name](3, random_state=0).fit(views)

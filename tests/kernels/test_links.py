@@ -7,6 +7,8 @@ from mkclust import AgreementKKM, AverageKKM, SimpleMKKM
 from mkclust.kernels import KernelBank
 from mkclust.metrics import adjusted_rand_index
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(0)
 CLASSES = np.repeat(np.arange(3), 30)
 VIEWS = {

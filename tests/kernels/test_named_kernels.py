@@ -490,6 +490,7 @@ def test_no_features_stand_for_kernels_of_pairs(name):
         model.fit({"a": example(name)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chi2", "overlap", "from_distances", "self-tuning"])
 def test_what_looks_closer_takes_kernels_by_name(name):
     views = {"a": example(name), "b": numbers()}

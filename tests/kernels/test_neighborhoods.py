@@ -23,6 +23,7 @@ GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 COSINE = {"widths": (), "polynomials": (), "linear": "cosine"}
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
     pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning"),
     pytest.mark.filterwarnings("ignore::mkclust.NeighborhoodsWarning"),
@@ -259,7 +260,6 @@ def test_new_samples_come_as_similarities_to_precomputed_kernels():
         model.predict([cross, cross])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_clusters_by_neighborhoods(name):
     if "neighbors" in METHODS[name].ALLOWED:

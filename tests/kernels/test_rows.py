@@ -17,6 +17,8 @@ from mkclust.kernels.rows import CrossRows, KernelRows
 from mkclust.methods import solve_anchored_mkkm, solve_simple_mkkm
 from mkclust.stack import RowSource, StreamedStack, as_stack
 
+pytestmark = pytest.mark.slow
+
 N, N_NEW = 230, 90
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 BANKS = {
@@ -265,7 +267,6 @@ def test_labels_take_as_many_passes_however_many_kernels_there_are(monkeypatch):
     assert made[0].passes() == {model.n_passes_ + more for more in (4, 5, 6)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "anchor"), [(ONE_GAUSSIAN, 0.0), (ONE_GAUSSIAN, 1.0), ({}, 0.0)]
 )
@@ -284,7 +285,6 @@ def test_weights_are_those_of_the_dense_bank(settings, anchor):
     assert one.objective == pytest.approx(dense.objective, rel=1e-6 if anchor else 1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", INDUCTIVE.values(), ids=INDUCTIVE)
 def test_every_inductive_method_clusters_and_predicts_as_with_the_dense_bank(method):
     views, new = views_of(), new_views()
@@ -368,7 +368,6 @@ print(most - before)
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the memory")
 def test_passes_of_a_fit_and_of_a_prediction_take_far_less_memory_than_one_kernel():
     run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True)

@@ -13,6 +13,8 @@ from mkclust.kernels.preparations import CalmColumns, LogTfIdf, SquareRootsOfSha
 from mkclust.samples import as_blocks
 from mkclust.samples.samples import as_views
 
+pytestmark = pytest.mark.slow
+
 N, D = 60, 40
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
@@ -120,7 +122,6 @@ def test_shared_neighborhoods_of_sparse_rows_are_those_of_dense_ones(table, neig
     check_same_kernels(bank, table(), np.vstack([table()[:7], table(1)[:9]]))
 
 
-@pytest.mark.slow
 @given(
     arrays(np.int8, (12, 5), elements=st.integers(-3, 3), fill=st.just(0)),
     st.sampled_from([None, 3]),
@@ -253,7 +254,6 @@ def test_blocks_of_sparse_views_are_sparse_and_as_high_as_their_entries_ask_for(
     assert blocks.take(np.array([3, 8]))["a"].format == "csr"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{}, {"neighbors": 10}, {"rules": "kind"}])
 def test_a_wide_sparse_view_is_never_written_out(parameters):
     columns = np.random.default_rng(0).geometric(0.005, size=(2_000, 20)) * 100

@@ -18,6 +18,8 @@ from mkclust.stack.row_checks import check_rows
 from mkclust.stack.row_matrix import RowMatrix
 from mkclust.stack.rows import row_ranges
 
+pytestmark = pytest.mark.slow
+
 N, N_NEW = 130, 40
 BANKS = {
     "one Gaussian a view": {"widths": (1.0,), "polynomials": (), "linear": None},

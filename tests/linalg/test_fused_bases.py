@@ -7,7 +7,7 @@ from libraries import ON_CUDA, as_library
 from mkclust.linalg import MOST_DOUBT, orthonormalize_ahead, runs_ahead, to_host
 from mkclust.linalg.in_triton import written_in_triton
 
-pytestmark = ON_CUDA
+pytestmark = [pytest.mark.slow, ON_CUDA]
 
 
 def on_device(array, dtype="float64"):
@@ -24,7 +24,6 @@ def orthogonal_to(known, width, decay, seed=0):
     return X - known @ (known.T @ X)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
     ("n", "r", "b"), [(300, 7, 1), (3000, 40, 28), (3000, 100, 33), (2000, 0, 64)]

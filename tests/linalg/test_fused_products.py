@@ -10,7 +10,7 @@ from mkclust.linalg import noise, to_host
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.stack import as_stack
 
-pytestmark = ON_CUDA
+pytestmark = [pytest.mark.slow, ON_CUDA]
 
 
 @pytest.fixture
@@ -33,7 +33,6 @@ def gaussian(columns, steepness):
     return torch.exp(-steepness / 2 * distances**2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d", "b"), [(4096, 30, 28), (1, 3, 1), (127, 1, 3), (4099, 100, 64), (5000, 7, 70)]
 )
@@ -69,7 +68,6 @@ def test_rows_that_cannot_be_split_are_left_to_others(fused):
     assert fused.split_points(many) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("b", [1, 28, 62])
 @pytest.mark.parametrize("kind", ["kernel", "scaled", "indefinite", "tiny"])
 def test_products_of_stored_entries_are_those_of_double_precision(fused, kind, b):

@@ -17,6 +17,8 @@ from mkclust.linalg.threads import (
     threads_of_scipy,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def three_threads(monkeypatch):

@@ -9,8 +9,9 @@ from libraries import LIBRARIES, as_library
 from mkclust.linalg import empty, is_foreign, sums, to_host, weighted_sum
 from mkclust.linalg.threads import threads_for
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("m", "n"), [(1, 5), (3, 300), (11, 1100)])
@@ -42,7 +43,6 @@ def test_a_sum_is_that_of_the_formula(library, dtype, m, n, fused, monkeypatch):
         np.testing.assert_allclose(rounded, expected, atol=2e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("m", "n"), [(1, 5), (3, 300), (11, 1101)])

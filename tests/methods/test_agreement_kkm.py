@@ -191,6 +191,7 @@ def test_several_kernels_per_view_that_share_nothing_change_nothing(method):
     check_that_nothing_changed(model, without, others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS_THAT_SET_ASIDE)
 @pytest.mark.parametrize("feature_map", [Nystroem(40), RandomFourier(60)])
 @pytest.mark.parametrize("seed", [0, np.random.RandomState])
@@ -221,6 +222,7 @@ def test_features_of_a_view_do_not_depend_on_the_views_beside_it(method, feature
 # New samples -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [90, 260])
 def test_new_samples_are_told_apart_whatever_their_strangers_say(n, dtype):
@@ -323,6 +325,7 @@ def tables():
     return views, AgreementKKM(2, random_state=0).fit(views), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [2, 3, 4])
 def test_three_tables_of_breast_cancer_stand_a_random_column(levels, tables):
     views, bare, y = tables

@@ -63,6 +63,7 @@ def test_two_frames_with_the_same_ids_in_different_orders_are_paired_by_id():
     assert model.kernel_names_ == model.view_names_in_
 
 
+@pytest.mark.slow
 @given(st.integers(0, 99), st.integers(0, 99), st.booleans(), st.booleans())
 def test_shuffling_the_rows_of_any_frame_changes_no_label(first, second, inner, impute):
     views = frames()

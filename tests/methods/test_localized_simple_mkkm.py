@@ -116,6 +116,7 @@ def test_a_dense_eigensolver_confirms_the_certificate(family, seed):
         assert value >= solution.lower_bound * (1 - 1e-12)
 
 
+@pytest.mark.slow
 @over_masks
 @pytest.mark.parametrize("n", [60, 260])
 def test_no_weights_on_a_grid_beat_the_certified_minimum(n, mask):

@@ -23,6 +23,8 @@ from mkclust.linalg import FactoredMatrix, to_host
 from mkclust.methods import NeighborhoodsWarning
 from mkclust.metrics import adjusted_rand_index
 
+pytestmark = pytest.mark.slow
+
 ONE_KERNEL = {"widths": (1.0,), "polynomials": (), "linear": None, "rules": "kind"}
 ALL = (AverageKKM, AgreementKKM, SimpleMKKM, LKAM, LFMVC)
 INDUCTIVE = (AverageKKM, AgreementKKM, SimpleMKKM, LFMVC)
@@ -112,7 +114,6 @@ def test_training_samples_and_samples_like_them_keep_their_clusters(method, view
         np.testing.assert_array_equal(each.predict(new), model.labels_[:12])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", [AverageKKM, LKAM])
 @pytest.mark.parametrize("names", [("words", "travel"), ("pixels", "words", "links")])
 @pytest.mark.parametrize("kernels", ["auto", "on-the-fly"])
@@ -139,7 +140,6 @@ def test_the_clusters_of_parts_are_those_of_all(views):
         assert found.agreements.mean() > 0.9
 
 
-@pytest.mark.slow
 def test_the_number_of_clusters_is_suggested(views):
     found = suggest_n_clusters(views, [2, 3, 4], n_resamples=3, random_state=0)
     assert found.n_clusters == 3

@@ -52,6 +52,7 @@ def test_weights_and_partition_belong_together(n):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [40, 260])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_saddle_lies_between_every_weight_and_every_partition(n, seed):

@@ -29,6 +29,8 @@ from mkclust.plots import (
     SortedKernelDisplay,
 )
 
+pytestmark = pytest.mark.slow
+
 matplotlib.use("agg")
 OWN = [own_methods.Powered, own_methods.FirstKernel]
 QUICK = {"n_resamples": 2, "leave_one_out": False}
@@ -209,7 +211,6 @@ def test_landmarks_serve_own_methods_that_know_new_samples_only(command):
     assert "own_methods:FirstKernel needs the entries of the kernels" in result.stderr
 
 
-@pytest.mark.slow
 def test_a_benchmark_solves_an_own_method_once_and_on_the_kernels_of_the_data(command, tmp_path):
     (tmp_path / "plan.toml").write_text(
         'repetitions = 2\ngrid_repetitions = 1\nn_init = 1\ndatasets = [{ path = "d.npz" }]\n'
@@ -234,7 +235,6 @@ def test_a_benchmark_solves_an_own_method_once_and_on_the_kernels_of_the_data(co
     assert alike[0] == alike[1]
 
 
-@pytest.mark.slow
 def test_an_own_method_with_an_input_is_fitted_on_it_as_any_clusterer(command, tmp_path):
     (tmp_path / "plan.toml").write_text(
         'repetitions = 1\ngrid_repetitions = 1\ndatasets = [{ path = "d.npz" }]\n'

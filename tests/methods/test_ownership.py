@@ -15,6 +15,8 @@ from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import is_foreign, noise, place, to_host
 from mkclust.stack.discretize import discretize
 
+pytestmark = pytest.mark.slow
+
 needs_torch = pytest.mark.skipif(not TORCH, reason="torch is not installed")
 
 

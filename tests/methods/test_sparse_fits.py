@@ -65,6 +65,7 @@ def rows_of(views, rows):
     return {n: v.tocsr()[rows] if scipy.sparse.issparse(v) else v[rows] for n, v in views.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("road", ROADS)
 def test_sparse_views_are_clustered_as_dense_ones_and_so_are_new_samples(views, y, road):
     parameters = ROADS[road]

@@ -32,6 +32,8 @@ from mkclust.plots import (
 )
 from mkclust.plots.sorted_kernel import draw_sorted_kernel
 
+pytestmark = pytest.mark.slow
+
 PLAIN = (KernelWeightsDisplay, ConvergenceDisplay, EmbeddingDisplay)
 SUGGESTION = SimpleNamespace(
     k_values=np.arange(2, 7),
@@ -89,7 +91,6 @@ def on_the_page(figure):
     return min(box.x0, box.y0, width - box.x1, height - box.y1) > -0.02
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_can_be_looked_at(name, views):
     model = fitted(METHODS[name], views)
@@ -122,7 +123,6 @@ def test_without_axes_a_figure_of_pyplot_is_made_and_with_axes_none(display, mod
     plt.close(shown.figure_)
 
 
-@pytest.mark.slow
 def test_axes_that_are_given_are_drawn_on_without_pyplot():
     code = """
 import sys, numpy as np
@@ -321,7 +321,6 @@ def test_ten_thousand_samples_are_looked_at_by_their_features(ax):
     assert on_the_page(ax.figure)
 
 
-@pytest.mark.slow
 def test_a_hundred_clusters_and_forty_eight_kernels_stay_legible():
     rng = np.random.default_rng(0)
     y = np.arange(200) % 100

@@ -18,6 +18,8 @@ from mkclust.methods import AverageKKM
 from mkclust.plots.neighbor_map import LEAST_MAPPED, MAX_MAPPED, map_samples
 from mkclust.plots.sampling import sample_clusters
 
+pytestmark = pytest.mark.slow
+
 
 def blobs(n=200, k=8, spread=0.3, seed=0):
     """Return rows around k directions that are far from each other, and the labels."""

@@ -11,6 +11,8 @@ from matplotlib.image import imread
 
 from mkclust import AgreementKKM, SimpleMKKM, plots
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ax():
@@ -207,7 +209,6 @@ def test_a_fit_is_drawn_on_one_page(model):
     assert len(plots.plot_fit(model, model.labels_).axes) == 4
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("with_classes", [False, True])
 def test_forty_eight_kernels_and_thirty_clusters_stay_legible(with_classes):
     X, y = blobs(30, 4)
@@ -225,7 +226,6 @@ def test_forty_eight_kernels_and_thirty_clusters_stay_legible(with_classes):
     assert all(page.x0 <= box.x0 and box.x1 <= page.x1 for box in found)
 
 
-@pytest.mark.slow
 def test_a_saved_picture_is_whole_and_the_same_each_time(model, tmp_path):
     for name in ("one.png", "two.png"):
         plots.save(plots.plot_fit(model), tmp_path / name)
@@ -233,7 +233,6 @@ def test_a_saved_picture_is_whole_and_the_same_each_time(model, tmp_path):
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
-@pytest.mark.slow
 def test_importing_the_library_does_not_import_matplotlib():
     code = "import sys, mkclust.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -30,6 +30,8 @@ from mkclust.samples.local import LocalBlocks
 from mkclust.samples.samples import as_blocks
 from mkclust.stack.discretize import assign, discretize
 
+pytestmark = pytest.mark.slow
+
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -99,7 +101,6 @@ def test_chunks_do_not_change_the_model_in_threads(views, local, rows):
         np.testing.assert_array_equal(found.labels_.compute(), local.labels_)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rows", [200, (400, 7, 193)], ids=str)
 def test_chunks_do_not_change_the_model_on_a_cluster(client, views, local, rows):
     found = make_model().fit(cut(views, rows, -1))
@@ -419,7 +420,6 @@ def test_the_rand_index_of_counts_knows_its_limits():
     assert adjusted_rand_of_table(table) == pytest.approx(float(exact), rel=1e-14)
 
 
-@pytest.mark.slow
 def test_nothing_as_long_as_the_samples_comes_to_the_client(client, monkeypatch):
     n = 8000
     lazy = cut(draw_views(n), 1000, -1)
@@ -445,7 +445,6 @@ def test_nothing_as_long_as_the_samples_comes_to_the_client(client, monkeypatch)
     assert max(sizes) >= 8 * n
 
 
-@pytest.mark.slow
 def test_no_task_holds_more_than_a_chunk(cluster, client, monkeypatch):
     n, rows = 4000, 200
     lazy = cut(draw_views(n), rows, 2)
@@ -484,7 +483,6 @@ def random_chunks(rng, n):
     return tuple(np.diff(np.sort(ends)).tolist())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["threads", "sync"])
 def test_random_chunks_do_not_change_the_model(views, local, scheduler):
     rng = np.random.default_rng(8)
@@ -497,7 +495,6 @@ def test_random_chunks_do_not_change_the_model(views, local, scheduler):
             assert_same_model(make_model().fit(lazy), local)
 
 
-@pytest.mark.slow
 def test_a_slow_worker_does_not_change_the_model(client, views, local):
     slow, *_ = client.run(os.getpid).values()
 
@@ -515,7 +512,6 @@ def test_a_slow_worker_does_not_change_the_model(client, views, local):
     assert_same_model(found, local)
 
 
-@pytest.mark.slow
 def test_a_worker_that_dies_in_the_middle_of_a_pass_is_survived(client, views, local, tmp_path):
     class DyingOnce(Nystroem):
         """Features whose worker dies at one of the blocks, the first time that it comes by."""
@@ -598,7 +594,6 @@ def make_slow_look(kill=None, where=None):
     return sum_slowly
 
 
-@pytest.mark.slow
 def test_the_other_worker_finishes_and_a_lost_scheduler_is_told():
     blocks = {"a": da.arange(4000, chunks=500)[:, None]}
     expected = [4000 * 3999 / 2]

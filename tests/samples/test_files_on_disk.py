@@ -15,6 +15,8 @@ from mkclust.kernels import Nystroem
 from mkclust.samples.local import LocalBlocks
 from mkclust.samples.samples import as_blocks
 
+pytestmark = pytest.mark.slow
+
 N = 240
 
 

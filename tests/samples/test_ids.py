@@ -308,6 +308,7 @@ def test_what_goes_to_a_device_goes_in_one_order():
     np.testing.assert_array_equal(there, L.to_numpy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", [text_ids(), range(N)])
 def test_a_page_names_samples_and_classes_by_their_ids(ids):
     pytest.importorskip("plotly")

@@ -9,6 +9,8 @@ from libraries import FOREIGN, as_library
 from mkclust.samples.nearest import tied_nearest_of_new, tied_nearest_rows
 from mkclust.samples.row_search import RowSearch
 
+pytestmark = pytest.mark.slow
+
 
 def all_distances(new_rows, rows):
     differences = new_rows[:, None, :].astype(float) - rows[None].astype(float)

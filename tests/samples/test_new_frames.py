@@ -46,6 +46,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @given(
     seeds=st.lists(st.integers(0, 999), min_size=4, max_size=4),

@@ -20,6 +20,8 @@ from mkclust.stack.low_rank import compress
 from mkclust.stack.mapped import draw
 from mkclust.stack.off_diagonal import ALL_COMPARED, SOME_COMPARED
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Parts:

@@ -13,6 +13,8 @@ from mkclust.stack import lloyd
 from mkclust.stack.discretize import discretize, nearest_center, normalize_rows
 from mkclust.stack.lloyd import k_means
 
+pytestmark = pytest.mark.slow
+
 
 def noisy_rows(n=80, columns=4, seed=0):
     """Return rows in no clear clusters, of very different lengths."""
@@ -198,7 +200,6 @@ def test_clear_clusters_are_found_wherever_the_rows_are(library, init, dtype, to
     np.testing.assert_allclose(centers, means, atol=tolerance)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("k", [5, 10, 20])
 @pytest.mark.parametrize("spread", [0.5, 3.0, 8.0])

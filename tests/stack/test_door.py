@@ -105,6 +105,7 @@ def agree(actual, expected, form="float64"):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
 def test_a_stack_answers_as_its_dense_reference(form, given, center, normalize):
     form = "float32" if form in ("sparse first", "memory map and sparse") else form

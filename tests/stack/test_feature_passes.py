@@ -14,6 +14,8 @@ from mkclust.stack import as_stack
 from mkclust.stack.low_rank import compress
 from mkclust.stack.mapped import Features, PreparedMap, factors_of
 
+pytestmark = pytest.mark.slow
+
 ANEW = {"center": True, "normalize": True, "kept_bytes": 0}
 
 
@@ -82,7 +84,6 @@ def test_compressed_kernels_do_not_depend_on_the_number_of_threads(map_):
             np.testing.assert_allclose(one, other, atol=1e-9 * np.abs(other).max())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("fill", ["zero", "rescale"])
 @pytest.mark.parametrize("share", [0.0, 0.3])
@@ -174,7 +175,6 @@ def test_features_without_means_and_floors_are_projected_as_they_are():
         np.testing.assert_allclose(projections, map_.transform(rows) @ matrix)
 
 
-@pytest.mark.slow
 def test_labels_of_features_that_are_not_kept_are_those_of_predict():
     views = make_views(n=30_000, dtype=np.float32)
     model = SimpleMKKM(3, approximation=Nystroem(200), random_state=0, n_init=2).fit(views)

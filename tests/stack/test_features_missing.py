@@ -19,6 +19,8 @@ from mkclust.samples.local import LocalBlocks, SpreadRows
 from mkclust.samples.samples import Samples, as_blocks
 from mkclust.stack.low_rank import compress
 
+pytestmark = pytest.mark.slow
+
 N = 90
 STANDARD = {"center": True, "normalize": True}
 
@@ -145,7 +147,6 @@ def test_a_view_without_any_sample_is_refused_by_name():
 # --- kernels ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fill", ["zero", "rescale"])
 @pytest.mark.parametrize("keep", [None, 0], ids=["kept", "anew"])
 @pytest.mark.parametrize(("center", "normalize"), [(True, True), (True, False), (False, False)])
@@ -369,7 +370,6 @@ def test_dask_arrays_with_rows_of_nan_give_the_model_of_arrays():
     np.testing.assert_array_equal(found.predict(lazy).compute(), local.labels_)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rows", [25, (40, 0, 7, 13), 1, 60])
 def test_dask_arrays_that_hold_only_what_they_have_are_spread_chunk_by_chunk(rows):
     da = pytest.importorskip("dask.array")

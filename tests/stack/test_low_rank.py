@@ -22,6 +22,8 @@ from mkclust.stack import as_stack
 from mkclust.stack.low_rank import compress
 from mkclust.stack.mapped import Features, cut, n_fit_samples
 
+pytestmark = pytest.mark.slow
+
 MIXING = ("simplemkkm", "avg-kkm", "mkkm", "mkkm-mir", "lf-mvc", "mkkm-mm", "kamm-r", "kamm-a")
 MIXING += ("agreement-kkm", "anchored-mkkm")
 OTHERS = tuple(name for name in METHODS if name not in MIXING)

@@ -19,6 +19,8 @@ from mkclust.samples.samples import as_blocks
 from mkclust.stack import discretize
 from mkclust.stack.low_rank import compress
 
+pytestmark = pytest.mark.slow
+
 N = 300
 MAPS = [Nystroem(40, random_state=0), RandomFourier(50, random_state=0), Linear()]
 FEW_BYTES = 1 << 20

@@ -129,6 +129,7 @@ def compare(stack, dense, dtype):
         assert type(answer) is np.ndarray
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("form", STORED)
 def test_a_streamed_stack_answers_as_a_dense_one(form, dtype, tmp_path, hdf5):

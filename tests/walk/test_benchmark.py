@@ -9,6 +9,8 @@ from documentation import ROOT, commands
 from forked import get_forks
 from mkclust.bench.rows import read_rows
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("matplotlib")
 BENCH, REPORT = commands("docs/guides/benchmark.md")
 

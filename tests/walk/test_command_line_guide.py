@@ -7,6 +7,8 @@ import scipy.io
 from command_line import fail, invoke, succeed
 from documentation import commands
 
+pytestmark = pytest.mark.slow
+
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 pytest.importorskip("matplotlib")

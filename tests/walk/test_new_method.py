@@ -16,6 +16,8 @@ from command_line import succeed
 from documentation import ROOT, blocks, commands
 from mkclust.bench.rows import read_rows
 
+pytestmark = pytest.mark.slow
+
 GUIDE = "docs/guides/own_method.md"
 (EXAMPLE,) = blocks(GUIDE, "python")
 (COMMAND,) = commands(GUIDE)

@@ -18,6 +18,8 @@ from mkclust import AnchoredMKKM
 from mkclust.datasets import load
 from mkclust.explain.page import fit_report
 
+pytestmark = pytest.mark.slow
+
 PLOTS = (
     "silhouettes",
     "features",

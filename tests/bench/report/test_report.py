@@ -21,6 +21,8 @@ from mkclust.bench.report.report import write_benchmark_report
 from mkclust.bench.tables import PAPER_METHODS, Results
 from mkclust.bench.tables.ranking import ranking
 
+pytestmark = pytest.mark.slow
+
 METHODS = [*PAPER_METHODS[:9], "best-single-kernel", "concatenated-kmeans", "spectral"]
 
 
@@ -162,7 +164,6 @@ def test_a_critical_difference_longer_than_the_axis_is_seen_whole():
     assert high > 5.5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("m", "q"), [(1, 1), (3, 2), (48, 12)])
 def test_weights_are_shown_beside_alignments_for_every_kernel_and_method(m, q):
     rng = np.random.default_rng(0)
@@ -347,7 +348,6 @@ def report(tmp_path_factory):
         return {path.name: path for path in write_benchmark_report(source)}
 
 
-@pytest.mark.slow
 def test_the_page_shows_every_picture_and_links_to_every_other_file(report):
     text = report["README.md"].read_text()
     linked = set(re.findall(r"\]\(([^)#]+)\)", text))
@@ -480,7 +480,6 @@ def test_rows_without_solves_make_a_report_that_says_so(quick, tmp_path):
     assert {path.parent for path in written} == {tmp_path / "elsewhere" / "deep"}
 
 
-@pytest.mark.slow
 def test_reports_are_imported_without_matplotlib():
     program = "import mkclust.bench.report, sys; print('matplotlib' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -498,7 +497,6 @@ def test_compressed_rows_make_the_same_report(quick, tmp_path):
     assert again == first
 
 
-@pytest.mark.slow
 def test_the_order_of_the_rows_changes_nothing(quick):
     rows = [each for each in benchmark_rows() if each["dataset"] == "digit"]
     solves = benchmark_solves()
@@ -507,7 +505,6 @@ def test_the_order_of_the_rows_changes_nothing(quick):
     assert files[0] == files[1]
 
 
-@pytest.mark.slow
 def test_the_same_rows_give_the_same_bytes():
     rows = [row("jaffe", "mkkm", repetition) for repetition in range(3)]
     results = Results.of(rows, [solve("jaffe", "simplemkkm")])
@@ -551,7 +548,6 @@ def test_when_drawing_fails_the_folder_stays_as_it_was(tmp_path, monkeypatch, qu
     assert (source / "report" / "README.md").read_text() == "an earlier report"
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_a_single_panel_has_room_for_its_notes():
     lines = tuple(Dot(name, 50.0, 1.0, words="50.0±1.0") for name in ("a", "b", "c"))
@@ -624,7 +620,6 @@ def test_a_flipped_bit_anywhere_in_an_archive_is_told(tmp_path):
         refused(tmp_path / "run", "rows.jsonl.gz")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize(
     ("line", "reason"),
@@ -697,7 +692,6 @@ def test_a_record_that_is_no_solve_is_told(change, reason, tmp_path):
     refused(folder, "solves.jsonl, line 2: ", reason)
 
 
-@pytest.mark.slow
 def test_rows_that_rounding_takes_above_one_and_records_with_gaps_are_sound(quick, tmp_path):
     rows, solves = benchmark_rows(), benchmark_solves()
     rows[1]["nmi"] = 1 + 2e-16

@@ -46,6 +46,8 @@ from mkclust.bench.tables import (
 from mkclust.bench.tables.ranking import ranking
 from mkclust.methods import METHODS
 
+pytestmark = pytest.mark.slow
+
 DATASETS = [
     ("digit", "Digit", ""),
     ("flo17-substitute", "Flo17", "substitute"),

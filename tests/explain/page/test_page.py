@@ -43,6 +43,8 @@ from mkclust.kernels import Nystroem
 from mkclust.metrics import adjusted_rand_index, clustering_accuracy, scores
 from mkclust.web.words import format_percent
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"n_resamples": 2, "leave_one_out": False, "alternatives": False}
 NOTHING_REFITTED = QUICK | {"n_resamples": 0}
 EMPTY = {"meta", "link", "br"}
