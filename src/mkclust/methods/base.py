@@ -43,6 +43,7 @@ from mkclust.methods.uncovered import (
     check_covered,
     empty_in_kernels,
     kernels_that_have,
+    leaves_samples,
     only_covered,
     spread_over_all,
     used_kernels,
@@ -200,7 +201,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             )
         watch = Stopwatch()
         samples = read_training(self, X, observed)
-        part, fitted = samples, None
+        part, fitted, aside = samples, None, list[str]()
         lost = without_entries(samples.missing)
         while True:  # once more without samples of which nothing turns out to be known
             if len(lost):
@@ -210,32 +211,39 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             watch.switch("kernel")
             source, kernels = open_samples(self, part)
             empty = source.empty_of_fit(part)
-            if not len(lost := without_entries(empty)):
+            if len(lost := without_entries(empty)):
+                continue
+            if self.explain:
+                show_lines(source.explain())
+            noted = check_neighborhoods(
+                source.neighborhoods, source.ids, self.n_clusters, source.observed
+            )
+            watch.switch("check")
+            stack = source.stack(self, kernels)
+            self._check_n_clusters(stack)
+            watch.switch("solve")
+            # Methods may decompose whole kernels.
+            with _threads_for(stack), threads_for_decomposition():
+                solution = self._timed_solution(stack)
+            watch.switch("agreement")
+            solved = stack if solution.stack is None else solution.stack
+            empty, used = (
+                empty_in_kernels(solved, empty),
+                used_kernels(solved, solution.coefficients),
+            )
+            unused = without_entries(empty, used)
+            aside += kernels_that_have(unused, solved, empty)
+            # Samples that the used views lack change nothing; empty rows of them would.
+            lost = np.setdiff1d(unused, without_entries(empty_in_kernels(solved), used))
+            if not len(lost) or not leaves_samples(solved, lost):
                 break
-        if self.explain:
-            show_lines(source.explain())
-        noted = check_neighborhoods(
-            source.neighborhoods, source.ids, self.n_clusters, source.observed
-        )
-        watch.switch("check")
-        stack = source.stack(self, kernels)
-        self._check_n_clusters(stack)
-        watch.switch("solve")
-        # Methods may decompose whole kernels.
-        with _threads_for(stack), threads_for_decomposition():
-            solution = self._timed_solution(stack)
-        watch.switch("agreement")
-        solved = stack if solution.stack is None else solution.stack
-        empty = empty_in_kernels(solved, empty)
-        lost = without_entries(empty, used_kernels(solved, solution.coefficients))
-        aside = kernels_that_have(lost, solved, empty)
         with _threads_for(stack):
             if solution.agreement is None and stack.n_kernels > 1:
                 # Of what was observed: what was learned of missing samples agrees with all views.
                 solution = replace(solution, agreement=measure_agreement(stack))
             watch.switch("label")
             stack = solved
-            learned, further = self._common_attributes(source, stack, solution, lost)
+            learned, further = self._common_attributes(source, stack, solution, unused)
             learned |= self._learned(stack, solution, learned["labels_"], *further)
             watch.switch("alignment")
             learned["alignments_"] = self._alignments(stack, solution)
@@ -245,7 +253,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             warn_of_agreement(agreement, 2)
         if "observed_" in learned:
             views = learned.get("view_names_in_", learned["kernel_names_"])
-            labels, seen = (np.delete(learned[name], lost, 0) for name in ("labels_", "observed_"))
+            labels, seen = (
+                np.delete(learned[name], unused, 0) for name in ("labels_", "observed_")
+            )
             missingness = measure_missingness(labels, seen, views)
             learned["missingness_"] = missingness
             if missingness.follows:
@@ -264,8 +274,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning, 2
             )
         learned |= noted | watch.attributes()
-        if fitted is not None or len(lost):
-            uncovered = spread_over_all(learned, samples, fitted, lost)
+        if fitted is not None or len(unused):
+            uncovered = spread_over_all(learned, samples, fitted, unused)
+            aside = list(dict.fromkeys(aside))
             warn_of_uncovered(uncovered, samples.n_samples, samples.ids, 2, aside)
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:

@@ -181,7 +181,9 @@ class InductiveClusterer(
             centroids = extension.toward_centroids(stack, learned["labels_"])
             rows = self._similarities_to_centroids(stack, solution, learned["labels_"], centroids)
             xp = namespace(rows)
-            learned["alignment_error_"] = float(np.mean(np.delete(to_host(1 - xp.max(rows, axis=1)), lost)))
+            learned["alignment_error_"] = float(
+                np.mean(np.delete(to_host(1 - xp.max(rows, axis=1)), lost))
+            )
             learned["_centroids"] = centroids
         return learned, further
 

@@ -71,6 +71,12 @@ def kernels_that_have(
     return [stack.names[p] for p in np.flatnonzero(has).tolist()]
 
 
+def leaves_samples(stack: KernelStack, lost: np.ndarray) -> bool:
+    """Return whether all kernels, each of which takes two samples, have them without some."""
+    observed = stack.observed
+    return observed is None or bool((np.delete(observed, lost, 0).sum(axis=0) >= 2).all())
+
+
 def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
     """Return the numbers of the new samples that have no entry in any view that is used, rising.
 
