@@ -46,6 +46,7 @@ from mkclust.methods.uncovered import (
     leaves_samples,
     only_covered,
     spread_over_all,
+    spread_samples,
     used_kernels,
     warn_of_uncovered,
     without_entries,
@@ -654,14 +655,13 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 random_state=self.random_state,
                 start=similar if similar is None or order is None else select(similar, order),
             )
-        if len(uncovered):
-            # Without a direction, whatever rounding has left of them.
-            everyone = np.full(
-                rows.shape[0], int(assign(np.zeros((1, self.n_clusters)), centers)[0])
-            )
-            everyone[order] = labels
-            return everyone, centers
-        return labels if order is None else select(labels, np.argsort(order)), centers
+        if order is not None:
+            labels = select(labels, np.argsort(order))
+            if len(uncovered):
+                # Without a direction, whatever rounding has left of them.
+                nearest = int(assign(np.zeros((1, self.n_clusters)), centers)[0])
+                labels = spread_samples(labels, np.sort(order), rows.shape[0], nearest)
+        return labels, centers
 
     def _alignments(self, stack: KernelStack, solution: Solution) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""

@@ -128,7 +128,7 @@ def spread_over_all(
     kept = np.delete(np.arange(len(rows)), lost)
     for name, value in PER_SAMPLE.items():
         if name in learned:
-            learned[name] = _spread(_taken(learned[name], kept), rows[kept], n, value)
+            learned[name] = spread_samples(_taken(learned[name], kept), rows[kept], n, value)
     uncovered = np.delete(everyone, rows[kept])
     learned["uncovered_samples_"] = uncovered if samples.ids is None else samples.ids[uncovered]
     if fitted is not None:
@@ -142,7 +142,7 @@ def spread_over_all(
     return uncovered
 
 
-def _spread(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
+def spread_samples(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
     """Return values for all of n samples, one value for those that are not covered."""
     if not is_dask(values):
         columns = values[:, None] if values.ndim == 1 else values

@@ -84,8 +84,7 @@ def open_kernels(
     n = budget.n_examined(model)
     if n >= len(labels) and not is_dask(model.embedding_):
         return Examination(model, examine(model, samples), n)
-    known = np.flatnonzero(labels >= 0)
-    part = known[sample_by_cluster(labels[known], n)]
+    part = sample_by_cluster(labels + 1, n)  # with some that have no cluster, if there are any
     refitted, some, part = _refit(model, samples, part)
     same = agreement(labels[part], np.asarray(refitted.labels_), model.n_clusters)
     return Examination(refitted, examine(refitted, some), len(part), same)
