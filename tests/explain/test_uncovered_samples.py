@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from mkclust import (
     METHODS,
     AgreementKKM,
+    AnchoredMKKM,
     AverageKKM,
     SimpleMKKM,
     UncoveredSamplesWarning,
@@ -25,6 +26,7 @@ from mkclust.explain.page import fit_page
 from mkclust.explain.stability import resample
 from mkclust.generalize import alignment_error
 from mkclust.kernels import Nystroem
+from mkclust.metrics import adjusted_rand_index
 from mkclust.plots import EmbeddingDisplay, SortedKernelDisplay
 
 N, EMPTY = 90, [4, 17, 60]
@@ -132,6 +134,34 @@ def test_an_entry_in_a_view_that_is_set_aside_tells_nothing():
     assert model.uncovered_samples_.tolist() == EMPTY
     with pytest.warns(UncoveredSamplesWarning):
         assert model.predict(views).tolist() == model.labels_.tolist()
+
+
+@pytest.mark.parametrize("method", [AgreementKKM, AnchoredMKKM])
+def test_views_that_have_no_sample_in_common_with_those_used_leave_theirs_without_a_cluster(method):
+    views, rng = {}, np.random.default_rng(0)
+    for name in "abcd":
+        views[name] = 8 * np.eye(3, 4)[Y] + rng.normal(size=(N, 4))
+        views[name][slice(60, N) if name in "ab" else slice(60)] = np.nan
+    model = method(3, random_state=0)
+    with pytest.warns(UncoveredSamplesWarning, match="only in c and d") as caught:
+        model.fit(views)
+    assert [each.category for each in caught].count(UncoveredSamplesWarning) == 1
+    assert model.uncovered_samples_.tolist() == list(range(60, N))
+    assert adjusted_rand_index(Y[:60], model.labels_[:60]) == 1
+    assert set(model.labels_[60:].tolist()) == {-1}
+    assert not model.embedding_[60:].any()
+    np.testing.assert_allclose(model.weights_, [0.5, 0.5, 0, 0], atol=0.02)
+    np.testing.assert_allclose(model.alignments_, [1, 1, 0, 0], atol=0.02)
+    with pytest.warns(UncoveredSamplesWarning):
+        assert model.predict(views).tolist() == model.labels_.tolist()
+    with pytest.warns(UncoveredSamplesWarning):
+        assert alignment_error(model, views) == pytest.approx(model.alignment_error_)
+    assert describe(model, views).sizes == (20, 20, 20)
+    assert np.flatnonzero(np.isnan(sample_scores(model).margin)).tolist() == list(range(60, N))
+    np.testing.assert_allclose(diagnose(model, views).agreement, [1, 1, np.nan, np.nan])
+    page = fit_page(model, views, y=Y, n_resamples=2, alternatives=False)
+    assert "30 further samples have no entry" in page
+    assert "60 samples" in page
 
 
 def test_kernels_with_nothing_of_a_sample_follow_the_same_rule():

@@ -26,7 +26,7 @@ from mkclust.explain.choosing import NumberOfClusters
 from mkclust.explain.description import Description
 from mkclust.explain.sample_scores import sample_scores
 from mkclust.methods.persistence import SUFFIX, import_skops
-from mkclust.methods.uncovered import only_covered
+from mkclust.methods.uncovered import UNCOVERED
 from mkclust.version import versions
 from mkclust.web import plotting_script
 
@@ -208,13 +208,14 @@ def _score(value: float) -> str:
 def run_record(finished_run: FinishedRun) -> dict[str, Any]:
     """Return all that is worth keeping of a run."""
     model, data = finished_run.model, finished_run.data
+    labels = np.asarray(model.labels_)
     annotation, description = finished_run.annotation, finished_run.description
     scores, choice = list(finished_run.scores.values()), finished_run.kernel_choice
     return {
         "method": finished_run.method,
         "n_samples": data.samples.n_samples,
         "n_clusters": model.n_clusters,
-        "cluster_sizes": np.bincount(only_covered(model).labels_),
+        "cluster_sizes": np.bincount(labels[labels != UNCOVERED]),
         "uncovered_samples": getattr(model, "uncovered_samples_", None),
         "labels_sha256": labels_hash(model.labels_),
         "suggestion": suggestion_record(finished_run.suggestion),
@@ -315,12 +316,12 @@ def all_scores(model: Any, y: Any) -> dict[str, dict[str, float]]:
     """Return the scores of a fit and of its baseline, or nothing without labels."""
     if y is None:
         return {}
-    if model._covered is not None:
-        model, y = only_covered(model), np.asarray(y)[model._covered]
+    known = np.asarray(model.labels_) != UNCOVERED
     try:
-        scores = {type(model).__name__: metrics.scores(y, model.labels_)}
+        y = np.asarray(y)[known]
+        scores = {type(model).__name__: metrics.scores(y, model.labels_[known])}
         if hasattr(model, "baseline_labels_"):
-            scores[COMPROMISE] = metrics.scores(y, model.baseline_labels_)
+            scores[COMPROMISE] = metrics.scores(y, model.baseline_labels_[known])
     except (ValueError, TypeError) as error:
         # Labels never decide whether a fit succeeds.
         warnings.warn(f"no scores: {error}", stacklevel=2)

@@ -67,8 +67,8 @@ def describe(model: Any, tables: Any, *, n_features: int = 10) -> Description:
     if not isinstance(n_features, int | np.integer) or n_features < 1:
         raise ValueError(f"n_features={n_features!r}: pass a whole number, at least 1")
     aligned = read_tables(tables, fitted_index(model), observed_samples(model))
-    if model._covered is not None:
-        labels, aligned = labels[model._covered], [each.take(model._covered) for each in aligned]
+    if len(known := np.flatnonzero(labels >= 0)) < len(labels):
+        labels, aligned = labels[known], [each.take(known) for each in aligned]
     return describe_tables(labels, aligned, n_features, int(model.n_clusters))
 
 

@@ -7,7 +7,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.explain.fitted import has_centroids
 from mkclust.linalg import namespace, to_host
-from mkclust.methods.uncovered import only_covered
 from mkclust.types import Array, Float
 
 
@@ -154,8 +153,8 @@ def generalization_bound(model: Any, delta: float = 0.05) -> float:
             "are missing from views; fit with join='inner'"
         )
     _check_unit_kernels(model)
-    n, k = only_covered(model).embedding_.shape
-    return model.alignment_error_ + _slack(k, delta) / np.sqrt(n)
+    n = np.sum(np.asarray(model.labels_) >= 0)
+    return model.alignment_error_ + _slack(model.n_clusters, delta) / np.sqrt(n)
 
 
 def informative_sample_size(n_clusters: int, error: float, delta: float = 0.05) -> int:

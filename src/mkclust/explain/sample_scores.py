@@ -9,7 +9,6 @@ from sklearn.metrics import silhouette_samples
 
 from mkclust.explain.fitted import check_fitted
 from mkclust.linalg import ranges, select, to_host
-from mkclust.methods.uncovered import only_covered
 from mkclust.stack.discretize import normalize_rows
 from mkclust.types import Float
 
@@ -68,17 +67,22 @@ def sample_scores(model: Any, *, most_compared: int = MOST_COMPARED) -> SampleSc
     ((300,), True)
     """
     check_fitted(model)
-    if model._covered is not None:
-        scores = sample_scores(only_covered(model), most_compared=most_compared)
-        everyone = np.full((2, len(model.labels_)), np.nan)
-        everyone[:, model._covered] = scores.silhouette, scores.margin
-        return SampleScores(*everyone)
     labels, embedding = np.asarray(model.labels_), model.embedding_
+    known = np.flatnonzero(labels >= 0)
+    if len(known) < len(labels):
+        scores = np.full((2, len(labels)), np.nan)
+        scores[:, known] = _scores(select(embedding, known), labels[known], most_compared)
+        return SampleScores(*scores)
+    return SampleScores(*_scores(embedding, labels, most_compared))
+
+
+def _scores(embedding: Any, labels: np.ndarray, most_compared: int) -> tuple[Float, Float]:
+    """Return the silhouettes and the margins of samples that all have a cluster."""
     centers = _centers(embedding, labels)
     margin = _by_block(lambda rows, of, to, _: margins(rows, of, to), embedding, labels, centers)
     if len(labels) <= most_compared:
-        return SampleScores(silhouettes(to_host(embedding), labels), margin)
-    return SampleScores(_by_block(_simplified, embedding, labels, centers), margin)
+        return silhouettes(to_host(embedding), labels), margin
+    return _by_block(_simplified, embedding, labels, centers), margin
 
 
 def silhouettes(rows: Float, labels: np.ndarray) -> Float:

@@ -269,13 +269,13 @@ def resample(
         for index in counted(range(n_resamples), progress, "resamples"):
             part = draw(rng, n, size)
             labels_of_part = np.asarray(refitted.fit(source.take(part)).labels_)
-            if refitted._covered is not None:
-                part, labels_of_part = (each[refitted._covered] for each in (part, labels_of_part))
+            known = (labels[part] >= 0) & (labels_of_part >= 0)
+            part, labels_of_part = part[known], labels_of_part[known]
             table = count_pairs(labels[part], labels_of_part, k)
             old, new = linear_sum_assignment(table, maximize=True)
             n_stayed[part] += old[np.argsort(new)][labels_of_part] == labels[part]
             n_drawn[part] += 1
-            agreements[index] = adjusted_rand_of_table(table)
+            agreements[index] = adjusted_rand_of_table(table) if table.any() else 0
     samples = np.divide(n_stayed, n_drawn, out=np.full(n, np.nan), where=n_drawn > 0)
     clusters = _means_by_cluster(samples, labels, k)
     if covered is not None:

@@ -39,11 +39,14 @@ from mkclust.methods.training import (
 )
 from mkclust.methods.uncovered import (
     NOBODY,
+    UNCOVERED,
     check_covered,
     empty_in_kernels,
     kernels_that_have,
+    leaves_samples,
     only_covered,
     spread_over_all,
+    spread_samples,
     used_kernels,
     warn_of_uncovered,
     without_entries,
@@ -116,7 +119,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     COPIES: ClassVar[int] = 0
     # Features that stand for the kernels: a parameter of the methods that can do with these.
     approximation: Any = None
-    # The numbers of the samples that are covered; None if all are.
+    # The numbers of the samples that were fitted; None if all were.
     _covered: np.ndarray | None = None
     # The attributes of the last fit, which the next one replaces.
     _learned_names: tuple[str, ...] = ()
@@ -199,35 +202,41 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             )
         watch = Stopwatch()
         samples = read_training(self, X, observed)
-        part, covered, aside = samples, None, list[str]()
+        part, fitted, aside = samples, None, list[str]()
         lost = without_entries(samples.missing)
         while True:  # once more without samples of which nothing turns out to be known
             if len(lost):
-                covered = np.delete(np.arange(part.n_samples) if covered is None else covered, lost)
-                check_covered(len(covered), samples.n_samples, self.n_clusters)
-                part = samples.take(covered)
+                fitted = np.delete(np.arange(part.n_samples) if fitted is None else fitted, lost)
+                check_covered(len(fitted), samples.n_samples, self.n_clusters)
+                part = samples.take(fitted)
             watch.switch("kernel")
             source, kernels = open_samples(self, part)
             empty = source.empty_of_fit(part)
-            if not len(lost := without_entries(empty)):
-                if self.explain:
-                    show_lines(source.explain())
-                noted = check_neighborhoods(
-                    source.neighborhoods, source.ids, self.n_clusters, source.observed
-                )
-                watch.switch("check")
-                stack = source.stack(self, kernels)
-                self._check_n_clusters(stack)
-                watch.switch("solve")
-                # Methods may decompose whole kernels.
-                with _threads_for(stack), threads_for_decomposition():
-                    solution = self._timed_solution(stack)
-                watch.switch("agreement")
-                solved = stack if solution.stack is None else solution.stack
-                empty = empty_in_kernels(solved, empty)
-                lost = without_entries(empty, used_kernels(solved, solution.coefficients))
-                aside += kernels_that_have(lost, solved, empty)
-            if not len(lost):
+            if len(lost := without_entries(empty)):
+                continue
+            if self.explain:
+                show_lines(source.explain())
+            noted = check_neighborhoods(
+                source.neighborhoods, source.ids, self.n_clusters, source.observed
+            )
+            watch.switch("check")
+            stack = source.stack(self, kernels)
+            self._check_n_clusters(stack)
+            watch.switch("solve")
+            # Methods may decompose whole kernels.
+            with _threads_for(stack), threads_for_decomposition():
+                solution = self._timed_solution(stack)
+            watch.switch("agreement")
+            solved = stack if solution.stack is None else solution.stack
+            empty, used = (
+                empty_in_kernels(solved, empty),
+                used_kernels(solved, solution.coefficients),
+            )
+            unused = without_entries(empty, used)
+            aside += kernels_that_have(unused, solved, empty)
+            # Samples that the used views lack change nothing; empty rows of them would.
+            lost = np.setdiff1d(unused, without_entries(empty_in_kernels(solved), used))
+            if not len(lost) or not leaves_samples(solved, lost):
                 break
         with _threads_for(stack):
             if solution.agreement is None and stack.n_kernels > 1:
@@ -235,7 +244,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 solution = replace(solution, agreement=measure_agreement(stack))
             watch.switch("label")
             stack = solved
-            learned, further = self._common_attributes(source, stack, solution)
+            learned, further = self._common_attributes(source, stack, solution, unused)
             learned |= self._learned(stack, solution, learned["labels_"], *further)
             watch.switch("alignment")
             learned["alignments_"] = self._alignments(stack, solution)
@@ -245,13 +254,16 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             warn_of_agreement(agreement, 2)
         if "observed_" in learned:
             views = learned.get("view_names_in_", learned["kernel_names_"])
-            missingness = measure_missingness(learned["labels_"], learned["observed_"], views)
+            labels, seen = (
+                np.delete(learned[name], unused, 0) for name in ("labels_", "observed_")
+            )
+            missingness = measure_missingness(labels, seen, views)
             learned["missingness_"] = missingness
             if missingness.follows:
                 warnings.warn(missingness.warning(), MissingnessWarning, 2)
             can_learn = self.LEARNS_MISSING and self.approximation is None
             options = self.table_options
-            advice = advise_on_missing(learned["observed_"], can_learn, options.cells)
+            advice = advise_on_missing(seen, can_learn, options.cells)
             if advice is not None and not options.names_fill:
                 warnings.warn(advice, MissingViewsWarning, 2)
         n_found = count_clusters(learned["labels_"])
@@ -263,9 +275,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning, 2
             )
         learned |= noted | watch.attributes()
-        if covered is not None:
-            spread_over_all(learned, samples, covered)
-            uncovered = np.delete(np.arange(samples.n_samples), covered)
+        if fitted is not None or len(unused):
+            uncovered = spread_over_all(learned, samples, fitted, unused)
+            aside = list(dict.fromkeys(aside))
             warn_of_uncovered(uncovered, samples.n_samples, samples.ids, 2, aside)
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
@@ -569,9 +581,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             )
 
     def _common_attributes(
-        self, source: Source, stack: KernelStack, solution: Solution
+        self, source: Source, stack: KernelStack, solution: Solution, lost: np.ndarray
     ) -> tuple[dict[str, Any], list[Array]]:
-        """Return what every method learns, labels included, and the further labels of some."""
+        """Return what every method learns, labels included, and the further labels of some.
+
+        Lost are samples that only kernels have that are not used.
+        """
         H = solution.partition
         rows, extension = self._rows(stack, solution)
         source = source.extended(stack, rows, extension)
@@ -596,11 +611,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if source.view_names is not None:
             learned["view_names_in_"] = source.view_names
         order = _order_by_id(source.ids)
-        learned["labels_"], learned["_centers"] = self._discretize(rows, order)
-        uncovered = NOBODY
+        learned["labels_"], learned["_centers"] = self._discretize(rows, order, lost)
+        learned["labels_"][lost] = UNCOVERED
+        uncovered = lost
         if further and solution.agreement is not None:  # they are of the views' compromise
             used = used_kernels(stack, solution.agreement.coefficients())
-            uncovered = without_entries(empty_in_kernels(stack), used)
+            uncovered = np.union1d(lost, without_entries(empty_in_kernels(stack), used))
         labels = learned["labels_"]
         return learned, [self._discretize(rows, order, uncovered, labels)[0] for rows in further]
 
@@ -639,14 +655,13 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 random_state=self.random_state,
                 start=similar if similar is None or order is None else select(similar, order),
             )
-        if len(uncovered):
-            # Without a direction, whatever rounding has left of them.
-            everyone = np.full(
-                rows.shape[0], int(assign(np.zeros((1, self.n_clusters)), centers)[0])
-            )
-            everyone[order] = labels
-            return everyone, centers
-        return labels if order is None else select(labels, np.argsort(order)), centers
+        if order is not None:
+            labels = select(labels, np.argsort(order))
+            if len(uncovered):
+                # Without a direction, whatever rounding has left of them.
+                nearest = int(assign(np.zeros((1, self.n_clusters)), centers)[0])
+                labels = spread_samples(labels, np.sort(order), rows.shape[0], nearest)
+        return labels, centers
 
     def _alignments(self, stack: KernelStack, solution: Solution) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""

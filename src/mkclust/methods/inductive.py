@@ -171,17 +171,19 @@ class InductiveClusterer(
         return spread_rows(rows, others, n, 0.0), uncovered
 
     def _common_attributes(
-        self, source: Source, stack: KernelStack, solution: Solution
+        self, source: Source, stack: KernelStack, solution: Solution, lost: np.ndarray
     ) -> tuple[dict[str, Any], list[Array]]:
         """Return what every method learns, and how well the clusters fit the training samples."""
-        learned, further = super()._common_attributes(source, stack, solution)
+        learned, further = super()._common_attributes(source, stack, solution, lost)
         learned["_n_features_out"] = self.n_clusters
         if solution.coefficients is not None and not stack.compressed:
             extension: AnyExtension = learned["_source"].extension
             centroids = extension.toward_centroids(stack, learned["labels_"])
             rows = self._similarities_to_centroids(stack, solution, learned["labels_"], centroids)
             xp = namespace(rows)
-            learned["alignment_error_"] = float(xp.mean(1 - xp.max(rows, axis=1)))
+            learned["alignment_error_"] = float(
+                np.mean(np.delete(to_host(1 - xp.max(rows, axis=1)), lost))
+            )
             learned["_centroids"] = centroids
         return learned, further
 
@@ -194,10 +196,10 @@ class InductiveClusterer(
         if not stack.combining_pays or not _is_plain(stack, centroids):
             return centroids.times(coefficients).embed_training(stack)
         if are_written_out(stack.n_kernels, stack.n_samples):
-            means = (labels[:, None] == np.unique(labels)).astype(np.float64)
+            means = (labels[:, None] == np.unique(labels[labels >= 0])).astype(np.float64)
             means /= means.sum(axis=0)
             return stack.combine(coefficients) @ to_device(means, stack.like)
-        members = csr_array(labels == np.unique(labels)[:, None], dtype=np.float64)
+        members = csr_array(labels == np.unique(labels[labels >= 0])[:, None], dtype=np.float64)
         members = members.multiply(1 / members.sum(axis=1)[:, None]).tocsr()
         mixed = np.flatnonzero(coefficients).tolist()
         parts = [float(coefficients[p]) * stack.kernel(p).times_members(members) for p in mixed]

@@ -159,7 +159,7 @@ class Extension(SeenRows):
         Column v is the inner product with the mean of the members of the v-th cluster, in the
         feature space of ``sum_p K_p``. A cluster without members has no column.
         """
-        members = (labels[:, None] == np.unique(labels)).astype(np.float64)
+        members = (labels[:, None] == np.unique(labels[labels >= 0])).astype(np.float64)
         # Where the kernels live, or it would have to get there for every block of samples.
         means = to_device(members / members.sum(axis=0), self.standardizations[0].diagonal)
         projections = _raw_projections(stack, [means] * len(self.standardizations))
@@ -356,7 +356,7 @@ class IncompleteExtension(SeenRows):
 
     def toward_centroids(self, stack: KernelStack, labels: np.ndarray) -> "IncompleteExtension":
         """Return the alignments with the clusters' centroids, as such a function."""
-        members = (labels[:, None] == np.unique(labels)).astype(np.float64)
+        members = (labels[:, None] == np.unique(labels[labels >= 0])).astype(np.float64)
         means = to_device(members / members.sum(axis=0), stack.like)
         extensions = [
             replace(

@@ -770,7 +770,8 @@ class FromFeatures:
         check_finite(block, rising)
         if len(rising):
             labels = assign(self.features.project(block, self.matrix), model._centers)
-            if np.mean(labels != np.asarray(model.labels_[rising])) > CHANGED_SHARE:
+            fitted = np.asarray(model.labels_[rising])
+            if np.mean((labels != fitted) & (fitted >= 0)) > CHANGED_SHARE:
                 raise ValueError(
                     "X holds other samples than the model was fitted on: pass the same"
                 )

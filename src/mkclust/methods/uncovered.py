@@ -71,6 +71,12 @@ def kernels_that_have(
     return [stack.names[p] for p in np.flatnonzero(has).tolist()]
 
 
+def leaves_samples(stack: KernelStack, lost: np.ndarray) -> bool:
+    """Return whether all kernels, each of which takes two samples, have them without some."""
+    observed = stack.observed
+    return observed is None or bool((np.delete(observed, lost, 0).sum(axis=0) >= 2).all())
+
+
 def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
     """Return the numbers of the new samples that have no entry in any view that is used, rising.
 
@@ -95,7 +101,9 @@ def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
     )
 
 
-def spread_over_all(learned: dict[str, Any], samples: Samples, covered: np.ndarray) -> None:
+def spread_over_all(
+    learned: dict[str, Any], samples: Samples, fitted: np.ndarray | None, lost: np.ndarray
+) -> np.ndarray:
     """Bring what was learned of the samples that are covered to all samples, in place.
 
     Parameters
@@ -104,25 +112,37 @@ def spread_over_all(learned: dict[str, Any], samples: Samples, covered: np.ndarr
         The attributes of a fit.
     samples : Samples
         All samples.
-    covered : ndarray of int
-        The numbers of those that were fitted, rising.
+    fitted : ndarray of int or None
+        The numbers of those that were fitted, rising; None if all were.
+    lost : ndarray of int
+        The numbers, among these, of those that only views have that are not used.
+
+    Returns
+    -------
+    ndarray of int
+        The numbers of the samples that are not covered, rising.
     """
     n = samples.n_samples
-    uncovered = np.delete(np.arange(n), covered)
+    everyone = np.arange(n)
+    rows = everyone if fitted is None else fitted
+    kept = np.delete(np.arange(len(rows)), lost)
     for name, value in PER_SAMPLE.items():
         if name in learned:
-            learned[name] = _spread(learned[name], covered, n, value)
-    if samples.missing is not None:
-        learned["observed_"] = ~samples.missing
-    if samples.ids is not None:
-        learned["sample_ids_"] = samples.ids
-    if samples.kind == "kernels":
-        learned["n_features_in_"] = n
+            learned[name] = spread_samples(_taken(learned[name], kept), rows[kept], n, value)
+    uncovered = np.delete(everyone, rows[kept])
     learned["uncovered_samples_"] = uncovered if samples.ids is None else samples.ids[uncovered]
-    learned["_covered"] = covered
+    if fitted is not None:
+        if samples.missing is not None:
+            learned["observed_"] = ~samples.missing
+        if samples.ids is not None:
+            learned["sample_ids_"] = samples.ids
+        if samples.kind == "kernels":
+            learned["n_features_in_"] = n
+        learned["_covered"] = fitted
+    return uncovered
 
 
-def _spread(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
+def spread_samples(values: Any, covered: np.ndarray, n: int, value: int) -> Any:
     """Return values for all of n samples, one value for those that are not covered."""
     if not is_dask(values):
         columns = values[:, None] if values.ndim == 1 else values

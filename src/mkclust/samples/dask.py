@@ -259,16 +259,21 @@ def contingency(first: Any, second: Any, n_clusters: int) -> np.ndarray:
     Parameters
     ----------
     first, second : dask array of int, of shape (n_samples,)
-        Clusters below `n_clusters`; of the same chunks.
+        Clusters below `n_clusters`, -1 for samples to be left out; of the same chunks.
     n_clusters : int
         Number of clusters, k.
     """
 
     def count(labels: Sequence[np.ndarray], _: int) -> np.ndarray:
-        pairs = labels[0][:, 0] * n_clusters + labels[1][:, 0]
-        return np.bincount(pairs, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
+        return _count_pairs(labels[0][:, 0], labels[1][:, 0], n_clusters)
 
     return reduce_blocks([first[:, None], second[:, None]], count, add)
+
+
+def _count_pairs(first: np.ndarray, second: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Count the samples that have a cluster in both of two clusterings, (k, k)."""
+    pairs = (first * n_clusters + second)[(first >= 0) & (second >= 0)]
+    return np.bincount(pairs, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
 
 
 def _common_heights(views: Sequence[Any]) -> tuple[int, ...]:
@@ -355,18 +360,20 @@ def agreement(first: Array, second: Array, n_clusters: int) -> float:
     Parameters
     ----------
     first, second : ndarray or dask array of int, of shape (n_samples,)
-        Clusters below `n_clusters`, both as arrays of one kind.
+        Clusters below `n_clusters`, both as arrays of one kind; -1 for samples to be left out.
     n_clusters : int
         Number of clusters, k.
 
     Returns
     -------
     float
+        NaN if no sample is left.
     """
-    if not is_dask(first):
-        pairs = np.bincount(n_clusters * first + second, minlength=n_clusters**2)
-        return adjusted_rand_of_table(pairs.reshape(n_clusters, n_clusters))
-    return adjusted_rand_of_table(contingency(first, second.rechunk(first.chunks), n_clusters))
+    if is_dask(first):
+        table = contingency(first, second.rechunk(first.chunks), n_clusters)
+    else:
+        table = _count_pairs(first, second, n_clusters)
+    return adjusted_rand_of_table(table) if table.any() else np.nan
 
 
 class MappedView(TableOnDisk):

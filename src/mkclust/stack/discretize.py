@@ -190,13 +190,13 @@ def count_clusters(labels: Array) -> int:
     Parameters
     ----------
     labels : ndarray or dask array of shape (n_samples,)
-        Clusters of the samples; those of a dask array are counted where they are.
+        Clusters of the samples, -1 for none; those of a dask array are counted where they are.
 
     Returns
     -------
     int
     """
-    return len(np.asarray(np.unique(labels)))
+    return int(np.sum(np.asarray(np.unique(labels)) >= 0))
 
 
 def _rank(sizes: np.ndarray, first: np.ndarray) -> np.ndarray | None:

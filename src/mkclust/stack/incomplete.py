@@ -266,7 +266,9 @@ class IncompleteStack(UncompressedStack):
         counted = np.isin(np.arange(self.n_kernels), list(indices))
         if self.rule == "zero":
             return replace(self, counted=counted)
-        scale = to_device(rescaling(self.observed, counted), self.like)
+        scale = rescaling(self.observed, counted)
+        scale[scale == 0] = 1  # the others are still what they are to the samples that they have
+        scale = to_device(scale, self.like)
         maps = [each if each.fill else replace(each, scale=scale) for each in self.maps]
         return replace(self.with_maps(maps), counted=counted)
 

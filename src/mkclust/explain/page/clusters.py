@@ -194,7 +194,8 @@ def classes(findings: Findings) -> Section:
     rows = [_score_row("this model", findings.y, findings.labels)]
     baseline = getattr(findings.model, "baseline_labels_", None)
     if baseline is not None:
-        rows.append(_score_row(findings.compromise_name, findings.y, np.asarray(baseline)))
+        baseline = np.asarray(baseline)[np.asarray(findings.model.labels_) != UNCOVERED]
+        rows.append(_score_row(findings.compromise_name, findings.y, baseline))
     columns = [
         Column("Clusters of"),
         Column("ACC", "share of samples in the cluster matched with their class"),

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -187,11 +187,13 @@ def find(
     check_fitted(model)
     samples, names = in_order_of_fit(model, X), _names(ids, model)
     classes = None if y is None else _checked(_in_order(y, model), len(model.labels_), "y")
-    uncovered = [names[i] for i in np.flatnonzero(np.asarray(model.labels_) == UNCOVERED)]
-    if (covered := model._covered) is not None:
-        model, names = only_covered(model), [names[i] for i in covered]
-        classes = None if classes is None else classes[covered]
+    has_cluster = np.asarray(model.labels_) != UNCOVERED
+    uncovered = [names[i] for i in np.flatnonzero(~has_cluster)]
+    names = [names[i] for i in np.flatnonzero(has_cluster)]
+    classes = None if classes is None else classes[has_cluster]
+    model = only_covered(model)
     labels = np.asarray(model.labels_)
+    known = np.flatnonzero(labels != UNCOVERED)  # of those that were fitted
     plan, m = _resampling_plan(model, budget, n_resamples), len(model.kernel_names_)
     if leave_one_out is None:
         leave_one_out = budget.allows_leave_one_out(model, budget.n_examined(model))
@@ -204,12 +206,14 @@ def find(
         # First of all, for it refuses what the model was not fitted on.
         steps.tell("making the kernels")
         examination = open_kernels(model, samples, labels, budget)
-        similarities = _similarities(model, samples, labels, budget.similarities, examination)
+        similarities = _similarities(model, samples, known, budget.similarities, examination)
         steps.tell("describing the clusters")
-        description, n_described = _describe(model, samples, labels, budget)
+        description, n_described = _describe(model, samples, known, budget)
         steps.tell("drawing the samples")
+        labels = labels[known]
+        known_samples = samples.take(known) if len(known) < samples.n_samples else samples
         drawn = sample_by_cluster(labels, budget.dots, least=10)
-        rows = to_host(select(model.embedding_, drawn))
+        rows = to_host(select(model.embedding_, known[drawn]))
         return Findings(
             model=model,
             ids=names,
@@ -221,9 +225,11 @@ def find(
             silhouettes=silhouettes(rows, labels[drawn]),
             similarities=similarities,
             kernels=examine_kernels(examination, model, bool(n_left_out), steps.part(n_left_out)),
-            resampling=_examine_stability(model, samples, plan, steps.part(plan["n_resamples"])),
+            resampling=_examine_stability(
+                model, samples, known, plan, steps.part(plan["n_resamples"])
+            ),
             alternatives=compare_numbers(
-                model, samples, budget if alternatives else None, steps.part(n_compared)
+                model, known_samples, budget if alternatives else None, steps.part(n_compared)
             )
             if given is None
             else Alternatives(given, is_given=True),
@@ -260,16 +266,17 @@ def _in_order(y: Any, model: Any) -> Any:
 
 
 def _similarities(
-    model: Any, samples: Samples, labels: np.ndarray, most: int, examination: Examination
+    model: Any, samples: Samples, known: np.ndarray, most: int, examination: Examination
 ) -> Similarities:
-    """Return the mixed kernel among some samples, sorted by cluster."""
+    """Return the mixed kernel among some samples that have a cluster, sorted by cluster."""
+    labels = np.asarray(model.labels_)[known]
     drawn = sample_by_cluster(labels, most)
     drawn = drawn[np.argsort(labels[drawn], kind="stable")]
     clusters = labels[drawn]
     if examination.model is model:
-        entries = examination.examined.mixed_kernel(drawn)
+        entries = examination.examined.mixed_kernel(known[drawn])
     else:
-        entries = model.mixed_kernel(samples, drawn)
+        entries = model.mixed_kernel(samples, known[drawn])
     same, others = clusters[:, None] == clusters, ~np.eye(len(clusters), dtype=bool)
 
     def mean(chosen: np.ndarray) -> float:
@@ -279,17 +286,18 @@ def _similarities(
 
 
 def _describe(
-    model: Any, samples: Samples, labels: np.ndarray, budget: Budget
+    model: Any, samples: Samples, known: np.ndarray, budget: Budget
 ) -> tuple[Description | None, int]:
     """Describe the clusters by the views of the fit, and say on how many samples."""
     if not (names := views_of_features(model, samples)):
         return None, 0
-    tables = read_tables(samples.only(names), len(labels))
+    everyone = np.asarray(model.labels_)
+    labels, tables = everyone[known], read_tables(samples.only(names), len(everyone))
     entries = sum(count_entries(table) for table in tables)
     most = int(len(labels) * budget.entries_described / max(entries, budget.entries_described))
     part = sample_by_cluster(labels, max(most, FEWEST_OF_A_CLUSTER * model.n_clusters))
-    if len(part) < len(labels):
-        tables = [table.take(part) for table in tables]
+    if len(part) < len(everyone):
+        tables = [table.take(known[part]) for table in tables]
     described = describe_tables(labels[part], tables, FEATURES, int(model.n_clusters))
     return described, len(part)
 
@@ -305,7 +313,11 @@ def _resampling_plan(model: Any, budget: Budget, n_resamples: int | None) -> dic
 
 
 def _examine_stability(
-    model: Any, samples: Samples, plan: dict[str, int], progress: StepCallback
+    model: Any,
+    samples: Samples,
+    known: np.ndarray,
+    plan: dict[str, int],
+    progress: StepCallback,
 ) -> StabilityFindings:
     """Refit a model on some of its samples several times."""
     n, k = len(model.labels_), model.n_clusters
@@ -321,4 +333,4 @@ def _examine_stability(
     stability = resample(
         model, samples, fraction=FRACTION, random_state=0, progress=progress, **plan
     )
-    return StabilityFindings(stability)
+    return StabilityFindings(replace(stability, samples=stability.samples[known]))

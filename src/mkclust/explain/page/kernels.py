@@ -14,9 +14,9 @@ from mkclust.explain.steps import StepCallback
 from mkclust.methods import AgreementKKM, MultipleKernelClusterer
 from mkclust.methods.training import in_order_of_fit
 from mkclust.methods.uncovered import only_covered
-from mkclust.metrics import adjusted_rand_index
 from mkclust.samples import Samples
 from mkclust.samples.checks import is_dask
+from mkclust.samples.dask import agreement
 from mkclust.types import Float
 
 
@@ -84,10 +84,10 @@ def open_kernels(
     n = budget.n_examined(model)
     if n >= len(labels) and not is_dask(model.embedding_):
         return Examination(model, examine(model, samples), n)
-    part = sample_by_cluster(labels, n)
+    part = sample_by_cluster(labels + 1, n)  # with some that have no cluster, if there are any
     refitted, some, part = _refit(model, samples, part)
-    agreement = adjusted_rand_index(labels[part], refitted.labels_)
-    return Examination(refitted, examine(refitted, some), len(part), agreement)
+    same = agreement(labels[part], np.asarray(refitted.labels_), model.n_clusters)
+    return Examination(refitted, examine(refitted, some), len(part), same)
 
 
 def examine_kernels(
@@ -114,9 +114,9 @@ def examine_kernels(
         refit_agreement=examination.refit_agreement,
         diagnosis=diagnosis,
         left_out=several and leave_one_out,
-        with_consensus=_agreements(model.labels_, examined),
-        with_compromise=_agreements(compromise, examined),
-        compromise_with_consensus=adjusted_rand_index(compromise, model.labels_),
+        with_consensus=_agreements(model.labels_, examined, model.n_clusters),
+        with_compromise=_agreements(compromise, examined, model.n_clusters),
+        compromise_with_consensus=agreement(compromise, model.labels_, model.n_clusters),
     )
 
 
@@ -134,11 +134,11 @@ def _refit(
     return only_covered(refitted), fitted, part if covered is None else part[covered]
 
 
-def _agreements(labels: np.ndarray, examined: Examined) -> Float:
+def _agreements(labels: np.ndarray, examined: Examined, n_clusters: int) -> Float:
     """Return the adjusted Rand index of clusters with those of each kernel alone, (m,)."""
     return np.array(
         [
-            adjusted_rand_index(examined.of_kernel(p, labels), alone)
+            agreement(examined.of_kernel(p, labels), alone, n_clusters)
             for p, alone in enumerate(examined.labels)
         ]
     )
