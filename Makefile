@@ -28,6 +28,7 @@ test: lint types imports unit
 test-all: lint types imports $(VENV)/.dev
 	# The types that users get: a program of theirs, checked against the installed package.
 	$(BIN)/mypy --strict --config-file= tests/typing/consumer.py
+	# A file at a time: models that its tests share are fitted by one process, not by all.
 	MKCLUST_THOROUGH=1 $(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: $(VENV)/.dev
@@ -41,8 +42,7 @@ imports: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	# A file at a time: models that its tests share are fitted by one process, not by all.
-	$(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" tests README.md
+	$(ONE_THREAD) $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" tests README.md
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

@@ -27,6 +27,19 @@ def pytest_configure():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# One method of each way to solve and to predict.
+REPRESENTATIVES = ("simplemkkm", "agreement-kkm", "lmkkm", "lf-mvc")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leave predictions of methods that are not representatives to `make test-all`."""
+    for item in items:
+        is_predicted = "inductive" in getattr(item, "fixturenames", ())
+        if is_predicted and item.callspec.params.get("name") not in REPRESENTATIVES:
+            item.add_marker(pytest.mark.slow)
+
+
 def reference_folder(variable):
     """Return the folder an environment variable names, or skip the test."""
     folder = os.environ.get(variable)

@@ -12,6 +12,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from conftest import REPRESENTATIVES
 from mkclust import METHODS, AgreementKKM, AnchoredMKKM, KernelBank
 from mkclust.stack import as_stack
 from pairs import every_pair, first_quick, slow
@@ -20,8 +21,6 @@ from pairs import every_pair, first_quick, slow
 UNIT_NORM = {"mkkm-mm", "lf-mvc"}
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
-# One method of each way to solve and to predict.
-REPRESENTATIVES = ("simplemkkm", "agreement-kkm", "lmkkm", "lf-mvc")
 INDUCTIVE = [name for name in METHODS if hasattr(METHODS[name](), "predict")]
 
 pytestmark = [
@@ -456,6 +455,7 @@ def test_training_samples_are_predicted_as_fitted_where_kernels_were_repaired(in
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+@pytest.mark.slow
 def test_single_and_double_precision_agree(method):
     for X in (blobs()[0], np.hstack(blobs()[0]), gaussian(overlapping_views())):
         single = [x.astype(np.float32) for x in X] if isinstance(X, list) else X.astype(np.float32)

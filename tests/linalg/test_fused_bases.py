@@ -7,7 +7,7 @@ from libraries import ON_CUDA, as_library
 from mkclust.linalg import MOST_DOUBT, orthonormalize_ahead, runs_ahead, to_host
 from mkclust.linalg.in_triton import written_in_triton
 
-pytestmark = [pytest.mark.slow, ON_CUDA]
+pytestmark = [pytest.mark.slow, *ON_CUDA]
 
 
 def on_device(array, dtype="float64"):

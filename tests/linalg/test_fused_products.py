@@ -10,7 +10,7 @@ from mkclust.linalg import noise, to_host
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.stack import as_stack
 
-pytestmark = [pytest.mark.slow, ON_CUDA]
+pytestmark = [pytest.mark.slow, *ON_CUDA]
 
 
 @pytest.fixture
