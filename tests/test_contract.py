@@ -64,6 +64,7 @@ def blobs(n=90, k=3, seed=0):
     return [place[y] + rng.normal(size=(n, place.shape[1])) for place in places], y
 
 
+@pytest.mark.slow
 def test_every_second_of_a_fit_is_accounted_for_once(method):
     model = method(3, random_state=0).fit(overlapping_views())
     parts = ("kernel", "check", "solve", "agreement", "label", "alignment")
@@ -146,12 +147,13 @@ def test_parameters_can_be_set_also_those_of_the_bank(method):
         model.set_params(clusters=3)
 
 
+@pytest.mark.slow
 def test_a_model_shows_itself_in_a_notebook(method):
     for model in (method(3), method(3, kernels=KernelBank()).fit(overlapping_views())):
         assert method.__name__ in model._repr_html_()
 
 
-@pytest.mark.parametrize("kind", ["kernels", "views", "table"])
+@pytest.mark.parametrize("kind", ["kernels", *slow("views", "table")])
 def test_a_model_survives_pickling(method, kind):
     views = overlapping_views()
     X = {"kernels": gaussian(views), "views": views, "table": views[0]}[kind]
@@ -497,6 +499,7 @@ def test_two_samples_are_enough(inductive, n_clusters):
         np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+@pytest.mark.slow
 def test_kernels_may_outnumber_the_samples(method):
     rng = np.random.default_rng(0)
     model = method(2, random_state=0).fit(gram(rng.normal(size=(25, 8, 9))))

@@ -173,6 +173,7 @@ def test_what_is_as_long_as_the_kernels_is_numpys_and_the_embedding_stays(name, 
     np.testing.assert_allclose(H.T @ H, np.eye(K_CLUSTERS), atol=1e-10)
 
 
+@pytest.mark.slow
 @over_libraries
 @over_methods
 def test_single_precision_is_close(name, library):
@@ -381,6 +382,7 @@ def test_kernels_come_in_one_array_a_list_or_a_dict(form, library):
     model.mixed_kernel(given, [0, 1])
 
 
+@pytest.mark.slow
 @over_libraries
 @pytest.mark.parametrize("settings", [{"center": False}, {"normalize": False}])
 @over_methods
@@ -388,6 +390,7 @@ def test_kernels_need_be_neither_centered_nor_scaled(name, settings, library):
     assert_alike(*fit_both(METHODS[name], library, kernels(60), **settings), atol=1e-5)
 
 
+@pytest.mark.slow
 @over_libraries
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("psd", ["clip", "shift"])
@@ -723,6 +726,7 @@ def test_a_page_of_some_samples_takes_them_from_where_they_live(form, library, n
     np.testing.assert_allclose(found.with_consensus, expected.with_consensus)
 
 
+@pytest.mark.slow
 @over_libraries
 def test_a_page_is_written_of_a_model_fitted_elsewhere(library, no_silent_copies):
     pytest.importorskip("plotly")
@@ -791,6 +795,7 @@ def test_resamples_are_taken_where_the_samples_live(form, library, no_silent_cop
     np.testing.assert_allclose(found.agreements, expected.agreements)
 
 
+@pytest.mark.slow
 @over_libraries
 @pytest.mark.parametrize("form", ["kernels", "views", "on the fly"])
 def test_errors_of_samples_and_their_bound_are_numpys(form, library, no_silent_copies):

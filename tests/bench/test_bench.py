@@ -115,6 +115,7 @@ def test_scores_are_those_of_a_solve_by_hand_and_a_discretization_with_the_rows_
         assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_setting_is_solved_once_for_all_its_repetitions(folder):
     grid = '{ method = "lf-mvc", grid = { reg = [0.5, 4.0, 8.0] } }'
     run(write_plan(folder, grid), folder / "out")
@@ -126,6 +127,7 @@ def test_a_setting_is_solved_once_for_all_its_repetitions(folder):
     assert not (folder / "out" / "partitions").exists()
 
 
+@pytest.mark.slow
 def test_grid_points_are_compared_and_the_chosen_repeated(folder):
     grid = '{ method = "lkam", grid = { reg = [0.01, 1.0, 50.0], neighbors = [0.1, 0.6] } }'
     run(write_plan(folder, grid), folder / "out")
@@ -143,6 +145,7 @@ def test_grid_points_are_compared_and_the_chosen_repeated(folder):
     assert stability[choose(rows).stable] == max(stability.values())
 
 
+@pytest.mark.slow
 def test_a_grid_point_that_is_the_default_is_run_once(folder):
     reg = METHODS["mkkm-mir"]().reg
     entry = find_entry({"method": "mkkm-mir", "grid": {"reg": [reg, 3.0]}}, folder)
@@ -161,6 +164,7 @@ def test_two_runs_agree_row_by_row_on_one_and_on_two_processes(folder):
     assert len(one) == 2 * (4 + 3 * 2) + sum(row["repetition"] >= 2 for row in one) - 4
 
 
+@pytest.mark.slow
 def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(folder):
     path = write_plan(folder, '"avg-kkm", "mkkm"', resample=0.8)
     run(path, folder / "out")
@@ -184,6 +188,7 @@ def test_refits_on_a_part_of_the_samples_use_the_same_part_for_every_method(fold
 # --- other people's entries -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_any_clusterer_of_scikit_learn_can_be_an_entry(folder):
     methods = (
         '{ method = "sklearn.cluster:KMeans", name = "plain", parameters = { n_init = 2 } },'
@@ -210,6 +215,7 @@ def test_any_clusterer_of_scikit_learn_can_be_an_entry(folder):
     assert all(row["status"] == "ok" for rows in by_method.values() for row in rows)
 
 
+@pytest.mark.slow
 def test_reference_points_are_the_best_single_kernel_and_concatenated_features(folder):
     run(write_plan(folder, '"best-single-kernel", "concatenated-kmeans"'), folder / "out")
     rows = read_rows(folder / "out")
@@ -225,6 +231,7 @@ def test_reference_points_are_the_best_single_kernel_and_concatenated_features(f
     assert row["acc"] == pytest.approx(scores(prepared.y, labels)["acc"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heading", ["", "run 1,run 2\n"])
 def test_labels_made_elsewhere_are_scored_one_column_a_repetition(folder, heading):
     y = np.load(folder / "one.npz")["y"]
@@ -241,6 +248,7 @@ def test_labels_made_elsewhere_are_scored_one_column_a_repetition(folder, headin
     assert {row["seed"] for row in rows} == {None}
 
 
+@pytest.mark.slow
 def test_labels_are_scored_on_the_part_of_their_repetition(folder):
     y = np.load(folder / "one.npz")["y"]
     wrong = np.where(np.arange(60) < 6, (y + 1) % 3, y)
@@ -252,6 +260,7 @@ def test_labels_are_scored_on_the_part_of_their_repetition(folder):
     assert row["acc"] == pytest.approx(scores(y[part], wrong[part])["acc"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -270,6 +279,7 @@ def test_what_can_hardly_be_labels_becomes_a_row_that_says_so(folder, text, mess
     assert sum(row["status"] == "ok" for row in rows) == 4
 
 
+@pytest.mark.slow
 def test_spellings_of_a_number_are_one_label_and_text_has_no_heading(folder):
     y = np.load(folder / "one.npz")["y"]
     spelled = [f"{label}" if i % 2 else f"{label}.0" for i, label in enumerate(y)]
@@ -280,6 +290,7 @@ def test_spellings_of_a_number_are_one_label_and_text_has_no_heading(folder):
     assert [row["acc"] for row in read_rows(folder / "out")] == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_labels_of_other_samples_become_a_row_that_says_so(folder):
     (folder / "one.csv").write_text("1\n2\n")
     run(write_plan(folder, '{ labels = "*.csv", name = "theirs" }'), folder / "out")
@@ -356,6 +367,7 @@ def test_the_end_of_a_spawned_process_becomes_a_row(troublesome, spawned):
     assert "exit code 3" in rows["leaves"]["message"]
 
 
+@pytest.mark.slow
 def test_one_failing_repetition_leaves_the_others(troublesome):
     text = (troublesome / "troublesome.py").read_text()
     (troublesome / "troublesome.py").write_text(
@@ -370,6 +382,7 @@ def test_one_failing_repetition_leaves_the_others(troublesome):
     assert (rows[2]["seed"], rows[2]["message"]) == (2, "ValueError: not today")
 
 
+@pytest.mark.slow
 def test_a_clusterer_cannot_change_what_the_next_one_gets(troublesome):
     text = (troublesome / "troublesome.py").read_text()
     (troublesome / "troublesome.py").write_text(
@@ -384,6 +397,7 @@ def test_a_clusterer_cannot_change_what_the_next_one_gets(troublesome):
     assert "read-only" in row["message"]
 
 
+@pytest.mark.slow
 def test_asymmetric_kernels_are_refused(folder):
     views, y = blob_views(np.random.default_rng(0), n=30, k=3, strengths=(1.0, 1.0))
     K = np.stack([v @ v.T for v in views])
@@ -395,6 +409,7 @@ def test_asymmetric_kernels_are_refused(folder):
     assert "symmetric" in row["message"]
 
 
+@pytest.mark.slow
 def test_data_that_were_mended_are_run_without_being_asked(folder):
     whole = dict(np.load(folder / "one.npz"))
     np.savez(folder / "one.npz", a=whole["a"], b=whole["b"])
@@ -408,12 +423,14 @@ def test_data_that_were_mended_are_run_without_being_asked(folder):
     )
 
 
+@pytest.mark.slow
 def test_data_sets_that_are_too_large_for_a_method_are_skipped_in_words(folder):
     run(write_plan(folder, '{ method = "lmkkm", max_samples = 50 }'), folder / "out")
     [row] = read_rows(folder / "out")
     assert (row["status"], row["message"]) == ("skipped", "60 samples, more than the plan's 50")
 
 
+@pytest.mark.slow
 def test_a_method_without_its_input_is_skipped(folder):
     views, y = blob_views(np.random.default_rng(0), n=30, k=3, strengths=(1.0, 1.0))
     np.savez(folder / "kernels.npz", K=np.stack([v @ v.T for v in views]), y=y)
@@ -424,6 +441,7 @@ def test_a_method_without_its_input_is_skipped(folder):
     assert "kernels only" in row["message"]
 
 
+@pytest.mark.slow
 def test_a_file_without_classes_becomes_rows_that_say_so(folder):
     np.savez(folder / "blind.npz", a=np.eye(5), b=np.ones((5, 2)))
     path = write_plan(folder, '"avg-kkm", "mkkm"', datasets='{ path = "blind.npz" }')
@@ -435,7 +453,7 @@ def test_a_file_without_classes_becomes_rows_that_say_so(folder):
 # --- kills ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_kills", "repetitions"), [(2, 4), *slow((6, 12))])
+@pytest.mark.parametrize(("n_kills", "repetitions"), [(2, 3), *slow((6, 12))])
 def test_a_run_killed_at_random_moments_ends_with_the_rows_of_an_undisturbed_one(
     folder, n_kills, repetitions
 ):
@@ -513,6 +531,7 @@ def alive(pid):
     return state != "Z"
 
 
+@pytest.mark.slow
 def test_a_torn_line_is_removed_and_a_damaged_one_refused(tmp_path):
     path = tmp_path / "rows.jsonl"
     journal = Journal(path, lambda row: row["n"])
@@ -527,6 +546,7 @@ def test_a_torn_line_is_removed_and_a_damaged_one_refused(tmp_path):
         Journal(path, lambda row: row["n"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [10, 1000, 9000])
 def test_a_full_disk_leaves_no_half_line(tmp_path, room):
     path = tmp_path / "rows.jsonl"
@@ -543,6 +563,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path, room):
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_before_the_first_solve(tmp_path, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -553,6 +574,7 @@ def test_a_full_disk_is_told_before_the_first_solve(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_one_run_at_a_time_writes_into_a_folder(tmp_path):
     with Lock(tmp_path), pytest.raises(ValueError, match="another run"), Lock(tmp_path):
         pass
@@ -605,6 +627,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "number", "message"), MISTAKES, ids=[m[0] for m in MISTAKES])
 def test_a_plan_with_a_mistake_names_the_line_and_the_key(folder, line, number, message):
     standard = {"datasets": 'datasets = ["digits"]', "methods": 'methods = ["avg-kkm"]'}
@@ -622,6 +645,7 @@ def test_a_plan_with_a_mistake_names_the_line_and_the_key(folder, line, number, 
         assert "line" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_line_is_that_of_the_entry_with_the_mistake(folder):
     path = folder / "plan.toml"
     path.write_text(
@@ -642,6 +666,7 @@ def test_the_line_is_that_of_the_entry_with_the_mistake(folder):
         read_plan(path)
 
 
+@pytest.mark.slow
 def test_a_plan_may_begin_with_a_byte_order_mark_and_name_a_part_of_a_file(folder):
     path = folder / "plan.toml"
     text = 'datasets = [{ path = "one.npz::a" }]\nmethods = ["avg-kkm"]\nrepetitions = 1'
@@ -664,18 +689,21 @@ def test_a_script_that_runs_itself_again_is_told(folder):
     assert not read_rows(folder / "out")
 
 
+@pytest.mark.slow
 def test_more_grid_repetitions_than_repetitions_are_refused(folder):
     path = write_plan(folder, '"mkkm"', repetitions=3, grid_repetitions=4)
     with pytest.raises(PlanError, match="line 2: grid_repetitions: is more than the 3"):
         read_plan(path)
 
 
+@pytest.mark.slow
 def test_a_plan_of_few_repetitions_compares_by_as_few(folder):
     path = folder / "plan.toml"
     path.write_text('repetitions = 2\ndatasets = ["digits"]\nmethods = ["mkkm"]')
     assert read_plan(path).grid_repetitions == 2
 
 
+@pytest.mark.slow
 def test_a_data_set_that_is_not_there_is_told_before_the_first_solve(folder, monkeypatch):
     monkeypatch.setenv("MKCLUST_DATA", str(folder))
     path = write_plan(folder, '"avg-kkm"', datasets='"flo102", { path = "one.npz" }')
@@ -688,6 +716,7 @@ def test_a_data_set_that_is_not_there_is_told_before_the_first_solve(folder, mon
     assert run(path, folder / "out").missing == ["flo102"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_folder_is_told_before_the_first_solve(folder):
     (folder / "out").mkdir()
@@ -696,17 +725,20 @@ def test_a_read_only_folder_is_told_before_the_first_solve(folder):
         run(write_plan(folder, '"avg-kkm"'), folder / "out")
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_made_is_told_before_the_first_solve(folder):
     with pytest.raises(OSError, match="one.npz"):
         run(write_plan(folder, '"avg-kkm"'), folder / "one.npz" / "out")
 
 
+@pytest.mark.slow
 def test_rows_of_another_protocol_are_not_mixed_in(folder):
     run(write_plan(folder, '"avg-kkm"'), folder / "out")
     with pytest.raises(ValueError, match="holds rows with n_init = 2, the plan says 3"):
         run(write_plan(folder, '"avg-kkm"', n_init=3), folder / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("methods", "datasets", "message"),
     [
@@ -721,6 +753,7 @@ def test_rows_of_something_else_are_not_mixed_in(folder, methods, datasets, mess
         run(write_plan(folder, methods, datasets=datasets), folder / "out")
 
 
+@pytest.mark.slow
 def test_another_default_under_the_same_name_is_refused(folder):
     entry = '{{ method = "mkkm-mir", name = "m", parameters = {{ reg = {} }} }}'
     run(write_plan(folder, entry.format(2.0)), folder / "out")
@@ -728,6 +761,7 @@ def test_another_default_under_the_same_name_is_refused(folder):
         run(write_plan(folder, entry.format(0.25)), folder / "out")
 
 
+@pytest.mark.slow
 def test_a_partition_left_by_a_kill_is_used_for_its_own_data_only(folder):
     path = write_plan(folder, '{ method = "lf-mvc", grid = { reg = [0.5] } }')
     plan = read_plan(path)
@@ -745,6 +779,7 @@ def test_a_partition_left_by_a_kill_is_used_for_its_own_data_only(folder):
         assert all((row["solve_seconds"] == 99) == used for row in rows)
 
 
+@pytest.mark.slow
 def test_more_repetitions_and_methods_are_added_to_what_is_there(folder):
     run(write_plan(folder, '"avg-kkm"'), folder / "out")
     path = write_plan(folder, '"avg-kkm", "mkkm"', repetitions=6)
@@ -754,6 +789,7 @@ def test_more_repetitions_and_methods_are_added_to_what_is_there(folder):
 # --- grids and archives -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].GRID])
 @pytest.mark.parametrize("most", [1, 2, 12, 36, 10_000])
 def test_a_shorter_grid_spans_the_whole_of_it(name, most):
@@ -768,6 +804,7 @@ def test_a_shorter_grid_spans_the_whole_of_it(name, most):
             assert (values[0], values[-1]) == (grid[axis][0], grid[axis][-1])
 
 
+@pytest.mark.slow
 def test_an_archive_chooses_the_same_settings_and_keeps_their_rows(folder):
     grid = '{ method = "lkam", grid = { reg = [0.01, 1.0, 50.0], neighbors = [0.1, 0.6] } }'
     run(write_plan(folder, grid + ', "avg-kkm"', repetitions=8), folder / "out")
@@ -797,10 +834,12 @@ def test_an_archive_chooses_the_same_settings_and_keeps_their_rows(folder):
     }
 
 
+@pytest.mark.slow
 def test_settings_are_written_in_one_way():
     assert canonical({"b": 1, "a": 0.5}) == canonical({"a": 0.5, "b": 1}) == '{"a": 0.5, "b": 1}'
 
 
+@pytest.mark.slow
 def test_a_plan_can_be_made_without_a_file(folder):
     entry = find_entry({"method": "avg-kkm"}, folder)
     plan = Plan((DatasetEntry("one", path="one.npz"),), (entry,), repetitions=2, folder=folder)
@@ -834,6 +873,7 @@ def test_bench_and_report_work_from_the_command_line(folder, monkeypatch):
     assert tables[0].read_bytes() == tables[1].read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -852,6 +892,7 @@ def test_mistakes_on_the_command_line_are_one_line(folder, monkeypatch, argument
     assert found.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_bar_shows_how_far_a_run_is_and_is_gone_in_the_end(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Bar() as bar:
@@ -861,10 +902,12 @@ def test_a_bar_shows_how_far_a_run_is_and_is_gone_in_the_end(monkeypatch, capsys
     assert shown.endswith("\r")
 
 
+@pytest.mark.slow
 def test_durations_are_told_in_the_unit_that_suits_them():
     assert [duration(s) for s in (3, 89, 600, 9000)] == ["3 s", "89 s", "10 min", "2.5 h"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quick", "paper", "resample", "released/plan", "times"])
 def test_the_plans_that_come_with_the_library_can_be_read(name):
     plan = read_plan(Path(__file__).parents[2] / "benchmarks" / f"{name}.toml")
@@ -872,6 +915,7 @@ def test_the_plans_that_come_with_the_library_can_be_read(name):
     assert "simplemkkm" in [m.method for m in plan.methods] or name == "released/plan"
 
 
+@pytest.mark.slow
 def test_names_and_messages_cannot_steer_the_terminal(folder):
     pytest.importorskip("typer")
     from typer.testing import CliRunner
@@ -889,6 +933,7 @@ def test_names_and_messages_cannot_steer_the_terminal(folder):
     assert not set("\x1b\x07\u202e") & set(result.stdout + result.stderr)
 
 
+@pytest.mark.slow
 def test_the_bar_cannot_steer_the_terminal(capsys):
     bar = Bar()
     bar._last = -1e9

@@ -115,6 +115,7 @@ def save_h5(path, data):
             file[name] = value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "save"), [("d.npz", save_npz), ("d.mat", save_mat), ("d.h5", save_h5)]
 )
@@ -142,6 +143,7 @@ def test_a_stack_of_kernels_in_a_npy_file_is_taken_as_kernels(data):
     assert read_run()["scores"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", mkclust.METHODS)
 def test_every_method_is_run_and_recorded_by_its_name(method, data):
     np.savez("views.npz", **data["views"], y=data["y"])
@@ -652,6 +654,7 @@ def save_parquet(data, row_group_size=20):
     return [f"{name}.parquet" for name in data["views"]]
 
 
+@pytest.mark.slow
 def test_landmarks_stand_for_the_kernels_where_they_are_asked_for(data):
     save_npz("d.npz", data)
     options = ("--approximation", "nystroem", "--landmarks", 20)
@@ -876,6 +879,7 @@ def test_an_id_that_ends_a_line_stays_in_its_row(data):
     assert [row[0] for row in rows[1:]] == model.sample_ids_.tolist()
 
 
+@pytest.mark.slow
 def test_clusters_are_tested_against_variables_of_another_file(data):
     save_npz("d.npz", data)
     rng = np.random.default_rng(0)
@@ -1170,6 +1174,7 @@ def test_expected_errors_of_a_fit_become_one_line_and_old_outputs_stay(error, da
     assert Path("labels.csv").read_text() == "precious"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "word"),
     [

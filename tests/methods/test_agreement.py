@@ -291,6 +291,7 @@ def test_strangers_beside_two_camps_are_named_apart():
 # Nothing to agree on ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_says_so_where_nothing_agrees(name):
     views = strangers(np.random.default_rng(0), 60)
@@ -312,6 +313,7 @@ def test_every_method_says_so_where_nothing_agrees(name):
     assert found.weights().tolist() == found.coefficients().tolist() == [0.2] * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_views_that_agree_are_nothing_to_warn_of(name):
     views, _ = named_blobs(np.random.default_rng(0), strengths=(3, 3, 3))
@@ -322,6 +324,7 @@ def test_views_that_agree_are_nothing_to_warn_of(name):
     assert model.agreement_.verdict() == "All 3 views agree beyond chance."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kernels", [ONE_GAUSSIAN, KernelBank()])
 def test_one_view_alone_has_nothing_to_agree_with(name, kernels):
@@ -340,6 +343,7 @@ def test_one_view_alone_has_nothing_to_agree_with(name, kernels):
     np.testing.assert_array_equal(found.weights(), np.full(m, 1 / m))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_fit_on_one_kernel_forgets_what_several_agreed_on(name):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=40, k=2)
@@ -349,6 +353,7 @@ def test_a_fit_on_one_kernel_forgets_what_several_agreed_on(name):
     assert not hasattr(model, "agreement_") or model.agreement_.n_voices == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", range(2, 11))
 @pytest.mark.parametrize("kind", ["blobs", "noise", "copies"])
 def test_of_few_samples_all_is_finite_and_nothing_is_warned_of(n, kind):

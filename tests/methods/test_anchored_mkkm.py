@@ -248,6 +248,7 @@ def test_features_serve_an_anchored_model(anchor):
     np.testing.assert_array_equal(model.predict(views), model.labels_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strengths", [(2, 2, 0, 0, 0), (2, 0.7, 0)])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_anchor_chosen_keeps_what_the_views_agree_on(strengths, seed):
@@ -263,6 +264,7 @@ def test_the_anchor_chosen_keeps_what_the_views_agree_on(strengths, seed):
     assert model.duality_gap_ <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_no_anchor_is_chosen_where_nothing_needs_protection(seed):
     views, _ = blob_views(np.random.default_rng(seed), strengths=(2, 2, 2))
@@ -282,6 +284,7 @@ def test_on_uci_digit_the_anchor_chosen_costs_nothing(uci_digit):
     assert found >= paper - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("anchor", [2.0, "auto"])
 def test_the_certificate_is_that_of_the_compromises_true_partition(anchor):
     kernels, _ = gaussian_kernels(np.random.default_rng(1), n=500, strengths=(2, 1, 0.7))

@@ -110,6 +110,7 @@ def test_a_partition_of_negligible_weight_keeps_its_rotation():
     assert np.all(np.diff(long.history) >= -1e-9)
 
 
+@pytest.mark.slow
 def test_weights_stay_positive_also_where_a_rotation_that_is_kept_opposes_the_consensus():
     h = np.eye(3, 1)
     found = fuse([-h] + [h] * 9999, h, reg=1.0, align=False)  # each weight starts negligible
@@ -135,6 +136,7 @@ def test_strong_regularization_returns_the_partition_of_the_average_kernel():
 # Bases of eigenvectors -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["signs", "rotations"])
 @pytest.mark.parametrize("reg", [0.0, 0.3, 2.0, 1e15])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)

@@ -167,6 +167,7 @@ def test_stopping_early_warns_with_the_gap_that_is_left():
 # Invariance, and awkward problems --------------------------------------------------------------
 
 
+@pytest.mark.slow
 @over_masks
 @pytest.mark.parametrize("n", [70, 240])
 def test_the_order_of_samples_and_kernels_changes_nothing(n, mask):

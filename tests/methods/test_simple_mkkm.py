@@ -197,6 +197,7 @@ def test_the_papers_scores_on_uci_digit_are_reproduced(uci_digit):
     assert means["purity"] == pytest.approx(90.3, abs=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_warning_tells_when_noise_views_drown_the_structure(seed):
     views, y = blob_views(np.random.default_rng(seed), strengths=(2, 2, 0, 0, 0))

@@ -61,6 +61,7 @@ def standardized(K, center=True, normalize=True):
     return K / np.sqrt(np.outer(K.diagonal(), K.diagonal())) if normalize else K
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MIXING)
 @pytest.mark.parametrize("options", [{}, {"center": False}, {"normalize": False}])
 def test_it_is_the_sum_of_the_standardized_kernels_by_the_coefficients(name, options, kernels):

@@ -195,6 +195,7 @@ def test_a_hidden_negative_eigenvalue_is_found(door, n):
         door(kernels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"psd": "clip"}, {"psd": "shift"}, {"validate": False}])
 @pytest.mark.parametrize("n", [100, 250])
 def test_an_indefinite_kernel_is_accepted_where_one_says_so(door, options, n):
@@ -378,6 +379,7 @@ def test_kernels_for_a_bank_are_refused():
         SimpleMKKM(3, kernels=KernelBank()).fit(gaussian_kernels())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [30, 77, 250])
 @pytest.mark.parametrize("kind", ["kernels", "views", "table"])
@@ -485,6 +487,7 @@ def test_a_failed_fit_leaves_nothing_half_fitted(parameters, X):
         fresh.predict(X)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("parameters", "X"), [pytest.param(p, X, id=name) for name, p, X in failing_fits()]

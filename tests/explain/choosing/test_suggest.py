@@ -107,6 +107,7 @@ def test_there_are_no_more_clusters_than_distinct_samples():
     assert found.n_clusters == 3
 
 
+@pytest.mark.slow
 def test_an_indefinite_kernel_is_refused_repaired_or_taken_as_it_is():
     kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(blobs(n=60, k=3)[0]) - 0.1 * np.eye(60)
     with pytest.raises(ValueError, match="kernel 0 is indefinite"):
