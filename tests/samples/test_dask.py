@@ -1,15 +1,10 @@
 """Views as dask arrays: the same answers, without the samples ever coming to the client."""
 
-import contextlib
-import http.server
 import math
 import os
 import pickle
 import signal
-import socket
-import subprocess
 import sys
-import threading
 import time
 from fractions import Fraction
 
@@ -534,114 +529,6 @@ def test_a_worker_that_dies_in_the_middle_of_a_pass_is_survived(client, views, l
     assert_same_model(found, local)
 
 
-def test_results_kept_by_a_worker_that_dies_later_are_made_again(client, views, local):
-    found = make_model().fit(cut(views, 150, -1))
-    distributed.wait([found.labels_, found.embedding_])
-    held = {
-        address: sum(address in where for where in client.who_has(found.labels_).values())
-        for address in client.run(os.getpid)
-    }
-    assert max(held.values()) > 0
-    victim = max(held, key=held.get)
-    os.kill(client.run(os.getpid)[victim], signal.SIGKILL)
-    assert_same_model(found, local)
-    rows = found.embedding_.compute()
-    np.testing.assert_allclose(rows.T @ rows, np.eye(3), atol=1e-6)
-
-
-@contextlib.contextmanager
-def bare_cluster(n_workers):
-    """A scheduler and workers that nobody starts again, each a process of its own."""
-
-    def start(name, *args):
-        command = [sys.executable, "-m", f"distributed.cli.dask_{name}", *args, "--no-dashboard"]
-        processes.append(
-            subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        )
-        return processes[-1]
-
-    processes = []
-    try:
-        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0")
-        address = next(
-            line.split("at:")[1].strip() for line in scheduler.stderr if "Scheduler at:" in line
-        )
-        workers = [
-            start("worker", address, "--no-nanny", "--nthreads", "1") for _ in range(n_workers)
-        ]
-        for process in processes:
-            # Or they would wait for somebody to read what they log.
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-        yield address, scheduler, workers
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
-def make_slow_look(kill=None, where=None):
-    """A look of a tenth of a second; no function of this module, which workers may not know.
-
-    At a later block it ends some process, if it runs where that is wanted.
-    """
-
-    def sum_slowly(block, start):
-        time.sleep(0.1)
-        if kill is not None and start >= 1000 and where in (None, os.getpid()):
-            os.kill(kill, signal.SIGKILL)
-        return block["a"].sum(axis=0)
-
-    return sum_slowly
-
-
-def test_the_other_worker_finishes_and_a_lost_scheduler_is_told():
-    blocks = {"a": da.arange(4000, chunks=500)[:, None]}
-    expected = [4000 * 3999 / 2]
-    with bare_cluster(2) as (address, scheduler, workers), connect(address, timeout=20) as client:
-        client.wait_for_workers(2)
-        pass_ = as_blocks(blocks)
-        victim = workers[0].pid
-        assert pass_.total(make_slow_look(victim, victim)).tolist() == expected
-        assert workers[0].wait(5) == -signal.SIGKILL
-        assert len(client.nthreads()) == 1
-
-        with pytest.raises(ConnectionError, match=rf"{address} went away in the middle of a pass"):
-            pass_.total(make_slow_look(scheduler.pid))
-        for begin in (
-            lambda: pass_.total(make_slow_look()),
-            lambda: make_model().fit(cut(draw_views(), 100)),
-            lambda: make_model().fit(draw_views()).predict(cut(draw_views(), 100)),
-        ):
-            with pytest.raises(ConnectionError, match="does not answer any more.*connect anew"):
-                begin()
-        # Even when the client has closed itself nothing goes on in this process.
-        client.close()
-        with pytest.raises(ConnectionError, match="scheduler does not answer.*client is closed"):
-            as_blocks(blocks).total(make_slow_look())
-    assert as_blocks(blocks).total(lambda block, _: block["a"].sum(axis=0)).tolist() == expected
-
-
-@pytest.mark.parametrize("place", ["threads", "cluster"])
-def test_an_interrupted_pass_raises_and_leaves_the_scheduler_in_order(request, place):
-    if place == "cluster":
-        request.getfixturevalue("client")
-    blocks = as_blocks({"a": da.arange(2000, chunks=100)[:, None]})
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        blocks.total(make_slow_look())
-
-    def fail(block, start):
-        if start == 1100:
-            raise ZeroDivisionError("in the look")
-        return block["a"].sum(axis=0)
-
-    with pytest.raises(ZeroDivisionError, match="in the look"):
-        blocks.total(fail)
-    with pytest.raises(ZeroDivisionError, match="in the look"):
-        blocks.map(lambda block, start: fail(block, start) + block["a"]).compute()
-    assert blocks.total(lambda block, _: block["a"].sum(axis=0)).tolist() == [2000 * 1999 / 2]
-
-
 def test_a_client_that_nobody_has_is_told(monkeypatch):
     blocks = {"a": da.arange(20, chunks=10)[:, None]}
     with dask.config.set(scheduler="dask.distributed"):
@@ -661,61 +548,6 @@ def test_within_connect_dask_computes_on_the_cluster_and_afterwards_not(cluster,
     assert client.status == "closed"
     assert dask.config.get("scheduler", None) is None
     assert_same_model(make_model().fit(cut(views, 200)), local)
-
-
-@pytest.fixture(scope="module")
-def strangers():
-    """Addresses where somebody listens who is no scheduler."""
-    silent, banner, closing = (socket.create_server(("127.0.0.1", 0)) for _ in range(3))
-
-    class Page(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *args):
-            """Leave the error output to what is tested."""
-
-    page = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-
-    def answer(listener, text):
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                connection.sendall(text)
-                connection.close()
-
-    for listener, text in ((banner, b"SSH-2.0-server and what follows\r\n"), (closing, b"")):
-        threading.Thread(target=answer, args=(listener, text), daemon=True).start()
-    threading.Thread(target=page.serve_forever, daemon=True).start()
-    listeners = {"silent": silent, "banner": banner, "closing": closing, "page": page.socket}
-    yield {name: f"tcp://127.0.0.1:{s.getsockname()[1]}" for name, s in listeners.items()}
-    page.shutdown()
-    for listener in listeners.values():
-        listener.close()
-
-
-@pytest.mark.parametrize(
-    ("address", "told"),
-    [
-        (
-            "tcp://127.0.0.1:1",
-            "No dask scheduler answered at .*:1 within 1 s .*(refused|no connection).*check",
-        ),
-        ("tcp://nowhere.invalid:8786", "No dask scheduler answered at tcp://nowhere.*check host"),
-        ("silent", "did not answer as a dask scheduler within 1 s: check the port"),
-        ("page", "did not answer as a dask scheduler within 1 s: check the port.*TLS"),
-        ("banner", "check the port"),
-        ("closing", "No dask scheduler answered.*check host, port and whether it expects TLS"),
-        ("nonsense", r"'nonsense' cannot be reached.*missing port.*such as 'tcp://host:8786'"),
-        ("foo://127.0.0.1:1", "unknown address scheme 'foo'"),
-        ("tls://127.0.0.1:1", "set the certificates in dask's configuration"),
-        (8786, "8786 cannot be reached.*expected str"),
-    ],
-)
-def test_where_no_scheduler_answers_one_sentence_says_so(strangers, capfd, address, told):
-    began = time.monotonic()
-    address = strangers.get(address, address)
-    with pytest.raises(ConnectionError, match=told), connect(address, timeout=1):
-        pass
-    assert time.monotonic() - began < 3
-    assert capfd.readouterr().err == ""
 
 
 def test_a_scheduler_without_workers_and_a_worker_are_refused(cluster, client):
