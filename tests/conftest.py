@@ -31,6 +31,13 @@ def pytest_configure():
 REPRESENTATIVES = ("simplemkkm", "agreement-kkm", "lmkkm", "lf-mvc")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Do not import files that are slow as a whole if slow tests are not asked for."""
+    if config.getoption("-m") == "not slow" and collection_path.suffix == ".py":
+        return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text() or None
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Leave predictions of methods that are not representatives to `make test-all`."""

@@ -14,6 +14,8 @@ from command_line import fail, invoke, succeed, three_clusters
 from mkclust import cli
 from mkclust.cli.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = [command.name for command in cli.app.registered_commands]
 
 

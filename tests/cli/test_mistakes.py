@@ -21,6 +21,8 @@ from mkclust.cli.inputs import read_inputs
 from mkclust.cli.method import kernels_by_view, parse_kernels
 from mkclust.cli.table_request import TableRequest
 
+pytestmark = pytest.mark.slow
+
 N = 60
 
 

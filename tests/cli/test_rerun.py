@@ -9,6 +9,8 @@ pytest.importorskip("typer")
 
 from command_line import fail, invoke, succeed, three_clusters
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
@@ -23,7 +25,6 @@ def change_record(**changes):
     Path("run.json").write_text(json.dumps(record))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

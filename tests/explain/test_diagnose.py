@@ -31,6 +31,7 @@ STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
@@ -93,7 +94,6 @@ def center(K):
 # What is measured ------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["kernels", "views", "table"])
 def test_every_method_can_be_diagnosed(method, kind):
     views = views_of(0, n=60, k=3, strengths=(2, 2, 0), n_features=5)
@@ -148,7 +148,6 @@ def test_agreement_is_that_of_each_kernel_clustered_alone(centered, normalize):
         assert value == pytest.approx(adjusted_rand_score(model.labels_, alone.labels_))
 
 
-@pytest.mark.slow
 def test_leaving_one_out_is_fitting_without_it(method):
     X = kernels_of(4, n=80, strengths=(1, 0.7, 0))
     model = method(4, random_state=3).fit(X)
@@ -220,7 +219,6 @@ def test_a_ruined_consensus_does_not_mislead():
     assert "Weights are not importance" in found.summary()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strengths", "noise"),
     [
@@ -240,7 +238,6 @@ def test_weak_views_are_no_noise(strengths, noise, n):
     assert right >= 7
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 6])
 def test_noise_is_found_whatever_the_number_of_clusters(k):
     for seed in range(4):
@@ -255,7 +252,6 @@ def test_noise_is_found_whatever_the_standard(centered, normalize):
         assert diagnosed(X, center=centered, normalize=normalize).noise == ("kernel 2",)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [1, 2, 3, 50])
 def test_noise_of_any_dimension_is_noise(n_features):
     for seed in range(4):
@@ -264,7 +260,6 @@ def test_noise_of_any_dimension_is_noise(n_features):
         assert diagnosed(views).noise == ("view 2",)
 
 
-@pytest.mark.slow
 def test_no_view_of_the_digits_is_noise_but_dice_are():
     views = {name: view[:400] for name, view in load("digits").views.items()}
     assert diagnosed(views, 10).noise == ()
@@ -274,7 +269,6 @@ def test_no_view_of_the_digits_is_noise_but_dice_are():
         assert found.noise == ("dice",)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n_levels", [2, 3, 5, 10])
 def test_a_random_category_is_noise_though_its_clusters_are_perfect(n_levels):
     for seed in range(4):
@@ -319,7 +313,6 @@ def test_a_few_outliers_share_nothing():
     assert found.noise == ("view 2",)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_copy_of_noise_is_noise_and_a_copy_of_structure_is_not(seed):
     good, other, noise = views_of(seed, strengths=(2, 2, 0))
@@ -343,7 +336,6 @@ def test_copies_alone_cannot_be_called_noise():
     assert "Nothing can tell here" in found.summary()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_kernels_of_one_view_do_not_vouch_for_each_other(seed):
     views = views_of(seed, n=120, strengths=(2, 1, 0))
@@ -621,7 +613,6 @@ def test_rows_that_a_bank_computes_are_diagnosed_as_the_kernels_they_are():
     assert_close(*found, tolerance=1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["source", "map", "dataset", "datasets"])
 def test_kernels_in_files_are_diagnosed_like_others(kind, tmp_path, monkeypatch):
     h5py = pytest.importorskip("h5py")
@@ -653,7 +644,6 @@ def test_kernels_in_files_are_diagnosed_like_others(kind, tmp_path, monkeypatch)
 # Kernels known by features ------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("centered", "normalize"), STANDARDS)
 @pytest.mark.parametrize("approximation", [Nystroem(15, random_state=3), Linear()], ids=str)
 def test_features_are_diagnosed_like_the_kernels_that_they_make(approximation, centered, normalize):

@@ -8,6 +8,8 @@ from conftest import blob_views
 from mkclust import METHODS, AverageKKM, sample_scores
 from mkclust.kernels import Nystroem
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def views():

@@ -20,6 +20,8 @@ from mkclust.kernels import KernelBank
 from mkclust.kernels.formulas import LINEAR
 from mkclust.samples import distances
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rng():

@@ -15,6 +15,8 @@ from mkclust.kernels.kinds import RULES, tell_kind
 from mkclust.kernels.preparations import LogTfIdf
 from mkclust.linalg import FactoredMatrix, to_host
 
+pytestmark = pytest.mark.slow
+
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
 N = 60
 

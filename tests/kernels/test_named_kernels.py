@@ -35,7 +35,7 @@ from mkclust.kernels import KernelBank, Linear, Nystroem
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import to_host
 
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning")]
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
 N = 40
 
@@ -343,7 +343,6 @@ def test_distances_taken_for_kernels_are_told_how_to_become_some():
         AverageKKM(3, kernels="precomputed").fit({"a": distances() ** 2})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ids", [[f"sample {i}" for i in range(N)], [7 * i for i in range(N)]])
 @pytest.mark.parametrize("rule", ["from_distances", "distances", "graph"])
 @given(seeds=st.lists(st.integers(0, 99), min_size=3, max_size=3), is_first=st.booleans())
@@ -490,7 +489,6 @@ def test_no_features_stand_for_kernels_of_pairs(name):
         model.fit({"a": example(name)})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chi2", "overlap", "from_distances", "self-tuning"])
 def test_what_looks_closer_takes_kernels_by_name(name):
     views = {"a": example(name), "b": numbers()}

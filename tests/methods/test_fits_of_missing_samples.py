@@ -18,7 +18,7 @@ from mkclust.samples import read_samples
 from mkclust.stack import as_stack
 
 N, K = 90, 3
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 
 def views_of(n=N, seed=0):
@@ -63,7 +63,6 @@ def data():
     return (*views_of(), pattern())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("impute", ["zero", "rescale"])
 def test_every_method_clusters_samples_that_are_missing_from_views(name, impute, data):
@@ -78,7 +77,6 @@ def test_every_method_clusters_samples_that_are_missing_from_views(name, impute,
         np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_where_nothing_is_missing_the_answer_is_the_complete_one(name, data):
     views, _, _ = data
@@ -91,7 +89,6 @@ def test_where_nothing_is_missing_the_answer_is_the_complete_one(name, data):
     assert not hasattr(told, "observed_")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["auto", "gaussian", "on-the-fly", KernelBank()])
 def test_rows_of_nan_masks_and_ids_tell_the_same(kernels, data):
     pd = pytest.importorskip("pandas")
@@ -175,7 +172,6 @@ def test_samples_are_missing_from_views_of_other_libraries(library, kernels, dat
     np.testing.assert_array_equal(to_host(model.predict(there), None), to_host(model.labels_, None))
 
 
-@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from(["zero", "rescale"]))
 def test_the_order_of_samples_and_of_views_changes_nothing(seed, impute):
     rng = np.random.default_rng(seed)
@@ -274,7 +270,6 @@ def test_where_much_is_missing_and_nobody_said_what_becomes_of_it_learning_is_ad
             METHODS[name](K, impute=impute, random_state=0).fit(with_nan(views, missing))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"])
 def test_what_is_learned_of_missing_samples_finds_no_less_than_rescaling(name):
     views, y = views_of(200)

@@ -19,6 +19,8 @@ from mkclust.stack import as_stack
 from mkclust.stack.incomplete import IncompleteStack
 from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
 
+pytestmark = pytest.mark.slow
+
 # Ties, rank deficiency, near-ties and noise; a single kernel, and as many clusters as can be.
 PROBLEMS = [(family, seed) for family in FAMILIES for seed in range(10)]
 
@@ -97,7 +99,6 @@ def test_mkkm_leaves_less_unexplained_with_every_fill(family, seed):
     assert solution.objective == pytest.approx(unexplained, abs=1e-9 * np.trace(rest))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_a_fill_raises_the_alignment_of_every_kernel_and_so_the_minimum(seed):
     rng = np.random.default_rng(seed)

@@ -24,6 +24,8 @@ from problems import (
     top_eigenvalue_sum,
 )
 
+pytestmark = pytest.mark.slow
+
 MASKS = ["counts", "published", "cosine"]
 over_masks = pytest.mark.parametrize("mask", MASKS)
 
@@ -117,7 +119,6 @@ def test_a_dense_eigensolver_confirms_the_certificate(family, seed):
         assert value >= solution.lower_bound * (1 - 1e-12)
 
 
-@pytest.mark.slow
 @over_masks
 @pytest.mark.parametrize("n", [60, 260])
 def test_no_weights_on_a_grid_beat_the_certified_minimum(n, mask):
@@ -167,7 +168,6 @@ def test_stopping_early_warns_with_the_gap_that_is_left():
 # Invariance, and awkward problems --------------------------------------------------------------
 
 
-@pytest.mark.slow
 @over_masks
 @pytest.mark.parametrize("n", [70, 240])
 def test_the_order_of_samples_and_kernels_changes_nothing(n, mask):

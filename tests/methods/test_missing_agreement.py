@@ -13,6 +13,8 @@ from mkclust.methods.agreement import measure_agreement
 from mkclust.samples.samples import Samples
 from mkclust.stack import as_stack
 
+pytestmark = pytest.mark.slow
+
 SETTING_ASIDE = ("agreement-kkm", "anchored-mkkm")
 
 
@@ -146,7 +148,6 @@ def test_noise_beside_the_digits_is_set_aside_however_many_samples_are_missing(m
         assert found.is_incomplete == (missing > 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.3, 0.5, 0.7])
 def test_chances_are_no_smaller_than_chance_makes_them_where_samples_are_missing(missing):
     chances = []

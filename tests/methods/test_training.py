@@ -27,6 +27,8 @@ from mkclust.methods.training import check_samples
 from mkclust.stack import MatrixRows, as_stack
 from problems import leading, projector
 
+pytestmark = pytest.mark.slow
+
 N, K = 60, 3
 SOME = [41, 3, 17, 3, 59]
 MASKED = ["lkam", "localized-simplemkkm"]
@@ -61,7 +63,6 @@ def standardized(K, center=True, normalize=True):
     return K / np.sqrt(np.outer(K.diagonal(), K.diagonal())) if normalize else K
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MIXING)
 @pytest.mark.parametrize("options", [{}, {"center": False}, {"normalize": False}])
 def test_it_is_the_sum_of_the_standardized_kernels_by_the_coefficients(name, options, kernels):
@@ -93,7 +94,6 @@ def test_an_anchor_is_part_of_what_is_partitioned(anchor, views, kernels):
     assert "without the anchor" in features.describe_mixed_kernel()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("form", ["views", "kernels"])
 def test_some_samples_are_a_part_of_all_in_any_order(name, form, views, kernels):
@@ -204,7 +204,6 @@ def test_a_table_is_looked_at_by_its_bank(views):
     np.testing.assert_allclose(model.mixed_kernel(views["shape"]), expected, atol=1e-8)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["avg-kkm", "lmkkm"])
 def test_few_samples_of_views_take_no_memory_of_the_samples_squared(name):
     n = 1200

@@ -11,6 +11,8 @@ from mkclust.samples.options import TableOptions
 from mkclust.samples.row_source import RowSource
 from mkclust.samples.samples import read_kernels, read_samples
 
+pytestmark = pytest.mark.slow
+
 OUTER = TableOptions(join="outer")
 NAN = np.nan
 

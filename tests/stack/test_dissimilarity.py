@@ -11,6 +11,8 @@ from libraries import LIBRARIES, as_library
 from mkclust import SimpleMKKM
 from mkclust.stack import MatrixRows, as_stack
 
+pytestmark = pytest.mark.slow
+
 N = 60
 (POINTS,), _ = blob_views(np.random.default_rng(0), n=N, k=3, strengths=(2,))
 METRICS = ["euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine", "correlation"]

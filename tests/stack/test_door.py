@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 from mkclust.stack import as_stack
 
+pytestmark = pytest.mark.slow
+
 N, M = 70, 3
 
 
@@ -105,7 +107,6 @@ def agree(actual, expected, form="float64"):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
 def test_a_stack_answers_as_its_dense_reference(form, given, center, normalize):
     form = "float32" if form in ("sparse first", "memory map and sparse") else form

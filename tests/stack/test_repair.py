@@ -16,6 +16,8 @@ from mkclust.explain.held_out import alignment_error, alignment_errors
 from mkclust.linalg import to_host
 from mkclust.stack import as_stack
 
+pytestmark = pytest.mark.slow
+
 INDUCTIVE = [name for name, method in METHODS.items() if hasattr(method, "predict")]
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 over_repairs = pytest.mark.parametrize("psd", ["clip", "shift"])
@@ -41,7 +43,6 @@ def one_of_several(n=60, seed=0):
     return np.stack([A @ A.T, B @ B.T - 0.4 * C @ C.T, C @ C.T])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @over_repairs
 def test_clusters_of_repaired_graphs_are_those_of_their_partition(name, psd, wine):
@@ -56,7 +57,6 @@ def test_clusters_of_repaired_graphs_are_those_of_their_partition(name, psd, win
         np.testing.assert_array_equal(model.predict(graphs), model.labels_)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("center", "normalize"), STANDARDS)
 @pytest.mark.parametrize("name", INDUCTIVE)
 @over_repairs

@@ -20,6 +20,8 @@ from mkclust.methods import solve_average_kkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 
+pytestmark = pytest.mark.slow
+
 ONE_GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 FEW = [2, 3, 4, 5, 6]
 # As many draws and resamples as a test needs.
@@ -107,7 +109,6 @@ def test_there_are_no_more_clusters_than_distinct_samples():
     assert found.n_clusters == 3
 
 
-@pytest.mark.slow
 def test_an_indefinite_kernel_is_refused_repaired_or_taken_as_it_is():
     kernels = KernelBank(**ONE_GAUSSIAN).fit_transform(blobs(n=60, k=3)[0]) - 0.1 * np.eye(60)
     with pytest.raises(ValueError, match="kernel 0 is indefinite"):
@@ -245,7 +246,6 @@ def test_planted_clusters_are_counted(k):
     assert found.stabilities[k - 2] > 0.9
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_noise_is_no_evidence_of_clusters(seed):
     found = suggest_n_clusters(noise(seed), FEW, **QUICK)
@@ -271,7 +271,6 @@ def test_a_gradual_change_that_views_share_is_no_cluster():
     assert "gradual" in found.summary()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape", ["evenly spaced line", "uniform line", "circle", "counts", "swiss roll", "square"]
 )
@@ -293,7 +292,6 @@ def test_one_table_of_noise_that_looks_clearer_than_clouds_by_chance_has_no_clus
     assert found.n_clusters == 1
 
 
-@pytest.mark.slow
 def test_copies_of_two_points_are_two_clusters():
     rng = np.random.default_rng(0)
     places = [np.repeat(rng.normal(size=(2, 4)), 45, axis=0) for _ in range(2)]
@@ -348,7 +346,6 @@ def test_an_end_of_the_k_values_is_pointed_out():
     assert "largest number that was tried" in found.summary()
 
 
-@pytest.mark.slow
 def test_the_k_values_may_be_anything_that_holds_numbers():
     views, _ = blobs(n=60, k=3)
     found = suggest_n_clusters(views, iter([np.int64(5), 3, 3]), **QUICK)
@@ -371,7 +368,6 @@ def test_of_many_samples_some_are_used():
     assert "200 of 600 samples" in found.summary()
 
 
-@pytest.mark.slow
 def test_the_seed_decides():
     one, same, other = (
         suggest_n_clusters(noise(), [2, 3], random_state=s, **QUICK) for s in (1, 1, 2)
@@ -445,7 +441,6 @@ def test_support_is_the_share_of_the_resamples_that_name_a_number():
     assert found.candidates == (3,)
 
 
-@pytest.mark.slow
 def test_progress_counts_draws_and_resamples_together():
     for views, texts in (
         (blobs(n=60, k=3)[0], ["draws of one cloud", "shuffled views", "resamples"]),
@@ -516,7 +511,6 @@ def test_pages_have_figures_and_no_placeholders():
         assert not re.findall(r"^[A-Z]+_[A-Z_]+$", page.read_text(), re.MULTILINE), page.name
 
 
-@pytest.mark.slow
 def test_tables_are_joined_filled_and_taken_apart_as_in_a_fit():
     pd = pytest.importorskip("pandas")
     left, right = (
