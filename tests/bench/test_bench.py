@@ -589,7 +589,6 @@ MISTAKES = [
     ("seed = 4294967290", 1, "seed: and the repetitions exceed"),
     ('datasets = [{ path = "." }]', 1, "path: .: no such file"),
     ('datasets = [{ path = "plan.toml" }]', 1, "path: plan.toml: give a file of"),
-    ('datasets = [{ name = "ccv", download = true }]', 1, "ccv cannot be fetched"),
     ('methods = [{ method = "lkam", parameters = { n_clusters = 3 } }]', 1, "set by the benchmark"),
     ('methods = [{ method = "lkam", grid = { n_init = [3] } }]', 1, "set by the benchmark"),
     ('methods = [{ method = "sklearn.decomposition:PCA" }]', 1, "not a scikit-learn clusterer"),

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from mkclust.bench.entries import MethodEntry, find_entry, import_entry
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError
-from mkclust.datasets import AVAILABLE, CATALOG
+from mkclust.datasets import AVAILABLE
 from mkclust.datasets.catalog import SPELLINGS, spelling
 from mkclust.datasets.files import READERS
 
@@ -70,7 +70,6 @@ _DATASET: dict[str, _Rule] = {
     "precomputed": _FLAG,
     "n_clusters": _whole(1),
     "max_settings": _whole(1),
-    "download": _FLAG,
 }
 _METHOD: dict[str, _Rule] = {
     "method": _TEXT,
@@ -176,8 +175,6 @@ class _Reader:
         if name is None:
             advice = _nearest(table["name"], AVAILABLE)
             self._refuse("name", f"{table['name']!r}: unknown data set; {advice}")
-        if table.get("download") and not CATALOG[name].fetch:
-            self._refuse("download", f"{name} cannot be fetched; remove it")
         if table.get("precomputed"):
             self._refuse("precomputed", "belongs to a path; a named set knows it")
         return DatasetEntry(**table | {"name": name})
