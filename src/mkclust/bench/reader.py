@@ -73,7 +73,6 @@ _DATASET: dict[str, _Rule] = {
 }
 _METHOD: dict[str, _Rule] = {
     "method": _TEXT,
-    "labels": _TEXT,
     "name": _TEXT,
     "parameters": _TABLE,
     "grid": _LISTS,
@@ -182,11 +181,10 @@ class _Reader:
     def _method(self, item: Any) -> MethodEntry:
         """Return one method, or refuse it."""
         table = self._table(item, "methods", "method", _METHOD)
-        if ("method" in table) == ("labels" in table):
-            self._refuse("methods", f"has an entry without method or labels, or with both: {table}")
-        key = "method" if "method" in table else "labels"
-        with self._refusal(table, key):
-            return find_entry(table, self.path.parent)
+        if "method" not in table:
+            self._refuse("methods", f"has an entry without method: {table}")
+        with self._refusal(table, "method"):
+            return find_entry(table)
 
     def _import(self, index: int, item: Any, entry: MethodEntry) -> MethodEntry:
         """Return one method with its class imported, where the plan names one."""
