@@ -177,10 +177,9 @@ def subset(n=1_000_000, part=5_000):
 
 def hdigit():
     """Compare features and kernels on the fly with the exact solution of real data."""
-    folder = os.environ.get("MKCLUST_DATA")
-    if not folder:
+    if not os.environ.get("MKCLUST_DATA"):
         return {"skipped": "MKCLUST_DATA is not set"}
-    data = load("hdigit", data_home=folder)
+    data = load("hdigit")
     exact = SimpleMKKM(10, random_state=0)
     fast = SimpleMKKM(10, approximation=Nystroem(n_components=500), random_state=0)
     fly = SimpleMKKM(10, kernels=KernelBank(**ONE_GAUSSIAN, on_the_fly=True), random_state=0)

@@ -9,9 +9,10 @@ from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.methods import Solution
-from mkclust.methods.reduced_gradient import GOLDEN, Evaluator
+from mkclust.methods.reduced_gradient import Evaluator
 from mkclust.types import Float
 
+GOLDEN = (1 + np.sqrt(5)) / 2
 # The largest change of a weight at which the routine stops.
 SMALLEST_STEP = 1e-5
 

@@ -144,9 +144,6 @@ def test_what_is_not_there_is_asked_for_by_file_folder_and_origin(folder, name, 
 def test_what_else_would_serve_is_named(folder):
     assert "as a substitute version, flower17/features.npz" in complaint("flo17")
     assert "as a truncated version, ProteinFold.mat" in complaint("pfold")
-    assert "load('digit', download=True)" in complaint("digit")
-    assert "download" not in complaint("flo102")
-    assert "it cannot be downloaded" in complaint("flo102", download=True)
 
 
 def test_half_of_the_files_are_not_enough(folder):

@@ -1,4 +1,4 @@
-"""The methods of a plan: the library's own, any scikit-learn clusterer, labels made elsewhere."""
+"""The methods of a plan: the library's own, or any scikit-learn clusterer."""
 
 import difflib
 import importlib
@@ -6,16 +6,14 @@ import inspect
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.bench.labels import label_files
 from mkclust.bench.rows import canonical
 from mkclust.methods import METHODS, MultipleKernelClusterer
 
-Kind = Literal["kernel-method", "single-kernel", "estimator", "concatenated-kmeans", "labels"]
+Kind = Literal["kernel-method", "single-kernel", "estimator", "concatenated-kmeans"]
 
 # Reference points that every comparison should have.
 REFERENCES: dict[str, Kind] = {
@@ -41,8 +39,7 @@ class MethodEntry:
     kind : str
         "kernel-method" (of ``mkclust.METHODS``, or a class derived as these are),
         "single-kernel" (k-means on every kernel alone, the best chosen by the true classes),
-        "concatenated-kmeans", "estimator" (any other scikit-learn clusterer) or "labels" (results
-        made elsewhere).
+        "concatenated-kmeans" or "estimator" (any other scikit-learn clusterer).
     method : str
         A key of ``METHODS``, a reference point, or "package.module:Class".
     parameters : dict
@@ -52,8 +49,6 @@ class MethodEntry:
     input : str
         What another clusterer is fitted on: "concatenated" (standardized features side by side),
         "views", "kernels" or "average-kernel".
-    labels : str
-        Pattern of the files that hold results made elsewhere.
     max_samples : int or None
         Larger data sets are skipped.
     max_settings : int or None
@@ -66,15 +61,12 @@ class MethodEntry:
     parameters: dict[str, Any] = field(default_factory=dict)
     grid: dict[str, list] = field(default_factory=dict)
     input: str = "concatenated"
-    labels: str = ""
     max_samples: int | None = None
     max_settings: int | None = None
 
     @property
     def source(self) -> str:
         """What the entry runs, in a few words; parameters apart."""
-        if self.kind == "labels":
-            return f"labels {self.labels}"
         return f"{self.method} on {self.input}" if self.kind == "estimator" else self.method
 
     @property
@@ -191,13 +183,11 @@ def import_class(text: str) -> type:
     return value
 
 
-def find_entry(table: dict[str, Any], folder: Path) -> MethodEntry:
+def find_entry(table: dict[str, Any]) -> MethodEntry:
     """Return the entry that a plan describes; a class that it names is left to `import_entry`.
 
     A ValueError begins with the key of the plan that is wrong.
     """
-    if "labels" in table:
-        return _labels_entry(table, folder)
     method = table["method"]
     if ":" in method:
         check_class_name(method)
@@ -216,17 +206,6 @@ def find_entry(table: dict[str, Any], folder: Path) -> MethodEntry:
     if extra := sorted(table.keys() & {"grid", "parameters", "input", "max_settings"}):
         raise ValueError(f"{extra[0]}: {table['name']} has no such key; remove it")
     return MethodEntry(kind=REFERENCES[method], **table)
-
-
-def _labels_entry(table: dict[str, Any], folder: Path) -> MethodEntry:
-    """Return the entry of labels made elsewhere."""
-    if "name" not in table:
-        raise ValueError('labels: needs a name for the rows, such as name = "matlab-mkkm"')
-    if extra := sorted(table.keys() - {"labels", "name"}):
-        raise ValueError(f"{extra[0]}: labels made elsewhere have no such key; remove it")
-    if not label_files(table["labels"], folder):
-        raise ValueError(f"labels: no file matches {folder / table['labels']}")
-    return MethodEntry(kind="labels", **table)
 
 
 def _advise(method: str) -> str:

@@ -17,7 +17,6 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from mkclust.bench.entries import MethodEntry
-from mkclust.bench.labels import read_labels
 from mkclust.bench.plan import DatasetEntry, Plan
 from mkclust.bench.prepare import Prepared
 from mkclust.bench.rows import canonical
@@ -98,8 +97,6 @@ def execute(
     The clock is told True when a solve begins, and False when it has ended. What a method raises is
     raised.
     """
-    if task.method.kind == "labels":
-        return _score_labels(task, plan, prepared)
     return (_discretize if task.method.partitions else _refit)(task, plan, prepared, clock)
 
 
@@ -118,7 +115,7 @@ def describe_data(prepared: Prepared) -> Row:
 
 def repeats_solve(method: MethodEntry, plan: Plan) -> bool:
     """Return whether every repetition is a solve of its own."""
-    return method.kind != "labels" and (plan.resample < 1 or not method.partitions)
+    return plan.resample < 1 or not method.partitions
 
 
 def repetition_rows(task: Task, plan: Plan, data: Row, what: Row) -> list[Row]:
@@ -310,19 +307,6 @@ def _clusterer(task: Task, plan: Plan, prepared: Prepared, seed: int) -> Any:
         parameters["random_state"] = seed
     model.set_params(**parameters)
     return model
-
-
-def _score_labels(task: Task, plan: Plan, prepared: Prepared) -> TaskResult:
-    """Score labels made elsewhere, one column a repetition."""
-    columns = read_labels(task.method.labels, task.dataset.name, plan.folder)
-    n, rows = prepared.data.n_samples, []
-    for row in repetition_rows(task, plan, describe_data(prepared), {"seed": None}):
-        labels = np.array(columns[row["repetition"]])
-        if len(labels) != n:
-            raise ValueError(f"{len(labels)} labels for the {n} samples of {task.dataset.name}")
-        part = subsample(n, plan, row["repetition"]) if plan.resample < 1 else np.arange(n)
-        rows.append(row | scores(prepared.y[part], labels[part]))
-    return TaskResult(rows, [])
 
 
 def _number(value: float) -> float | None:

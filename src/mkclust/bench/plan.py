@@ -28,8 +28,6 @@ class DatasetEntry:
         Number of clusters; by default that of the classes.
     max_settings : int or None
         Most grid points of a method on this set.
-    download : bool
-        Whether the set may be fetched where it is not there.
     """
 
     name: str
@@ -37,7 +35,6 @@ class DatasetEntry:
     precomputed: bool = False
     n_clusters: int | None = None
     max_settings: int | None = None
-    download: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,7 @@ def find_datasets(plan: Plan) -> tuple[list[DatasetEntry], list[str]]:
     present: list[DatasetEntry] = []
     missing: list[str] = []
     for entry in plan.datasets:
-        if entry.path or entry.download:
+        if entry.path:
             present.append(entry)
             continue
         names = (entry.name, *CATALOG[entry.name].stand_ins)

@@ -57,7 +57,7 @@ class Prepared:
             data = load(folder / entry.path, kernels=entry.precomputed, on_disk=False)
             data = replace(data, name=entry.name)
         else:
-            data = load(entry.name, download=entry.download)
+            data = load(entry.name)
         if data.y is None:
             raise ValueError(f"{data.name}: has no classes to compare with; store them as y")
         kernels, names = make_kernels(data)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from mkclust.bench.entries import MethodEntry, find_entry, import_entry
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError
-from mkclust.datasets import AVAILABLE, CATALOG
+from mkclust.datasets import AVAILABLE
 from mkclust.datasets.catalog import SPELLINGS, spelling
 from mkclust.datasets.files import READERS
 
@@ -70,11 +70,9 @@ _DATASET: dict[str, _Rule] = {
     "precomputed": _FLAG,
     "n_clusters": _whole(1),
     "max_settings": _whole(1),
-    "download": _FLAG,
 }
 _METHOD: dict[str, _Rule] = {
     "method": _TEXT,
-    "labels": _TEXT,
     "name": _TEXT,
     "parameters": _TABLE,
     "grid": _LISTS,
@@ -176,8 +174,6 @@ class _Reader:
         if name is None:
             advice = _nearest(table["name"], AVAILABLE)
             self._refuse("name", f"{table['name']!r}: unknown data set; {advice}")
-        if table.get("download") and not CATALOG[name].fetch:
-            self._refuse("download", f"{name} cannot be fetched; remove it")
         if table.get("precomputed"):
             self._refuse("precomputed", "belongs to a path; a named set knows it")
         return DatasetEntry(**table | {"name": name})
@@ -185,11 +181,10 @@ class _Reader:
     def _method(self, item: Any) -> MethodEntry:
         """Return one method, or refuse it."""
         table = self._table(item, "methods", "method", _METHOD)
-        if ("method" in table) == ("labels" in table):
-            self._refuse("methods", f"has an entry without method or labels, or with both: {table}")
-        key = "method" if "method" in table else "labels"
-        with self._refusal(table, key):
-            return find_entry(table, self.path.parent)
+        if "method" not in table:
+            self._refuse("methods", f"has an entry without method: {table}")
+        with self._refusal(table, "method"):
+            return find_entry(table)
 
     def _import(self, index: int, item: Any, entry: MethodEntry) -> MethodEntry:
         """Return one method with its class imported, where the plan names one."""

@@ -19,7 +19,6 @@ from mkclust.bench.execute import (
     repetition_rows,
 )
 from mkclust.bench.journal import Journal, Lock, check_room, machine, n_cores, versions
-from mkclust.bench.labels import read_labels
 from mkclust.bench.plan import DatasetEntry, Plan, PlanError, find_datasets
 from mkclust.bench.row_checks import check_row, check_solve
 from mkclust.bench.rows import canonical, choose, is_default
@@ -202,7 +201,8 @@ class _PlanRun:
         for method in self.plan.methods:
             pair = self.pairs[dataset.name, method.name]
             pair.settings = method.settings(dataset.max_settings, facts["n_kernels"] or 1)
-            pair.repetitions, problem = self._repetitions(pair)
+            pair.repetitions = self._repetitions(method)
+            problem = failure
             if method.max_samples and (facts["n_samples"] or 0) > method.max_samples:
                 limit = f"{facts['n_samples']} samples, more than the plan's {method.max_samples}"
                 problem = Failure("skipped", limit)
@@ -210,7 +210,7 @@ class _PlanRun:
             # What made a start impossible is found out anew: it may have been mended.
             if any(map(_never_began, pair.rows)):
                 self._drop_failed_starts(pair)
-            if problem := failure or problem:
+            if problem:
                 self._fail(pair, self._task(pair, pair.settings[0], [0]), problem)
             else:
                 self._continue(pair)
@@ -246,21 +246,13 @@ class _PlanRun:
             f"{difference}; give another folder or another name"
         )
 
-    def _repetitions(self, pair: _Pair) -> tuple[int, Failure | None]:
-        """Return how often a method is repeated, or why it cannot be run."""
-        if pair.method.kind == "labels":
-            try:
-                columns = read_labels(pair.method.labels, pair.dataset.name, self.plan.folder)
-            except (ValueError, OSError) as error:
-                return 1, Failure("failed", f"{type(error).__name__}: {error}")
-            reason = f"no file {pair.method.labels} of the name {pair.dataset.name}"
-            return len(columns), None if columns else Failure("skipped", reason)
-        if pair.method.kind == "estimator" and self.plan.resample == 1:
+    def _repetitions(self, method: MethodEntry) -> int:
+        """Return how often a method is repeated."""
+        if method.kind == "estimator" and self.plan.resample == 1:
             # Without a seed every repetition would be the same.
-            model = pair.method.estimator()(**pair.method.parameters)
-            seeded = "random_state" in model.get_params()
-            return (self.plan.repetitions if seeded else 1), None
-        return self.plan.repetitions, None
+            model = method.estimator()(**method.parameters)
+            return self.plan.repetitions if "random_state" in model.get_params() else 1
+        return self.plan.repetitions
 
     def _continue(self, pair: _Pair) -> None:
         """Line up what a method on a data set still needs, if nothing of it is going on."""

@@ -4,7 +4,6 @@ import difflib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mkclust.datasets.base import Dataset, DatasetError
 from mkclust.datasets.catalog import CATALOG, SPELLINGS, spelling
@@ -26,8 +25,6 @@ def load(
     id: str | None = None,
     samples_in: str = "rows",
     drop: Sequence[str] = (),
-    download: bool = False,
-    data_home: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Load a data set by name, or read one from a file.
 
@@ -75,10 +72,6 @@ def load(
         header, and the first column names the features.
     drop : sequence of str, default=()
         Columns of a table that are left aside.
-    download : bool, default=False
-        Fetch the data set where no file holds it. Only ``"digit"`` can be fetched, from OpenML.
-    data_home : str, path-like or None, default=None
-        Folder in which scikit-learn keeps what was fetched; None: its own default.
 
     Returns
     -------
@@ -105,13 +98,7 @@ def load(
     """
     layout = TableLayout(id, samples_in, (drop,) if isinstance(drop, str) else tuple(drop))
     data = load_with(
-        name_or_path,
-        layout,
-        kernels=kernels,
-        on_disk=on_disk,
-        follow_links=follow_links,
-        download=download,
-        data_home=data_home,
+        name_or_path, layout, kernels=kernels, on_disk=on_disk, follow_links=follow_links
     )
     if absent := [column for column in layout.drop if column not in data.dropped]:
         raise DatasetError(f"{data.name}: no column {absent[0]} to drop; {near(absent[0], data)}")
@@ -125,14 +112,12 @@ def load_with(
     kernels: bool = False,
     on_disk: bool | None = None,
     follow_links: bool = False,
-    download: bool = False,
-    data_home: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Load as :func:`load` does; columns that are to be dropped need not be there.
 
     Parameters
     ----------
-    name_or_path, kernels, on_disk, follow_links, download, data_home
+    name_or_path, kernels, on_disk, follow_links
         As of :func:`load`.
     layout : TableLayout
         How tables are to be read.
@@ -143,7 +128,7 @@ def load_with(
     """
     text = os.fsdecode(name_or_path)
     if (name := SPELLINGS.get(spelling(text))) is not None:
-        data = _load_entry(CATALOG[name], download, data_home)
+        data = _load_entry(CATALOG[name])
         if kernels and not data.precomputed:
             raise DatasetError(f"{text}: holds views, not kernels; load it without kernels=True")
         return data
@@ -153,12 +138,10 @@ def load_with(
     )
 
 
-def _load_entry(entry: Entry, download: bool, data_home: Any) -> Dataset:
+def _load_entry(entry: Entry) -> Dataset:
     """Read a known data set, or what stands in for it."""
     if (source := entry.find()) is not None:
         return entry.read(*source)
-    if download and entry.fetch is not None:
-        return entry.label(entry.fetch(data_home), entry.ways[-1].kernels)
     stand_ins = [CATALOG[name] for name in entry.stand_ins]
     for other in stand_ins:
         if (source := other.find()) is not None:
@@ -171,10 +154,6 @@ def _load_entry(entry: Entry, download: bool, data_home: Any) -> Dataset:
         where = f"not found, for {VARIABLE} is not set; set it to a folder and put there"
     files = " or ".join(" and ".join(way.files) for way in entry.ways)
     rest = [f"or, as a {e.caveat} version, {' or '.join(e.ways[0].files)}" for e in stand_ins]
-    if entry.fetch is not None:
-        rest.append(f"or load({entry.name!r}, download=True)")
-    elif download:
-        rest.append("for it cannot be downloaded")
     advice = ", ".join([f"{where} {files}", *rest])
     raise DatasetError(f"{entry.name}: {advice}. The data come from {entry.origin}.")
 

@@ -1,10 +1,10 @@
 """What the catalog knows of a data set, and how its files are found and read."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,8 +60,6 @@ class Entry:
         What else to know about it.
     per_class : int or None
         Samples of every class, where files of other sizes are in use; see `note`.
-    fetch : callable or None
-        Downloads the data, into the folder it is given; None where that is not possible.
     """
 
     name: str
@@ -77,7 +75,6 @@ class Entry:
     stand_ins: tuple[str, ...] = ()
     note: str = ""
     per_class: int | None = None
-    fetch: Callable[[Any], Dataset] | None = field(default=None, repr=False)
 
     def present(self) -> bool:
         """Tell whether files of the data set itself, not of a stand-in, are there.
@@ -120,24 +117,7 @@ class Entry:
         """
         data = way.read(paths)
         self._check(data, " and ".join(map(str, paths)) or self.name)
-        return self.label(data, way.kernels)
-
-    def label(self, data: Dataset, kernels: str) -> Dataset:
-        """Return the data under the name of this entry, and say what they are.
-
-        Parameters
-        ----------
-        data : Dataset
-            What was read or downloaded.
-        kernels : str
-            How the kernels are made, in words.
-
-        Returns
-        -------
-        Dataset
-            The same arrays, with name, caveat and description.
-        """
-        description = " ".join(filter(None, (f"{self.title}.", kernels, self.note)))
+        description = " ".join(filter(None, (f"{self.title}.", way.kernels, self.note)))
         return replace(
             data,
             name=self.name,

@@ -1,7 +1,6 @@
 """The eleven data sets of the paper, and what stands in for them."""
 
 from mkclust.datasets.entry import Entry, Way
-from mkclust.datasets.fetch import fetch_digit
 from mkclust.datasets.recipes import (
     ONE_GAUSSIAN,
     distance_kernels,
@@ -190,7 +189,6 @@ PAPER_ENTRIES = (
         ),
         aliases=("uci-digit", "uci"),
         paper="Digit",
-        fetch=fetch_digit,
     ),
     *(_caltech(per_class) for per_class in (5, 10, 15, 20, 25, 30)),
     *(_caltech_substitute(per_class) for per_class in (5, 10)),

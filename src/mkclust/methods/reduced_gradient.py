@@ -13,9 +13,6 @@ from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.types import Float
 
-GOLDEN = (1 + np.sqrt(5)) / 2
-# The share of its first width at which the bracket of a golden section is narrow enough.
-NARROW = 1e-3
 # The largest change of a weight at which the paper stops.
 PAPER_STEP = 1e-4
 
@@ -28,7 +25,6 @@ def solve_reduced_gradient(
     max_iter: int = 200,
     stopping: Literal["gap", "step"] = "gap",
     prove: bool | Literal["auto"] = "auto",
-    line_search: Literal["armijo", "golden"] = "armijo",
     random_state: Any = None,
 ) -> Solution:
     r"""Minimize J over the simplex by reduced gradient descent (Algorithm 1).
@@ -51,8 +47,6 @@ def solve_reduced_gradient(
     prove : bool or "auto", default="auto"
         Whether to prove at the end, by a Cholesky factorization, that no eigenvector was missed.
         "auto" does so where a random search cannot tell; False only searches.
-    line_search : {"armijo", "golden"}, default="armijo"
-        Backtracking until Armijo's rule holds, as the paper says, or a golden section search.
     random_state : int, RandomState or None, default=None
         What the random vectors of a search for missed eigenvectors depend on; with None they are
         always the same.
@@ -67,7 +61,6 @@ def solve_reduced_gradient(
        Kernel K-means. ICML 2020. Theorem 1, Eqs. 6-9, Algorithm 1.
     """
     evaluate = Evaluator(stack, n_clusters)
-    search = {"armijo": _armijo, "golden": _golden}[line_search]
     gamma = evaluate.uniform
     partition = evaluate(gamma)
     baseline, surfaces = partition, CuttingSurfaces(stack.n_kernels, 2 * stack.precision)
@@ -82,7 +75,7 @@ def solve_reduced_gradient(
             break
         gradient = 2 * gamma * alignments  # Theorem 1
         direction = reduced_direction(gamma, gradient)
-        step, reached = search(evaluate, gamma, direction, partition, gradient, step)
+        step, reached = _armijo(evaluate, gamma, direction, partition, gradient, step)
         if step == 0:
             # Stationary: one kernel, or a kink from which no single gradient leads down.
             converged = stopping == "step"
@@ -161,35 +154,3 @@ def _armijo(
         # The parabola through what is known has its minimum here.
         step *= float(np.clip(-slope * step / (2 * (rise - slope * step)), 0.1, 0.5))
     return 0.0, partition
-
-
-def _golden(
-    evaluate: Evaluator,
-    gamma: Float,
-    direction: Float,
-    partition: Relaxation,
-    gradient: Float,
-    last_step: float | None,
-) -> tuple[float, Relaxation]:
-    """Narrow a bracket by the golden section; one new evaluation a round."""
-    if direction @ gradient >= 0:
-        return 0.0, partition
-    low, high = 0.0, longest_step(gamma, direction)
-    width = NARROW * high
-    left, right = high - high / GOLDEN, high / GOLDEN
-    at_left, at_right = evaluate(gamma + left * direction), evaluate(gamma + right * direction)
-    best = min([(0.0, partition), (left, at_left), (right, at_right)], key=lambda p: p[1].value)
-    # A bracket that still reaches down to the start has not found a step: go on narrowing.
-    while high - low > width or (best[0] == 0 and high * np.abs(direction).max() > 1e-12):
-        if at_left.value <= at_right.value:
-            high, right, at_right = right, left, at_left
-            left = high - (high - low) / GOLDEN
-            at_left = evaluate(gamma + left * direction)
-            tried = (left, at_left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + (high - low) / GOLDEN
-            at_right = evaluate(gamma + right * direction)
-            tried = (right, at_right)
-        best = min(best, tried, key=lambda p: p[1].value)
-    return best
