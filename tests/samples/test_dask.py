@@ -563,11 +563,6 @@ def test_a_scheduler_without_workers_and_a_worker_are_refused(cluster, client):
         pass
 
 
-def test_a_wait_that_is_no_time_is_refused():
-    with pytest.raises(ValueError, match="timeout=0: pass a positive"), connect("a:1", timeout=0):
-        pass
-
-
 def test_exact_kernels_are_not_computed_from_dask_arrays_but_predict_for_them():
     views = draw_views(300)
     lazy = cut(views, 100, -1)

@@ -22,10 +22,6 @@ class Operator(Protocol):
         """An array that says where the vectors live that this can be multiplied with."""
 
     @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads."""
-
-    @property
     def is_rounded(self) -> bool:
         """Whether it is in single precision although what it was made of is not."""
 
@@ -68,11 +64,6 @@ class MatrixOperator(ExactOperator):
         """An array that says where the vectors live that this can be multiplied with."""
         return self.entries
 
-    @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads."""
-        return self.entries.shape[0] * self.entries.shape[1]
-
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         return (X.T @ self.entries).T  # the order BLAS does faster
@@ -97,11 +88,6 @@ class WrappedOperator:
     def like(self) -> Array:
         """An array that says where the vectors live that this can be multiplied with."""
         return self.operator.like
-
-    @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads."""
-        return self.operator.n_entries
 
     @property
     def is_rounded(self) -> bool:

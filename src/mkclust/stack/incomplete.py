@@ -69,11 +69,6 @@ class IncompleteKernel(ExactOperator):
         """An array that says where the vectors live that this can be multiplied with."""
         return self.kernel.like
 
-    @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads."""
-        return self.kernel.n_entries
-
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         return self.map.scatter(self.kernel @ self.map.gather(X))
@@ -156,11 +151,6 @@ class IncompleteCombination(ExactOperator):
     def like(self) -> Array:
         """An array that says where the vectors live that this can be multiplied with."""
         return self.operators[0].like
-
-    @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads."""
-        return sum(operator.n_entries for operator in self.operators)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""

@@ -85,12 +85,6 @@ class HeldMatrix:
         """An array that says where the vectors live."""
         return getattr(self.matrix, "like", self.matrix)
 
-    @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads."""
-        n_rows, n_columns = self.shape
-        return self.matrix.nnz if is_sparse(self.matrix) else n_rows * n_columns
-
 
 @dataclass(frozen=True)
 class StandardizedKernel(HeldMatrix, ExactOperator):

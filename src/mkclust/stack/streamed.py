@@ -51,11 +51,6 @@ class StreamedCombination(ExactOperator):
         """An array that says where the vectors live that this can be multiplied with."""
         return like_of(self.source)
 
-    @property
-    def n_entries(self) -> int:
-        """Number of entries that a product reads: those of all kernels."""
-        return len(self.standardizations) * self.source.n_samples**2
-
     def __matmul__(self, X: Array) -> Array:
         """Multiply with a thin matrix, (n, b) to (n, b)."""
         xp, n = namespace(X), self.shape[0]
