@@ -275,7 +275,6 @@ def plan_text(methods, **settings):
         ('"marking:Powered", "mkkmm"', {}, "unknown method"),
         ('"marking:Powered", "marking:Powered"', {}, "twice"),
         ('"marking:Powered", { method = "lkam", parameters = { reg = -1 } }', {}, "reg"),
-        ('"marking:Powered", { labels = "*.csv", name = "theirs" }', {}, "no file matches"),
         ('"marking:Powered", "marking"', {}, "unknown method"),
         ('"marking:Powered", "mark ing:Powered"', {}, "write package.module:Class"),
         ('"marking:Powered"', {"seed": 2**32}, "seed"),
