@@ -1,12 +1,12 @@
 """Distances taken for similarities: how they are told apart, and what to do with them."""
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import eigvalsh, is_sparse, namespace, select, to_host
-from mkclust.types import Array, Float
+from mkclust.linalg import eigvalsh, namespace, to_host
+from mkclust.stack.kernel import Kernel
+from mkclust.types import Float
 
 # Samples among which entries are looked at.
 LOOKED_AT = 128
@@ -21,23 +21,23 @@ CHANCE = 8.0
 MOST_VIOLATIONS = 0.01
 
 
-def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
-    """Raise where a symmetric matrix holds distances, plain or squared, rather than similarities.
+def refuse_distances(kernel: Kernel, who: str) -> None:
+    """Raise if a symmetric matrix holds distances, plain or squared, rather than similarities.
 
     Both hypotheses have signs. Distances are positive with a zero diagonal, and they, or their
     square roots, keep the triangle inequality; so may similarities with their diagonal taken out.
     But the leading directions of centered similarities have positive eigenvalues, those of
     centered distances negative ones, whatever the diagonal.
     """
-    n = matrix.shape[0]
+    n, diagonal = kernel.n_samples, kernel.diagonal()
     if n < 3:
         return
     rows = _looked_at(n)
     # Most kernels have a diagonal, which two rows tell: more of them need not come to the host.
-    largest, xp = float(np.abs(_rows(matrix, rows[:2])).max()), namespace(diagonal)
+    largest, xp = float(np.abs(to_host(kernel.rows(rows[:2]))).max()), namespace(diagonal)
     if float(xp.max(xp.abs(diagonal))) > 2 * SELF_DISTANCE * largest:
         return
-    D = _among(matrix, rows)
+    D = to_host(kernel.rows(rows))[:, rows]
     apart = D[~np.eye(len(D), dtype=bool)]
     typical = float(np.median(apart))
     rounding = SELF_DISTANCE * typical
@@ -65,19 +65,6 @@ def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
 def _looked_at(n: int) -> np.ndarray:
     """Return the numbers of the samples that are looked at, rising, the same for all kernels."""
     return np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
-
-
-def _rows(matrix: Any, samples: np.ndarray) -> Float:
-    """Return some rows, on the host."""
-    part = select(matrix, samples)
-    return to_host(part.toarray() if is_sparse(part) else part)
-
-
-def _among(matrix: Any, samples: np.ndarray) -> Float:
-    """Return the entries among some samples, on the host."""
-    rows = select(matrix, samples)
-    part = select(rows, samples, axis=1)
-    return to_host(part.toarray() if is_sparse(part) else part)
 
 
 def _violations(D: Float) -> float:
