@@ -163,7 +163,9 @@ def _is_streamed(samples: Samples, streamed: bool | None, psd: str) -> bool:
     return True
 
 
-def _open(samples: Samples, names: Sequence[str] | None, is_streamed: bool) -> tuple[Any, list[str]]:
+def _open(
+    samples: Samples, names: Sequence[str] | None, is_streamed: bool
+) -> tuple[Any, list[str]]:
     """Return a source of rows, or a list of matrices and kernels, and their names."""
     if isinstance(samples.whole, Source):
         return samples.whole, _named(samples.whole.n_kernels, names)
@@ -196,7 +198,11 @@ def _checked(
         kernels.append(Array(symmetrized(matrix, label) if symmetry else matrix))
     _check_same_size(kernels, labels)
     check_one_place([kernel.like for kernel in kernels], labels)
-    return kernels, [_row_means(*pair) for pair in zip(kernels, labels, strict=True)], [0.0] * len(labels)
+    return (
+        kernels,
+        [_row_means(*pair) for pair in zip(kernels, labels, strict=True)],
+        [0.0] * len(labels),
+    )
 
 
 def _row_means(kernel: Kernel, label: str) -> Any:

@@ -224,7 +224,9 @@ class Observed(Wrapped):
             right = to_device(fill.right, inner)
             gram = to_device(fill.left, inner).T @ self._filled
             diagonal = diagonal + xp.sum((right @ gram) * right, axis=1)
-        return diagonal if self.map.scale is None else diagonal * to_device(self.map.scale, inner) ** 2
+        return (
+            diagonal if self.map.scale is None else diagonal * to_device(self.map.scale, inner) ** 2
+        )
 
 
 def _host(index: Any) -> np.ndarray:
