@@ -185,7 +185,9 @@ def certify(
         options |= {"n_probes": STREAMED_PROBES, "max_steps": STREAMED_STEPS}
     is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if is_on_accelerator(relaxation.vectors) else PROVED_FIRST)
     proves_first = may_prove and (
-        prove is True or is_fast or steps_expected(relaxation, claimed - rounded - mix_error) > MAX_STEPS
+        prove is True
+        or is_fast
+        or steps_expected(relaxation, claimed - rounded, mix_error) > MAX_STEPS
     )
     n_passes = 0
     if proves_first:
@@ -379,18 +381,19 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
     return tau - float(distances[fitting[0]]) if fitting.size else 0.0
 
 
-def steps_expected(relaxation: Relaxation, allowed_error: float, n_probes: int = PROBES) -> float:
+def steps_expected(relaxation: Relaxation, allowed_error: float, mix_error: float) -> float:
     """Return about how many steps a search takes that finds nothing, infinity if it never tells.
 
     What lies outside the known vectors is taken to begin where they end.
     """
-    harmless, outside = largest_harmless(relaxation, allowed_error), relaxation.eigenvalues[-1]
+    harmless = largest_harmless(relaxation, allowed_error) - mix_error
+    outside = relaxation.eigenvalues[-1]
     if not harmless > max(outside, 0.0):
         return np.inf
     share, (n, n_known) = 1 - max(float(outside), 0.0) / harmless, relaxation.vectors.shape
     if share == 1:
         return 1.0
-    return float((_angle(n - n_known, PROBABILITY, n_probes) / np.arctanh(np.sqrt(share)) + 1) / 2)
+    return float((_angle(n - n_known, PROBABILITY, PROBES) / np.arctanh(np.sqrt(share)) + 1) / 2)
 
 
 def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float:
