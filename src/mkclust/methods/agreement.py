@@ -21,9 +21,8 @@ from mkclust.engine.agreement import (
 )
 from mkclust.engine.row_order import alike_if_shifted, neighbor_chances, neighboring_rows
 from mkclust.linalg import to_host
-from mkclust.stack import KernelStack
-from mkclust.stack.mapped import draw
-from mkclust.stack.off_diagonal import Comparison
+from mkclust.stack import Stack
+from mkclust.stack.compare import Comparison, compare, draw
 from mkclust.text import join_words
 from mkclust.types import Float
 
@@ -393,12 +392,12 @@ def _likelihood(chance: float) -> str:
     return f"{chance:.1g}" if chance >= SMALLEST_CHANCE else f"<{SMALLEST_CHANCE:g}"
 
 
-def measure_agreement(stack: KernelStack) -> Agreement:
+def measure_agreement(stack: Stack) -> Agreement:
     """Return what the kernels of a stack share, in one pass over them.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
 
     Returns
@@ -406,7 +405,7 @@ def measure_agreement(stack: KernelStack) -> Agreement:
     Agreement
     """
     m = stack.n_kernels
-    compared = [(each, *debiased_alignments(each.products)) for each in stack.comparisons()]
+    compared = [(each, *debiased_alignments(each.products)) for each in compare(stack)]
     sizes = _assemble(m, [(each, np.full_like(C, each.n_samples)) for each, C, _ in compared])
     alignments = _assemble(m, [(each, C) for each, C, _ in compared])
     voices = _voices(alignments, stack.views, _are_many(sizes))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg import FactoredMatrix, check_one_place, is_foreign, namespace, to_device
+from mkclust.linalg import check_one_place, to_device
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import check_masks
 from mkclust.samples.row_source import RowSource
@@ -23,7 +23,7 @@ from mkclust.stack.checks import (
     symmetrized,
 )
 from mkclust.stack.dissimilarity import refuse_distances
-from mkclust.stack.kernel import Array, Computed, Factored, Kernel
+from mkclust.stack.kernel import Array, Computed, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active
 from mkclust.stack.on_disk import better_streamed, has_files, is_dataset, require_memory_to_load
 from mkclust.stack.repair import make_positive
@@ -62,8 +62,8 @@ def as_stack(
     ----------
     kernels : array of shape (m, n, n), list or dict of m matrices of shape (n, n), or RowSource
         NumPy arrays, memory maps, HDF5 datasets, SciPy sparse matrices or `Kernel` objects; a dict
-        gives the names. A source of rows is anything with ``n_kernels``, ``n_samples``, ``dtype`` and
-        ``rows(start, stop)``.
+        gives the names. A source of rows is anything with ``n_kernels``, ``n_samples``, ``dtype``
+        and ``rows(start, stop)``.
     center : bool, default=True
         Center every kernel in its feature space.
     normalize : bool, default=True

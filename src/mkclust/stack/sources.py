@@ -10,7 +10,6 @@ import numpy as np
 
 from mkclust.linalg import (
     astype,
-    device,
     empty,
     free_bytes,
     is_foreign,
