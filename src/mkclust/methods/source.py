@@ -192,7 +192,7 @@ class FromKernels(_FromSimilarities):
 
     def stack(self, model: Any, samples: Samples) -> KernelStack:
         """Return the kernels to fit on, with room beside them."""
-        stack = _as_stack(model, samples, validate=model.validate and self.found is None)
+        stack = _as_stack(model, samples, validate=self.found is None)
         require_memory_beside_kernels(model, stack)
         return stack
 
@@ -262,7 +262,7 @@ class FromKernels(_FromSimilarities):
     def training_stack(self, model: Any, X: Any) -> KernelStack:
         """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
         # What was checked in fit need not be checked again, but what was repaired must be.
-        validate = model.psd != "error" and model.validate and self.found is None
+        validate = model.psd != "error" and self.found is None
         names = model.kernel_names_
         stack = _as_stack(model, self.kernels(model, X), validate=validate, names=names)
         if self.extension is not None:
@@ -384,7 +384,7 @@ class FromKernels(_FromSimilarities):
         seen = np.ones(expected, bool) if missing is None else ~missing.T
         wrong = ~np.isfinite(self_similarity) | (sound[:, None] & (self_similarity < 0))
         wrong &= seen
-        if model.normalize and model.validate and model.psd == "error":
+        if model.normalize and model.psd == "error":
             # By a positive semidefinite kernel, what is not similar to itself is so to nothing.
             for p, sample in np.argwhere(seen & (self_similarity == 0)):
                 place = int(seen[p, :sample].sum())
@@ -470,7 +470,7 @@ class FromViews(_FromSimilarities):
     def stack(self, model: Any, kernels: Any) -> KernelStack:
         """Return the kernels to fit on, checked where one may not be positive semidefinite."""
         names, views = self.bank.kernel_names_, self.bank.kernel_views_
-        validate = model.validate and not self.bank.is_definite
+        validate = not self.bank.is_definite
         if self.missing is None:
             return _as_stack(model, kernels, validate=validate, names=names, views=views)
         return self._incomplete_stack(
@@ -560,7 +560,7 @@ class FromViews(_FromSimilarities):
     ) -> KernelStack:
         """Return kernels of the same samples, centered and scaled as in the fit."""
         names, views = bank.kernel_names_, [self.bank.kernel_views_[place] for place in places]
-        if model.psd != "error" and model.validate and not self.bank.is_definite:
+        if model.psd != "error" and not self.bank.is_definite:
             # What was repaired must be repaired again, and is held for that.
             held = kernels.entries(type(model).__name__)
             return _as_stack(model, held, validate=True, names=names, views=views)

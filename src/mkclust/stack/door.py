@@ -332,7 +332,7 @@ def _check_diagonal(
         raise ValueError(
             f"{label} is indefinite: its self-similarities{' after centering' * centered} are "
             f"{least:.3g} to {most:.3g}, its largest entry is {largest:.3g}; pass a positive "
-            "semidefinite kernel, or validate=False to skip this check"
+            "semidefinite kernel"
         )
 
 

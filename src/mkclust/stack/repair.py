@@ -49,8 +49,8 @@ def make_positive(
     if psd == "error":
         raise ValueError(
             f"{label} is indefinite: it has an eigenvalue of {smallest:.3g} or lower (the largest "
-            f"is about {largest:.3g}); pass psd='clip' to drop its negative part, psd='shift' to "
-            "add a multiple of the identity, or validate=False to skip this check"
+            f"is about {largest:.3g}); pass psd='clip' to drop its negative part, or psd='shift' "
+            "to add a multiple of the identity"
         )
     if psd == "shift":
         # A little more than the eigenvalue, which is itself known to its tolerance only.
