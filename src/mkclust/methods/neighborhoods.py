@@ -58,8 +58,7 @@ class KernelNeighborhoods:
         """Find the neighborhoods of kernels in one pass over their rows."""
         stack = as_stack(samples, center=False, normalize=False, validate=False)
         size = count_neighbors(model.kernel_neighbors, stack.n_samples)
-        if model.validate:
-            _check(stack)
+        _check(stack)
         diagonals = np.stack([to_host(each.diagonal) for each in stack.standardizations])
         lengths = lengths_of(diagonals) if model.normalize else [None] * len(diagonals)
         builders = [ListsOfRows(size, each) for each in lengths]

@@ -69,7 +69,7 @@ class SeenRegression:
     def projection(self, index: int) -> Array:
         """Return what the similarities by one kernel are multiplied with, (n_samples, k)."""
         assert self.coefficients is not None
-        return self.coefficients * (float(self.seen[index]) / self.seen.sum())
+        return self.coefficients * float(self.seen[index] / self.seen.sum())
 
 
 def learn_seen_regressions(stack: Stack, H: Array, active: np.ndarray) -> list[SeenRegression]:
