@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from mkclust.kernels.rows import CrossRows
+from mkclust.kernels.computed import ComputedKernels
 from mkclust.linalg import (
     arrays_to_host,
     empty,
@@ -47,7 +47,7 @@ class SeenSimilarities:
         The numbers of these kernels among all.
     rows : ndarray of int of shape (n_seen,)
         Which of the new samples they have, rising.
-    cross : m matrices of shape (n_seen, n_samples), or CrossRows
+    cross : m matrices of shape (n_seen, n_samples), or ComputedKernels
         Similarities of these to the training samples that the kernels have.
     self_similarity : array of shape (m, n_seen) or None
         Their similarities to themselves; None where they are known.
@@ -55,7 +55,7 @@ class SeenSimilarities:
 
     indices: Sequence[int]
     rows: np.ndarray
-    cross: Sequence[Array] | CrossRows
+    cross: Sequence[Array] | ComputedKernels
     self_similarity: Array | None = None
 
 
@@ -190,13 +190,13 @@ class Extension(SeenRows):
         return embedding
 
     def embed(
-        self, cross: Sequence[Array] | CrossRows, self_similarity: Array | None = None
+        self, cross: Sequence[Array] | ComputedKernels, self_similarity: Array | None = None
     ) -> Array:
         """Embed new samples.
 
         Parameters
         ----------
-        cross : m matrices of shape (n_new, n_samples), or CrossRows
+        cross : m matrices of shape (n_new, n_samples), or ComputedKernels
             Similarities of the new samples to the training samples; or what computes some rows of
             all kernels at a time.
         self_similarity : array of shape (m, n_new), default=None
@@ -207,13 +207,17 @@ class Extension(SeenRows):
         array of shape (n_new, k)
             Where the similarities live.
         """
-        if isinstance(cross, CrossRows):
+        if isinstance(cross, ComputedKernels):
             parts = [
                 self.embed(block, None if self_similarity is None else self_similarity[:, rows])
                 for rows, block in cross.blocks()
             ]
             return namespace(*parts).concat(parts)
-        samples = None if self.prints is None else self._find_training_samples(cross, self.prints)
+        samples = (
+            None
+            if self.prints is None
+            else find_training_samples(self._products(cross), self.prints)
+        )
         return self._embed(cross, self_similarity, samples)
 
     def _embed(
@@ -235,19 +239,6 @@ class Extension(SeenRows):
                 diagonal = self._constant_self_similarity(p, kernel)
             rows += standardization.project(kernel, P, diagonal, samples)
         return rows
-
-    def _find_training_samples(self, cross: Sequence[Array], prints: Float) -> np.ndarray:
-        """Return the numbers of the training samples that new ones are, -1 for none, (n_new,).
-
-        The one in the same place comes first: of samples that are alike, too, each finds itself.
-        """
-        products, same = self._products(cross), SAME_SAMPLE * np.abs(prints).max()
-        nearest = KDTree(prints).query(products, p=np.inf, distance_upper_bound=same)[1]
-        samples = np.where(nearest < len(prints), nearest, -1)
-        both = min(len(products), len(prints))
-        in_place = np.abs(products[:both] - prints[:both]).max(axis=1) <= same
-        samples[:both][in_place] = np.flatnonzero(in_place)
-        return samples
 
     def _products(self, cross: Sequence[Array]) -> Float:
         """Return the products of samples' similarities, all kernels together, with random ones."""
@@ -435,6 +426,21 @@ def embed_seen(extension: AnyExtension, parts: Sequence[SeenSimilarities], n_new
 def rescaled(rows: Array, seen: np.ndarray, counted: np.ndarray) -> Array:
     """Return rows of the embedding scaled up by the kernels that lack a sample, (n_new, k)."""
     return rows * to_device(rescaling(seen, counted), rows)[:, None]
+
+
+def find_training_samples(products: Float, prints: Float) -> np.ndarray:
+    """Return the indices of the training samples that new ones are, -1 for none, (n_new,).
+
+    Both are random products of similarities. The sample at the same index comes first, so that
+    each of several equal samples finds itself.
+    """
+    same = SAME_SAMPLE * np.abs(prints).max()
+    nearest = KDTree(prints).query(products, p=np.inf, distance_upper_bound=same)[1]
+    samples = np.where(nearest < len(prints), nearest, -1)
+    both = min(len(products), len(prints))
+    in_place = np.abs(products[:both] - prints[:both]).max(axis=1) <= same
+    samples[:both][in_place] = np.flatnonzero(in_place)
+    return samples
 
 
 def _raw_projections(stack: KernelStack, projections: Sequence[Array]) -> list[Array]:

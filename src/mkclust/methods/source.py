@@ -17,9 +17,8 @@ from sklearn.utils.validation import validate_data
 
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
-from mkclust.kernels.neighborhoods import Neighborhoods
-from mkclust.kernels.rows import CrossRows
-from mkclust.kernels.view_neighborhoods import lone_neighborhoods
+from mkclust.kernels.computed import ComputedKernels
+from mkclust.kernels.neighbors import Neighborhoods
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
 from mkclust.methods.column_ranks import ColumnRanks
 from mkclust.methods.memory_checks import require_memory_beside_kernels
@@ -59,7 +58,7 @@ ROUNDING = 1e-6
 # Rounding may change the cluster of single samples between two, and of no larger share than this.
 CHANGED_SHARE = 0.02
 # Similarities of new samples to the training samples, and to themselves.
-Similarities = tuple[Sequence[Array] | CrossRows, Array | None]
+Similarities = tuple[Sequence[Array] | ComputedKernels, Array | None]
 
 
 def training_index(model: Any) -> Any:
@@ -439,8 +438,8 @@ class FromViews(_FromSimilarities):
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
         """The neighborhoods, or links, that every kernel consists of; None where of more."""
-        found = lone_neighborhoods(self.bank)
-        return {name: found.get(place) for place, name in enumerate(self.bank.kernel_names_)}
+        found = self.bank.lone_neighborhoods()
+        return dict(zip(self.bank.kernel_names_, found, strict=True))
 
     def kernel_views(self, n_kernels: int) -> Sequence[int]:
         """Return the number of the view that each kernel is of."""
@@ -510,7 +509,7 @@ class FromViews(_FromSimilarities):
         shown = {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
         shown |= self._observed_attribute()
         if self.bank.neighbors is not None:
-            shown["n_neighbors_"] = max(each.size for each in self.bank._neighbors.values())
+            shown["n_neighbors_"] = self.bank.n_neighbors_
         return shown | _feature_names_in(self.feature_names)
 
     def read(self, model: Any, X: Any) -> Samples:
@@ -847,7 +846,7 @@ def _match_views(samples: Samples, bank: KernelBank) -> Samples:
             f"X has the views {list(samples.names)}, the model was fitted on {list(bank.views_)}: "
             "pass the same views"
         )
-    samples.check_columns(bank._columns, "model")
+    samples.check_columns(bank.columns_, "model")
     return samples.only(list(bank.views_))
 
 
