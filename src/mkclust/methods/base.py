@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
-from mkclust.kernels.neighborhoods import NeighborCount
+from mkclust.kernels.neighbors import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, is_foreign, select, to_host
 from mkclust.linalg.threads import FEW_SAMPLES, threads_for, threads_for_decomposition
 from mkclust.methods.agreement import Agreement, measure_agreement, warn_of_agreement

@@ -17,8 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
-from mkclust.kernels.neighborhoods import Neighborhoods
-from mkclust.kernels.view_neighborhoods import lone_neighborhoods
+from mkclust.kernels.neighbors import Neighborhoods
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
 from mkclust.methods.column_ranks import ColumnRanks
 from mkclust.methods.memory_checks import require_memory_beside_kernels
@@ -368,8 +367,7 @@ class FromViews(Source):
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:
         """The neighborhoods, or links, that every kernel consists of; None if of more."""
-        found = lone_neighborhoods(self.bank)
-        return {name: found.get(place) for place, name in enumerate(self.bank.kernel_names_)}
+        return dict(zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True))
 
     def kernel_views(self, n_kernels: int) -> Sequence[int]:
         """Return the number of the view that each kernel is of."""
@@ -436,7 +434,7 @@ class FromViews(Source):
         shown = {"n_features_in_": self.bank.n_features_in_, "bank_": self.bank}
         shown |= self._observed_attribute()
         if self.bank.neighbors is not None:
-            shown["n_neighbors_"] = max(each.size for each in self.bank._neighbors.values())
+            shown["n_neighbors_"] = self.bank.n_neighbors_
         return shown | _feature_names_in(self.feature_names)
 
     def kernels(self, model: Any, X: Any) -> list[Any]:
@@ -695,7 +693,7 @@ def _match_views(samples: Samples, bank: KernelBank) -> Samples:
             f"X has the views {list(samples.names)}, the model was fitted on {list(bank.views_)}: "
             "pass the same views"
         )
-    samples.check_columns(bank._columns, "model")
+    samples.check_columns(bank.columns_, "model")
     return samples.only(list(bank.views_))
 
 
