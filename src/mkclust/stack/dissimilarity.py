@@ -16,7 +16,7 @@ SELF_DISTANCE = 1e-2
 MOST_ZEROS = 0.5
 # Some dissimilarities used in practice violate the triangle inequality for so many triples.
 MOST_VIOLATIONS = 0.01
-# Skewness of eigenvalues (the sum of cubes by that of squares to the power 1.5) that is no chance, in
+# Skewness of eigenvalues (their cubes over their squares to the power 1.5) that is no chance, in
 # units of n^-1.5: for a matrix of independent noise its standard deviation is sqrt(6).
 CHANCE = 8.0
 
