@@ -1,11 +1,10 @@
 """Distances passed as similarities: how they are recognized, and what to do with them."""
 
-from typing import Any
-
 import numpy as np
 
-from mkclust.linalg import eigvalsh, is_sparse, namespace, select, to_host
-from mkclust.types import Array, Float
+from mkclust.linalg import eigvalsh, namespace, to_host
+from mkclust.stack.kernel import Kernel
+from mkclust.types import Float
 
 # Samples among which entries are examined.
 EXAMINED = 128
@@ -21,23 +20,24 @@ MOST_VIOLATIONS = 0.01
 CHANCE = 8.0
 
 
-def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
-    """Raise if a symmetric matrix holds distances, plain or squared, rather than similarities.
+def refuse_distances(kernel: Kernel, who: str) -> None:
+    """Raise if a kernel holds distances, plain or squared, rather than similarities.
 
     Distances are positive with a zero diagonal, and they, or their square roots, satisfy the
     triangle inequality; so may similarities without their diagonal. But the leading directions of
     centered similarities have positive eigenvalues, those of centered distances negative ones,
     whatever the diagonal.
     """
-    n, xp = matrix.shape[0], namespace(diagonal)
+    n, diagonal = kernel.n_samples, kernel.diagonal()
     if n < 3:
         return
     samples = np.sort(np.random.default_rng(0).choice(n, min(n, EXAMINED), replace=False))
+    xp = namespace(diagonal)
     largest_self = float(xp.max(xp.abs(diagonal)))
     # Most kernels have a diagonal, which two rows are enough to see.
-    if largest_self > 2 * SELF_DISTANCE * float(np.abs(_rows(matrix, samples[:2])).max()):
+    if largest_self > 2 * SELF_DISTANCE * float(np.abs(to_host(kernel.rows(samples[:2]))).max()):
         return
-    D = _rows(matrix, samples)[:, samples]
+    D = to_host(kernel.rows(samples))[:, samples]
     apart = D[~np.eye(len(D), dtype=bool)]
     rounding = SELF_DISTANCE * float(np.median(apart))
     if rounding <= 0 or apart.min() < -rounding or largest_self > rounding:
@@ -58,12 +58,6 @@ def refuse_distances(matrix: Any, diagonal: Array, who: str) -> None:
         f"this check; or have the kernel made of {distances}: kernels='from_distances' for "
         f"all matrices, kernels={{NAME: 'from_distances'}} for one among views"
     )
-
-
-def _rows(matrix: Any, samples: np.ndarray) -> Float:
-    """Return some rows, on the host."""
-    part = select(matrix, samples)
-    return to_host(part.toarray() if is_sparse(part) else part)
 
 
 def _violations(D: Float) -> float:

@@ -6,13 +6,23 @@ space: an observed sample of itself, a missing one of nothing, or of a combinati
 Whatever E is, :math:`E^\top K E` is positive semidefinite where K is.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.linalg import arrays_to_host, namespace, place, select, to_device, zeros
+from mkclust.linalg import (
+    arrays_to_host,
+    namespace,
+    place,
+    precision_of,
+    select,
+    to_device,
+    zeros,
+)
+from mkclust.stack.kernel import Kernel, Wrapped
 from mkclust.types import Array, Float
 
 # How samples that are missing from views are treated without being learned.
@@ -61,7 +71,7 @@ class SampleMap:
     Examples
     --------
     >>> import numpy as np
-    >>> from mkclust.stack.sample_map import SampleMap
+    >>> from mkclust.stack.observed import SampleMap
     >>> sample_map = SampleMap(np.array([0, 2]), 3)
     >>> sample_map.gather(np.array([[1.0], [2.0], [3.0]])).ravel()
     array([1., 3.])
@@ -93,34 +103,26 @@ class SampleMap:
 
     def gather(self, V: Array) -> Array:
         """Return ``E @ V``, (n_samples, b) to (n_observed, b), where V lives."""
+        precision = precision_of(V)
         if self.scale is not None:
-            V = V * to_device(self.scale, V)[:, None]
+            V = V * to_device(self.scale, V, precision)[:, None]
         samples, _ = self._numbers_beside(V)
         Y = select(V, samples)
         if self.fill is None:
             return Y
-        left, right = to_device(self.fill.left, V), to_device(self.fill.right, V)
+        left, right = (to_device(side, V, precision) for side in (self.fill.left, self.fill.right))
         return Y + left @ (right.T @ V)
 
     def scatter(self, Y: Array) -> Array:
         """Return ``E^T @ Y``, (n_observed, b) to (n_samples, b), where Y lives."""
-        xp, (_, positions) = namespace(Y), self._numbers_beside(Y)
+        xp, precision, (_, positions) = namespace(Y), precision_of(Y), self._numbers_beside(Y)
         # Missing samples read the row of zeros at the end: no library need write by numbers.
-        V = select(xp.concat([Y, zeros((1, Y.shape[1]), Y)]), positions)
+        V = select(xp.concat([Y, zeros((1, Y.shape[1]), Y, precision)]), positions)
         if self.fill is not None:
-            left, right = to_device(self.fill.left, Y), to_device(self.fill.right, Y)
+            sides = (to_device(side, Y, precision) for side in (self.fill.left, self.fill.right))
+            left, right = sides
             V = V + right @ (left.T @ Y)
-        return V if self.scale is None else V * to_device(self.scale, Y)[:, None]
-
-    def scatter_lengths(self, lengths: Array) -> Array:
-        """Return how long the features of all samples are at most, from those observed, (n,)."""
-        if self.fill is None:
-            return self.scatter(lengths[:, None])[:, 0]
-        xp = namespace(lengths)
-        sizes = Fill(*(xp.abs(to_device(side, lengths)) for side in vars(self.fill).values()))
-        return SampleMap(self.samples, self.n_samples, self.scale, sizes).scatter(lengths[:, None])[
-            :, 0
-        ]
+        return V if self.scale is None else V * to_device(self.scale, Y, precision)[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: its attributes, as arrays of the host."""
@@ -164,3 +166,113 @@ def rescaling(observed: np.ndarray, counted: np.ndarray | None = None) -> Float:
     counts = observed.sum(axis=1)
     ratios = np.divide(observed.shape[1], counts, out=np.zeros(len(counts)), where=counts > 0)
     return np.sqrt(ratios)
+
+
+@dataclass(frozen=True)
+class Observed(Wrapped):
+    """E^T K E: a kernel over some of n samples, with what the others are made of.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Over the observed samples.
+    map : SampleMap
+        The map E.
+    """
+
+    kernel: Kernel
+    map: SampleMap
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        """Number of all samples, n."""
+        return self.map.n_samples
+
+    def before(self, V: Array) -> Array:
+        """Return what the inner kernel is multiplied with: E V."""
+        return self.map.gather(V)
+
+    def after(self, Y: Array, V: Array) -> Array:
+        """Return the product, given that of the inner kernel: E^T Y."""
+        return self.map.scatter(Y)
+
+    @cached_property
+    def _filled(self) -> Array:
+        """``K L`` for the left side L of the fill, (n_observed, r)."""
+        assert self.map.fill is not None
+        return self.kernel @ to_device(self.map.fill.left, self.like, "float64")
+
+    def rows(self, index: Any) -> Array:
+        """Return some rows, (s, n), in float64."""
+        chosen = np.arange(self.n_samples)[index if isinstance(index, slice) else _host(index)]
+        positions = self.map.positions[chosen]
+        is_observed = positions < self.map.n_observed
+        inner = self.kernel.rows(positions[is_observed])  # over the observed samples
+        part = SampleMap(np.flatnonzero(is_observed), len(chosen)).scatter(inner)
+        scale, fill = self.map.scale, self.map.fill
+        if fill is not None:
+            part = part + select(to_device(fill.right, part), chosen) @ self._filled.T
+        part = self.map.scatter(part.T).T
+        return part if scale is None else part * select(to_device(scale, part), chosen)[:, None]
+
+    def diagonal(self) -> Array:
+        """Return the diagonal, (n,), in float64."""
+        inner, fill = self.kernel.diagonal(), self.map.fill
+        xp, (_, positions) = namespace(inner), self.map._numbers_beside(inner)
+        diagonal = select(xp.concat([inner, zeros((1,), inner)]), positions)
+        if fill is not None:  # the right side is zero on the observed samples
+            right = to_device(fill.right, inner)
+            gram = to_device(fill.left, inner).T @ self._filled
+            diagonal = diagonal + xp.sum((right @ gram) * right, axis=1)
+        return (
+            diagonal if self.map.scale is None else diagonal * to_device(self.map.scale, inner) ** 2
+        )
+
+
+def _host(index: Any) -> np.ndarray:
+    """Return numbers of samples on the host."""
+    return np.asarray(arrays_to_host(index))
+
+
+def maps_of(kernels: Sequence[Kernel]) -> list[SampleMap | None]:
+    """Return which samples each kernel has; None for kernels that lack none."""
+    return [kernel.map if isinstance(kernel, Observed) else None for kernel in kernels]
+
+
+def observed_samples(kernels: Sequence[Kernel]) -> np.ndarray | None:
+    """Return which samples each kernel has, bool of shape (n, m); None if none lacks any."""
+    maps = maps_of(kernels)
+    if all(each is None for each in maps):
+        return None
+    observed = np.ones((kernels[0].n_samples, len(kernels)), bool)
+    for p, each in enumerate(maps):
+        if each is not None:
+            observed[each.missing, p] = False
+    return observed
+
+
+def with_maps(kernels: Sequence[Kernel], maps: Sequence[SampleMap | None]) -> tuple[Kernel, ...]:
+    """Return kernels with other maps; a kernel without one stays as it is."""
+    return tuple(
+        replace(kernel, map=each) if isinstance(kernel, Observed) and each is not None else kernel
+        for kernel, each in zip(kernels, maps, strict=True)
+    )
+
+
+def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kernel, ...]:
+    """Return kernels whose samples are scaled up for those of the active kernels that lack them.
+
+    Maps without a scale, and those with a fill, are left alone.
+    """
+    observed = observed_samples(kernels)
+    if observed is None:
+        return tuple(kernels)
+    is_active = np.zeros(len(kernels), bool)
+    is_active[list(active)] = True
+    scale = rescaling(observed, is_active)
+    return tuple(
+        replace(kernel, map=replace(kernel.map, scale=scale))
+        if isinstance(kernel, Observed) and kernel.map.scale is not None
+        else kernel
+        for kernel in kernels
+    )

@@ -9,7 +9,7 @@ import numpy as np
 from mkclust.linalg.memory import require_memory
 from mkclust.samples.samples import Samples
 
-# Kernels in files are streamed where one matrix of their size, and what must be copied to compute
+# Kernels in files are streamed if one matrix of their size, and what must be copied to compute
 # with them, would take more than this, or more than this share of the memory there is: solvers form
 # such a matrix, and want room beside it. Who keeps kernels in files has no memory to spare.
 LARGEST_IN_MEMORY, LARGEST_SHARE_IN_MEMORY = 2 * 2**30, 0.25
@@ -28,7 +28,7 @@ def better_streamed(samples: Samples, available: int | None) -> bool:
     samples : Samples
         The kernels.
     available : int or None
-        Bytes of memory there are, None where nobody knows.
+        Bytes of memory there are, None if nobody knows.
 
     Returns
     -------
