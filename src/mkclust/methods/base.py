@@ -611,8 +611,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         if further and solution.agreement is not None:  # they are of the views' compromise
             used = used_kernels(stack, solution.agreement.coefficients())
             uncovered = np.union1d(lost, without_entries(empty_in_kernels(stack), used))
-        labels = learned["labels_"]
-        return learned, [self._discretize(rows, order, uncovered, labels)[0] for rows in further]
+        return learned, [self._discretize(rows, order, uncovered)[0] for rows in further]
 
     def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
@@ -627,13 +626,11 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         rows: Array,
         order: np.ndarray | None,
         uncovered: np.ndarray = NOBODY,
-        similar: Array | None = None,
     ) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings.
 
-        Starts are drawn among the rows in an order, if there is one; one begins with similar
-        labels, if there are any. Samples that are not covered have no part in the centers, and are
-        given to the nearest.
+        Starts are drawn among the rows in an order, if there is one. Samples that are not covered
+        have no part in the centers, and are given to the nearest.
         """
         if len(uncovered):
             order = np.arange(rows.shape[0]) if order is None else order
@@ -647,7 +644,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 self.n_clusters,
                 n_init=self.n_init,
                 random_state=self.random_state,
-                start=similar if similar is None or order is None else select(similar, order),
             )
         if order is not None:
             labels = select(labels, np.argsort(order))
