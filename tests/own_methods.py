@@ -11,37 +11,12 @@ from mkclust.methods import InductiveClusterer, MultipleKernelClusterer, Solutio
 class Powered(InductiveClusterer):
     """Weights by powers of the kernels' own leading eigenvalue sums."""
 
+    strength: float = 1.0
+
     SUMMARY = "which weighs the kernels by a power of their leading eigenvalue sums"
     REFERENCES = ("A. User. Powers of Kernels. 2026.",)
     WEIGHT_MEANING = "A large weight means much leading structure; it is not importance."
     GRID: ClassVar = {"strength": [0.0, 1.0, 2.0]}
-
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        kernels="auto",
-        center=True,
-        normalize=True,
-        psd="error",
-        validate=True,
-        approximation=None,
-        strength=1.0,
-        n_init=10,
-        random_state=None,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.strength = strength
 
     def _solve(self, stack):
         k = self.n_clusters
@@ -63,32 +38,7 @@ class Powered(InductiveClusterer):
 class Anchored(Powered):
     """Has an anchor of its own, which is not SimpleMKKM's."""
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        kernels="auto",
-        center=True,
-        normalize=True,
-        psd="error",
-        validate=True,
-        strength=1.0,
-        anchor=3.0,
-        n_init=10,
-        random_state=None,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            strength=strength,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.anchor = anchor
+    anchor: float = 3.0
 
 
 class FirstKernel(MultipleKernelClusterer):

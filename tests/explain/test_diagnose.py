@@ -441,13 +441,6 @@ def test_repaired_kernels_are_repaired_again(psd):
     assert found.leave_one_out[0] == pytest.approx(expected)
 
 
-def test_indefinite_kernels_that_were_not_checked_are_taken_as_they_are():
-    X = kernels_of(0, n=60, strengths=(2, 1, 0))
-    X[2] -= 0.9 * np.eye(60)
-    found = diagnosed(X, normalize=False, validate=False)
-    assert np.isfinite(found.chance).all()
-
-
 def test_views_of_one_feature_can_be_diagnosed():
     rng = np.random.default_rng(0)
     y = np.arange(150) % 3

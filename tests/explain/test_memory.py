@@ -184,7 +184,7 @@ def test_sparse_kernels_need_no_memory_for_a_dense_mix(free_memory, nothing_star
     n = 20_000
     free_memory(8 * n**2 // 4)
     with pytest.raises(AssertionError, match="was started"):
-        SimpleMKKM(3, center=False, validate=False, kernels="precomputed").fit(
+        SimpleMKKM(3, center=False, kernels="precomputed").fit(
             [scipy.sparse.eye_array(n, format="csr")] * 2
         )
 

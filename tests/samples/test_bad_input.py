@@ -85,11 +85,6 @@ BAD_KERNELS = {
         {},
         "1 entries are NaN and 4 infinite.*drop",
     ),
-    "NaN unvalidated": (
-        with_entries(K0, (5, 5, np.nan)),
-        {"validate": False},
-        "1 entries are NaN and 0 infinite",
-    ),
     "sparse NaN": (
         sp.csr_array(with_entries(K0, (1, 2, np.nan), (3, 3, np.inf))),
         {},
@@ -117,7 +112,7 @@ BAD_KERNELS = {
     "negative diagonal": (
         with_entries(K0, (3, 3, -2.0)),
         {},
-        r"indefinite.*eigenvalue of -.* or lower.*psd='clip'.*psd='shift'.*validate=False",
+        r"indefinite.*eigenvalue of -.* or lower.*psd='clip'.*psd='shift'",
     ),
     "negative definite": (-K0, {}, "indefinite.*psd='clip'"),
     "constant": (np.full((N, N), 3.7), {}, "constant.*nothing is left.*leave it out"),
@@ -196,7 +191,7 @@ def test_a_hidden_negative_eigenvalue_is_found(door, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{"psd": "clip"}, {"psd": "shift"}, {"validate": False}])
+@pytest.mark.parametrize("options", [{"psd": "clip"}, {"psd": "shift"}])
 @pytest.mark.parametrize("n", [100, 250])
 def test_an_indefinite_kernel_is_accepted_where_one_says_so(door, options, n):
     found = door([gaussian_kernels(n)[0], hidden_negative(n)], **options)
@@ -798,7 +793,7 @@ def test_masked_entries_of_new_similarities_are_refused():
 
 
 @pytest.mark.parametrize("value", ["no", "off", "False", 0, 1, None, [], 1.0])
-@pytest.mark.parametrize("parameter", ["center", "normalize", "validate"])
+@pytest.mark.parametrize("parameter", ["center", "normalize"])
 def test_what_is_neither_true_nor_false_switches_nothing(door, parameter, value):
     with pytest.raises(ValueError, match=rf"{parameter}=.*: pass True or False"):
         door(gaussian_kernels(), **{parameter: value})
@@ -807,7 +802,7 @@ def test_what_is_neither_true_nor_false_switches_nothing(door, parameter, value)
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_every_switch_of_every_method_is_checked(method):
     switches = [name for name, value in method().get_params().items() if isinstance(value, bool)]
-    assert {"center", "normalize", "validate"} <= set(switches)
+    assert {"center", "normalize"} <= set(switches)
     for name in switches:
         with pytest.raises(ValueError, match=f"{name}='no': (pass|choose).* True"):
             method(3).set_params(**{name: "no"}).fit(gaussian_kernels())

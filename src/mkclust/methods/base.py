@@ -3,21 +3,22 @@
 import time
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
-from mkclust.kernels.neighborhoods import NeighborCount
+from mkclust.kernels.neighbors import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, is_foreign, select, to_host
 from mkclust.linalg.threads import FEW_SAMPLES, threads_for, threads_for_decomposition
 from mkclust.methods.agreement import Agreement, measure_agreement, warn_of_agreement
 from mkclust.methods.documentation import fill
+from mkclust.methods.fields import Parameters, learned
 from mkclust.methods.leading_shares import leading_shares
 from mkclust.methods.missingness import (
     MissingnessWarning,
@@ -62,11 +63,11 @@ from mkclust.parameters import (
 )
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
-from mkclust.samples.options import JOINS, Imputation, Selection, TableOptions
+from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection, TableOptions
 from mkclust.stack import KernelStack
 from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct, has_distinct
-from mkclust.text import show_lines
+from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
 
 # What the similarities of most methods are, and those of methods without coefficients.
@@ -77,19 +78,18 @@ COMMON: dict[str, Allowed] = {
     "n_clusters": ClusterCount(),
     "center": Flag(),
     "normalize": Flag(),
-    "validate": Flag(),
     "neighbors": NeighborCount(),
     "n_init": Count(),
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
     "views": Selection(),
     "join": Choice(JOINS),
-    "impute": Imputation(),
-    "explain": Flag(),
+    "impute": Choice((None, *IMPUTATIONS)),
+    "missing_views": Choice((None, *FILLS)),
 }
 
 
-class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
+class MultipleKernelClusterer(ClusterMixin, Parameters):
     """Base of all methods: a child stores its parameters and solves; this does the rest.
 
     A child defines ``__init__`` and ``_solve(stack) -> Solution``, names in ``ALLOWED`` what its
@@ -99,6 +99,38 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     ``mkclust.methods.documentation``. Pages, displays and the command line read what there is to
     say about a method from its class, so that all of them say the same.
     """
+
+    n_clusters: int = field(default=8, kw_only=False)
+    kernels: Any = "auto"
+    center: bool = True
+    normalize: bool = True
+    psd: Literal["error", "clip", "shift"] = "error"
+    neighbors: Any = None
+    n_init: int = 10
+    random_state: Any = None
+    views: Any = None
+    join: Literal["exact", "inner", "outer"] = "exact"
+    impute: Literal["median"] | None = None
+    missing_views: Literal["learn", "zero", "rescale"] | None = None
+
+    # What every fit learns; what some fits learn is in the docstrings.
+    labels_: Labels = learned()
+    weights_: Float = learned()
+    alignments_: Float = learned()
+    embedding_: Array = learned()
+    objective_: float = learned()
+    history_: Float = learned()
+    converged_: bool = learned()
+    n_iter_: int = learned()
+    n_features_in_: int = learned()
+    kernel_names_: tuple[str, ...] = learned()
+    agreement_: Agreement = learned()
+    # The numbers of the samples that were fitted; None if all were.
+    _covered: np.ndarray | None = learned(None)
+    # The attributes of the last fit, which the next one replaces.
+    _learned_names: tuple[str, ...] = learned(())
+    # Features that stand for the kernels: a parameter of the methods that can use them.
+    approximation = cast(Any, None)
 
     # The grid that the authors of a method search, as scikit-learn's ParameterGrid takes it.
     GRID: ClassVar[dict[str, list]] = {}
@@ -117,65 +149,15 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     # How many n x n matrices it needs beside the kernels, and how many copies of all kernels.
     MATRICES: ClassVar[int] = 1
     COPIES: ClassVar[int] = 0
-    # Features that stand for the kernels: a parameter of the methods that can do with these.
-    approximation: Any = None
-    # The numbers of the samples that were fitted; None if all were.
-    _covered: np.ndarray | None = None
-    # The attributes of the last fit, which the next one replaces.
-    _learned_names: tuple[str, ...] = ()
     # Whether it can learn what stands for samples that are missing from views.
     LEARNS_MISSING: ClassVar[bool] = False
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
-    # What every fit learns, for type checkers; those of some fits only are in the docstrings.
-    labels_: Labels
-    weights_: Float
-    alignments_: Float
-    embedding_: Array
-    objective_: float
-    history_: Float
-    converged_: bool
-    n_iter_: int
-    n_features_in_: int
-    kernel_names_: tuple[str, ...]
-    agreement_: Agreement
-
     def __init_subclass__(cls, **options: Any) -> None:
         """Write the shared parts into the docstring of a method."""
         super().__init_subclass__(**options)
         cls.__doc__ = fill(cls.__doc__)
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        self.n_clusters = n_clusters
-        self.kernels = kernels
-        self.center = center
-        self.normalize = normalize
-        self.psd = psd
-        self.validate = validate
-        self.neighbors = neighbors
-        self.n_init = n_init
-        self.random_state = random_state
-        self.views = views
-        self.join = join
-        self.impute = impute
-        self.explain = explain
 
     def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> Self:
         """Find the weights and the clusters.
@@ -214,8 +196,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             empty = source.empty_of_fit(part)
             if len(lost := without_entries(empty)):
                 continue
-            if self.explain:
-                show_lines(source.explain())
             noted = check_neighborhoods(
                 source.neighborhoods, source.ids, self.n_clusters, source.observed
             )
@@ -261,10 +241,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             learned["missingness_"] = missingness
             if missingness.follows:
                 warnings.warn(missingness.warning(), MissingnessWarning, 2)
-            can_learn = self.LEARNS_MISSING and self.approximation is None
-            options = self.table_options
-            advice = advise_on_missing(seen, can_learn, options.cells)
-            if advice is not None and not options.names_fill:
+            is_scaled = self.missing_views is None and not self._asks_to_learn
+            if is_scaled and (advice := advise_on_missing(seen)) is not None:
                 warnings.warn(advice, MissingViewsWarning, 2)
         n_found = count_clusters(learned["labels_"])
         if n_found < self.n_clusters:
@@ -317,6 +295,20 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.check_parameters()
         self._check_n_clusters(stack)
         return self._timed_solution(stack)
+
+    def summary(self) -> str:
+        """Return what was understood of the input, and how every kernel counts.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        rows = [["kernel", "weight", "alignment"]]
+        for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
+            rows.append([name, f"{values[0]:.4f}", f"{values[1]:.2f}"])
+        lines = [*self._source.explain(), *text_table(rows).splitlines(), self.WEIGHT_MEANING]
+        return "\n".join(map(printable, lines))
 
     def check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of.
@@ -493,13 +485,13 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
         if self.approximation is not None:
             self._check_approximation()
-        if self._asks_to_learn:
+        if self.missing_views == "learn":
             self._check_learns_missing()
 
     @property
     def _asks_to_learn(self) -> bool:
         """Whether what stands for samples that are missing from views is to be learned."""
-        return self.table_options.fill == "learn"
+        return self.table_options.missing_views == "learn"
 
     def _learns_missing(self, stack: KernelStack) -> bool:
         """Return whether it is, and anything is missing."""
@@ -507,16 +499,16 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
 
     def _check_learns_missing(self) -> None:
         """Refuse to learn what is missing where a method, or a feature map, cannot."""
-        advice = "pass impute='rescale' or impute='zero'"
+        advice = "pass missing_views='rescale' or missing_views='zero'"
         if not self.LEARNS_MISSING:
             raise ValueError(
-                f"impute='learn': {type(self).__name__} cannot learn to fill in samples "
+                f"missing_views='learn': {type(self).__name__} cannot learn to fill in samples "
                 f"that are missing from views; {advice}, or use SimpleMKKM, MKKM, "
                 "AverageKKM or AgreementKKM"
             )
         if self.approximation is not None:
             raise ValueError(
-                "impute='learn' with an approximation: samples that are missing from "
+                "missing_views='learn' with an approximation: samples that are missing from "
                 "views can be learned with exact kernels, not with features; pass "
                 f"approximation=None, or {advice.removeprefix('pass ')}"
             )
@@ -532,7 +524,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     @property
     def table_options(self) -> TableOptions:
         """How tables become views."""
-        return TableOptions(self.views, self.join, self.impute)
+        can_learn = self.LEARNS_MISSING and self.approximation is None
+        best = "learn" if can_learn else "rescale"
+        return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
 
     def _check_approximation(self) -> None:
         """Refuse what is no feature map, and any where a method needs entries of the kernels."""
@@ -617,8 +611,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         if further and solution.agreement is not None:  # they are of the views' compromise
             used = used_kernels(stack, solution.agreement.coefficients())
             uncovered = np.union1d(lost, without_entries(empty_in_kernels(stack), used))
-        labels = learned["labels_"]
-        return learned, [self._discretize(rows, order, uncovered, labels)[0] for rows in further]
+        return learned, [self._discretize(rows, order, uncovered)[0] for rows in further]
 
     def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
@@ -633,13 +626,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         rows: Array,
         order: np.ndarray | None,
         uncovered: np.ndarray = NOBODY,
-        similar: Array | None = None,
     ) -> tuple[Array, Float]:
         """Return labels and centers by the estimator's own k-means settings.
 
-        Starts are drawn among the rows in an order, if there is one; one begins with similar
-        labels, if there are any. Samples that are not covered have no part in the centers, and are
-        given to the nearest.
+        Starts are drawn among the rows in an order, if there is one. Samples that are not covered
+        have no part in the centers, and are given to the nearest.
         """
         if len(uncovered):
             order = np.arange(rows.shape[0]) if order is None else order
@@ -653,7 +644,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 self.n_clusters,
                 n_init=self.n_init,
                 random_state=self.random_state,
-                start=similar if similar is None or order is None else select(similar, order),
             )
         if order is not None:
             labels = select(labels, np.argsort(order))

@@ -1,7 +1,7 @@
 """Methods that can tell the cluster of samples they have not seen."""
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -43,42 +43,9 @@ class InductiveClusterer(
     The solution says which: by ``projections``, or by ``coefficients`` and ``relaxation``.
     """
 
-    NEEDS_ENTRIES: ClassVar[bool] = False
+    approximation: Any = None
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.approximation = approximation
+    NEEDS_ENTRIES: ClassVar[bool] = False
 
     def predict(
         self, X: Any, self_similarity: Array | None = None, *, observed: Any = None

@@ -1,7 +1,7 @@
 """KAMM-R and KAMM-A: SimpleMKKM's two ablations, one for its min-max, one for its optimization."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -135,50 +135,14 @@ class KAMMR(InductiveClusterer):
     [0.0, 0.0, 0.0, 1.0]
     """
 
+    tol: float = 1e-4
+    max_iter: int = 200
+
     SUMMARY: ClassVar[str] = (
         "an ablation of SimpleMKKM that maximizes the alignment over the weights, too, by reduced "
         "gradients"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: Stack) -> Solution:
         """Solve by reduced gradient ascent."""
@@ -314,49 +278,13 @@ class KAMMA(InductiveClusterer):
     (True, True)
     """
 
+    tol: float = 1e-4
+    max_iter: int = 50
+
     SUMMARY: ClassVar[str] = (
         "an ablation of SimpleMKKM that alternates between the partition and the weights"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 50,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: Stack) -> Solution:
         """Solve by alternation."""

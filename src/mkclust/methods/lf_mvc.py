@@ -1,6 +1,6 @@
 """LF-MVC: cluster by every kernel alone, then align the partitions with a consensus."""
 
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -246,6 +246,10 @@ class LFMVC(InductiveClusterer):
     (True, 1.0)
     """
 
+    reg: float = 2.0
+    tol: float = 1e-6
+    max_iter: int = 100
+
     SUMMARY: ClassVar[str] = (
         "which fuses the relaxed partitions of the single kernels: a consensus is aligned with "
         "their weighted, rotated sum and with the partition of the average kernel"
@@ -257,47 +261,6 @@ class LFMVC(InductiveClusterer):
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 16)]}
     SIMILARITIES: ClassVar[str] = COSINES
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        reg: float = 2.0,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.reg = reg
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: Stack) -> Solution:
         """Solve by block ascent."""

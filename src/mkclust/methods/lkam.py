@@ -1,6 +1,6 @@
 """LKAM: multiple kernel k-means that trusts similarities between neighbors only."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -126,6 +126,11 @@ class LKAM(MultipleKernelClusterer):
     (True, True)
     """
 
+    reg: float = 1.0
+    neighbors: Neighbors = 0.5
+    tol: float = 1e-6
+    max_iter: int = 10
+
     SUMMARY: ClassVar[str] = (
         "which aligns the mixed kernel with the partition among the nearest neighbors of each "
         "sample only"
@@ -146,45 +151,6 @@ class LKAM(MultipleKernelClusterer):
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
     MATRICES: ClassVar[int] = 2
     COPIES: ClassVar[int] = 1
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        reg: float = 1.0,
-        neighbors: Neighbors = 0.5,
-        tol: float = 1e-6,
-        max_iter: int = 10,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.reg = reg
-        self.neighbors = neighbors
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: Stack) -> Solution:
         """Solve by block descent."""

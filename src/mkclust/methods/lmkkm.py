@@ -1,6 +1,6 @@
 """LMKKM: every sample mixes the kernels by its own weights."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from mkclust.linalg import empty, free_bytes, namespace, to_device, to_host, zer
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.alternate import descend
 from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.fields import learned
 from mkclust.methods.mixture import EIGEN_TOLERANCE
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
@@ -220,6 +221,11 @@ class LMKKM(MultipleKernelClusterer):
     ((300, 4), True)
     """
 
+    tol: float = 0.0
+    max_iter: int = 10
+
+    sample_weights_: Float = learned()
+
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels by weights of their own for every sample, found in turn with a "
         "relaxed partition"
@@ -230,46 +236,8 @@ class LMKKM(MultipleKernelClusterer):
     )
     SLOWNESS: ClassVar[int] = 10
     ALLOWED: ClassVar[dict[str, Allowed]] = {"tol": Number(0, 1, open_high=True)}
-    sample_weights_: Float
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by the weights of both samples"
     COPIES: ClassVar[int] = 1
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        tol: float = 0.0,
-        max_iter: int = 10,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: Stack) -> Solution:
         """Solve by block descent."""

@@ -183,6 +183,9 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     ((500,), True)
     """
 
+    neighbors: Neighbors = "auto"
+    mask: MaskKind = "counts"
+
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels by the squares of weights on the simplex, similarities counted by "
         "the neighborhoods that two samples share; the weights minimize the alignment with a "
@@ -200,51 +203,6 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     SIMILARITIES: ClassVar[str] = "the sum of the kernels by their coefficients, among neighbors"
     MATRICES: ClassVar[int] = 2
     COPIES: ClassVar[int] = 1
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Neighbors = "auto",
-        mask: MaskKind = "counts",
-        solver: Literal["subspace", "reduced-gradient"] = "subspace",
-        stopping: Literal["gap", "step"] = "gap",
-        prove: bool | Literal["auto"] = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.neighbors = neighbors
-        self.mask = mask
-        self.solver = solver
-        self.stopping = stopping
-        self.prove = prove
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: Stack) -> Solution:
         """Solve on the kernels among neighbors."""

@@ -12,11 +12,10 @@ from mkclust.samples.blocks import Blocks
 from mkclust.samples.dask import DaskBlocks
 from mkclust.samples.distances import MEDIAN_ROWS
 from mkclust.samples.samples import read_views
-from mkclust.stack import KernelStack
-from mkclust.stack.dense import GRAM_ROWS_ON_DEVICE
+from mkclust.stack import Mix, Stack
 from mkclust.stack.low_rank import require_products
 from mkclust.stack.mapped import n_components
-from mkclust.stack.rows import BLOCK_BYTES, FEWEST_ROWS
+from mkclust.stack.sources import BLOCK_BYTES, FEWEST_ROWS
 
 FEWER = "ask for fewer clusters, use fewer samples"
 FEATURES = "pass views with approximation=Nystroem(n_components=200), features in place of kernels"
@@ -84,7 +83,7 @@ def require_memory_for_views(model: Any, bank: KernelBank, views: Any) -> None:
     _require(model, storage, n, m, parts[0], itemsize=dtype.itemsize, n_features=columns)
 
 
-def require_memory_beside_kernels(model: Any, stack: KernelStack) -> None:
+def require_memory_beside_kernels(model: Any, stack: Stack) -> None:
     """Refuse kernels that leave too little memory for a fit."""
     storage = "precomputed" if stack.storage == "dense" else stack.storage
     n, m = stack.n_samples, stack.n_kernels

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import xlogy
 from scipy.stats import random_table
 
-from mkclust.text import join_words
+from mkclust.text import join_words, text_table
 from mkclust.types import Float
 
 # Clusters follow the missingness where chance makes them go together as much this seldom, over all
@@ -42,38 +42,25 @@ class MissingnessWarning(UserWarning):
 
 
 class MissingViewsWarning(UserWarning):
-    """Much is missing, and nobody has said what is to become of it."""
+    """Much is missing, and the method scales samples up because it cannot learn."""
 
 
-def advise_on_missing(observed: np.ndarray, learns: bool, cells: str | None) -> str | None:
-    """Say what else may become of samples that are missing, None where few are.
+def advise_on_missing(observed: np.ndarray) -> str | None:
+    """Say what a method that cannot learn does to samples that views lack; None if few are.
 
     Parameters
     ----------
     observed : ndarray of bool of shape (n_samples, n_views)
         Which views have which samples.
-    learns : bool
-        Whether the method at hand can learn what stands for them.
-    cells : str or None
-        What missing cells are filled with, which is to be kept.
-
-    Returns
-    -------
-    str or None
     """
     share = 1 - float(observed.mean())
     if share < MUCH_MISSING:
         return None
-    learn, rescale = (
-        f"impute={fill!r}" if cells is None else f"impute={(cells, fill)!r}"
-        for fill in ("learn", "rescale")
-    )
-    who = "" if learns else " with SimpleMKKM or AgreementKKM"
     return (
-        f"on average samples lack {share:.0%} of the views, and are scaled up to make up "
-        "for it; in our measurements this gave worse clusters the more was missing, and "
-        f"learning the missing similarities gave better ones: pass {learn}{who} to learn "
-        f"them, or {rescale} to keep scaling without this warning"
+        f"on average samples lack {share:.0%} of the views, and are scaled up to make up for it; "
+        "in our measurements this gave worse clusters the more was missing, and learning the "
+        "missing similarities gave better ones: use AgreementKKM or SimpleMKKM with exact kernels, "
+        "which learn them, or pass missing_views='rescale' to keep scaling without this warning"
     )
 
 
@@ -198,7 +185,7 @@ class Missingness:
         return (
             f"{self.verdict()} The clusters may be an effect of how missing samples are "
             "treated: compare them with the clusters of the samples that all views have "
-            "(join='inner'), or with another value of impute. If samples of different "
+            "(join='inner'), or with another value of missing_views. If samples of different "
             "kinds were measured differently, the clusters may be right"
         )
 
@@ -212,15 +199,7 @@ class Missingness:
         rows = [["missing from", *map(str, range(len(self.sizes))), "samples"]]
         for pattern, counts in self.rows():
             rows.append([pattern, *map(str, counts.tolist()), str(int(counts.sum()))])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.rjust(width) if place else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([self.verdict(), *lines])
+        return f"{self.verdict()}\n{text_table(rows)}"
 
     def __str__(self) -> str:
         """Return the summary."""

@@ -238,6 +238,10 @@ class MKKMMM(InductiveClusterer):
     (True, True)
     """
 
+    solver: Literal["alternate", "saddle"] = "alternate"
+    tol: float = 1e-4
+    max_iter: int = 10
+
     SUMMARY: ClassVar[str] = (
         "which finds the relaxed partition that is best for the weights, of unit length, under "
         "which most of the kernels is left unexplained"
@@ -248,47 +252,6 @@ class MKKMMM(InductiveClusterer):
     )
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        solver: Literal["alternate", "saddle"] = "alternate",
-        tol: float = 1e-4,
-        max_iter: int = 10,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: Stack) -> Solution:
         """Alternate, or find the saddle point."""

@@ -6,27 +6,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.spatial import KDTree
 
-from mkclust.kernels.neighborhoods import (
-    ListsOfRows,
+from mkclust.kernels.neighbors import (
     Neighborhoods,
     NeighborhoodsWarning,
+    SimilarityLists,
     count_components,
     count_neighbors,
     join_by_similarity,
     lengths_of,
 )
 from mkclust.linalg import FactoredMatrix, astype, is_sparse, noise, to_device, to_host
+from mkclust.methods.out_of_sample import SAME_SAMPLE, find_training_samples
 from mkclust.samples.samples import Samples
 from mkclust.stack import KernelStack, as_stack
 from mkclust.stack.checks import check_symmetry, describe
 from mkclust.stack.dissimilarity import refuse_distances
 from mkclust.text import list_first
 from mkclust.types import Array, Float
-
-# A sample is a training sample where its similarities differ by no more than this share.
-SAME_SAMPLE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -58,18 +55,17 @@ class KernelNeighborhoods:
         """Find the neighborhoods of kernels in one pass over their rows."""
         stack = as_stack(samples, center=False, normalize=False, validate=False)
         size = count_neighbors(model.kernel_neighbors, stack.n_samples)
-        if model.validate:
-            _check(stack)
+        _check(stack)
         diagonals = np.stack([to_host(each.diagonal) for each in stack.standardizations])
         lengths = lengths_of(diagonals) if model.normalize else [None] * len(diagonals)
-        builders = [ListsOfRows(size, each) for each in lengths]
+        builders = [SimilarityLists(size, each) for each in lengths]
         prints = np.zeros((stack.n_samples, 3))
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
             """Take in some rows of every kernel."""
             prints[rows] = _products(blocks, diagonals)
             for builder, block in zip(builders, blocks, strict=True):
-                builder.add(rows.start, block)
+                builder.add(block)
 
         stack.for_each_block(take)
         every = [builder.result() for builder in builders]
@@ -122,7 +118,9 @@ class KernelNeighborhoods:
         -------
         list of m FactoredMatrix of shape (n_new, n_samples)
         """
-        samples, crossed = self._find_training_samples(matrices), []
+        samples, crossed = np.full(matrices[0].shape[0], -1), []
+        if len(self.prints):
+            samples = find_training_samples(_products(matrices, self.diagonals), self.prints)
         for p, (name, neighborhoods) in enumerate(self.by_name.items()):
             row_lengths = lengths = None
             if self.normalize:
@@ -130,7 +128,7 @@ class KernelNeighborhoods:
                 own = self._self_similarity(p, name, samples) if own is None else own
                 row_lengths, lengths = lengths_of(own), lengths_of(self.diagonals[p])
             joined, own_lists = join_by_similarity(
-                neighborhoods, self.size, matrices[p], row_lengths, lengths
+                neighborhoods, self.size, [matrices[p]], row_lengths, lengths
             )
             crossed.append(neighborhoods.cross(joined, own_lists, samples))
         return crossed
@@ -147,22 +145,6 @@ class KernelNeighborhoods:
             f"self_similarity, an array of shape ({len(self.by_name)}, {len(samples)}) of k(x, x), "
             "or fit with normalize=False"
         )
-
-    def _find_training_samples(self, matrices: Sequence[Array]) -> np.ndarray:
-        """Return the numbers of the training samples that new ones are, -1 for none, (n_new,).
-
-        The one in the same place comes first: of samples that are alike, too, each finds itself.
-        """
-        products = _products(matrices, self.diagonals)
-        if not len(self.prints):
-            return np.full(len(products), -1)
-        same, n = SAME_SAMPLE * np.abs(self.prints).max(), len(self.prints)
-        nearest = KDTree(self.prints).query(products, p=np.inf, distance_upper_bound=same)[1]
-        samples = np.where(nearest < n, nearest, -1)
-        both = min(len(products), n)
-        in_place = np.abs(products[:both] - self.prints[:both]).max(axis=1) <= same
-        samples[:both][in_place] = np.flatnonzero(in_place)
-        return samples
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """ONKC: learn a kernel in the neighborhood of the mixed one."""
 
 import warnings
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -260,6 +260,11 @@ class ONKC(MultipleKernelClusterer):
     (True, True)
     """
 
+    reg: float = 1.0
+    proximity: float = 1.0
+    tol: float = 1e-3
+    max_iter: int = 50
+
     SUMMARY: ClassVar[str] = (
         "which learns a kernel in the neighborhood of a mix of the given ones, in turn with the "
         "weights of the mix and a relaxed partition"
@@ -279,47 +284,6 @@ class ONKC(MultipleKernelClusterer):
     }
     SIMILARITIES: ClassVar[str] = "the kernel learned near the mix of the kernels"
     MATRICES: ClassVar[int] = 4
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        reg: float = 1.0,
-        proximity: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 50,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.reg = reg
-        self.proximity = proximity
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: Stack) -> Solution:
         """Solve by block descent."""

@@ -36,7 +36,7 @@ class MixSettings:
     ----------
     kernels : "precomputed" or KernelBank
         What the samples are, or what makes kernels of them.
-    center, normalize, psd, validate
+    center, normalize, psd
         As in every estimator.
     coefficients : ndarray of shape (n_kernels,) or None
         Coefficients of the mix; None takes the average.
@@ -48,7 +48,6 @@ class MixSettings:
     center: bool
     normalize: bool
     psd: Literal["error", "clip", "shift"]
-    validate: bool = True
     coefficients: Float | None = None
     fill: FillRule = "rescale"
 
@@ -56,7 +55,6 @@ class MixSettings:
         """Return the kernels of some samples, centered and scaled as in ``fit``."""
         settings: dict[str, Any] = {"center": self.center, "normalize": self.normalize}
         if isinstance(self.kernels, str):
-            validate = validate and self.validate
             return as_stack(X, psd=self.psd, validate=validate, fill=self.fill, **settings)
         if missing_of(X) is not None:
             return self._stack_of_views(X)
@@ -72,8 +70,7 @@ class MixSettings:
             kernels=clone(self.kernels).set_params(on_the_fly=False),
             center=self.center,
             normalize=self.normalize,
-            validate=False,
-            impute=self.fill,
+            missing_views=self.fill,
         )
         source, kernels = open_samples(model, samples)
         return source.stack(model, kernels)
@@ -371,7 +368,6 @@ def _coordinates(kernels: dict[str, Float], settings: MixSettings) -> tuple[dict
             center=settings.center,
             normalize=False,
             psd=settings.psd,
-            validate=settings.validate,
         )
         [K] = stack.entries()
         inner = _gaussian_inner_products(given)
