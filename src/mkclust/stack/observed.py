@@ -270,6 +270,7 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
     is_active = np.zeros(len(kernels), bool)
     is_active[list(active)] = True
     scale = rescaling(observed, is_active)
+    scale[scale == 0] = 1  # the other kernels stay as they are for samples that only they have
     # Kernels that share a map share the new one.
     scaled = {
         id(each): replace(each, scale=scale)
