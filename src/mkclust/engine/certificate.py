@@ -183,7 +183,9 @@ def certify(
     options |= {"dtype": "float32" if single else "float64", "mix_error": mix_error}
     if not in_memory:
         options |= {"n_probes": STREAMED_PROBES, "max_steps": STREAMED_STEPS}
-    is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if is_on_accelerator(relaxation.vectors) else PROVED_FIRST)
+    is_fast = n <= (
+        PROVED_FIRST_ON_ACCELERATOR if is_on_accelerator(relaxation.vectors) else PROVED_FIRST
+    )
     proves_first = may_prove and (
         prove is True
         or is_fast
@@ -330,7 +332,9 @@ def search_missed(
     values, V = relaxation.eigenvalues, astype(relaxation.vectors, dtype)
     n, n_known = V.shape
     harmless = largest_harmless(relaxation, allowed_error) - mix_error
-    missing = float(values[relaxation.n_clusters - 1] + ROUNDINGS * rounding * values[0]) + mix_error
+    missing = (
+        float(values[relaxation.n_clusters - 1] + ROUNDINGS * rounding * values[0]) + mix_error
+    )
     rows = empty((min(n_known + max_steps * n_probes, n), n), V, dtype)
     rows[:n_known, :] = V.T
     T, size, count = np.zeros((max_steps * n_probes,) * 2), n_known, 0

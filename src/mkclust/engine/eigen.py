@@ -235,7 +235,9 @@ def improve(
         return start
     space, best, n_waited = Krylov(K, start), start.error, 0
     while space.error > goal and space.n_products < max_products and n_waited < PATIENCE:
-        n_steps = np.ceil(np.log(space.error / max(goal, EPS * space.error)) / np.log(CONVERGENCE_RATE))
+        n_steps = np.ceil(
+            np.log(space.error / max(goal, EPS * space.error)) / np.log(CONVERGENCE_RATE)
+        )
         if not all([space.expand() for _ in range(int(np.clip(n_steps, 1, MOST_STEPS)))]):
             max_products = 0  # an invariant space: the residuals are rounding
         space.decompose()

@@ -212,7 +212,9 @@ def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array 
     n, m, tol, like = stack.n_samples, stack.n_kernels, problem.tol, stack.kernels[0].like
     in_memory = is_in_memory(stack)
     single = in_memory and n > FEW_SAMPLES and m > 1 and _is_safe_in_single_precision(stack)
-    weights, sampled, is_near = _first_weights(stack, problem, weights, "float32" if single else "float64")
+    weights, sampled, is_near = _first_weights(
+        stack, problem, weights, "float32" if single else "float64"
+    )
     single = single and tol >= LEAST_TOLERANCE_FROM_SINGLE
     dtype, copy = "float32" if single else "float64", None
     if single and not is_near and fits(4 * (m + 2) * n**2, available=free_bytes(like)):
@@ -259,7 +261,9 @@ def _first_weights(
     weights, relaxation = found.weights, found.relaxation
     sampled = zeros((n, relaxation.vectors.shape[1]), relaxation.vectors)
     sampled[to_device(samples, sampled), :] = astype(relaxation.vectors, "float64")
-    is_near = len(found.history) == 1 and relaxation.error <= ONE_PASS * problem.tol * relaxation.value
+    is_near = (
+        len(found.history) == 1 and relaxation.error <= ONE_PASS * problem.tol * relaxation.value
+    )
     if np.all(weights > 0) and np.all(fewer > 0):
         # Few samples make noise look like structure, by about the inverse root of their number.
         trend = (size**-0.5 - n**-0.5) / (half**-0.5 - size**-0.5)
@@ -409,9 +413,7 @@ class Basis:
         vectors = (turn @ self._rows).T
         return ritz_vectors(self.problem.n_clusters, vectors, products.T, values)
 
-    def minimize(
-        self, surfaces: CuttingSurfaces, error: float
-    ) -> tuple[Relaxation, Evaluation]:
+    def minimize(self, surfaces: CuttingSurfaces, error: float) -> tuple[Relaxation, Evaluation]:
         """Solve the problem restricted to the basis, to about the accuracy that this deserves.
 
         ``error`` is the relative one of the eigenvectors before.
@@ -421,7 +423,10 @@ class Basis:
             small_tol = SHARE * max(tol, error)
             surfaces.weights, best, _ = surfaces.minimize(self.evaluate, small_tol)
             relaxation = self.relaxation(surfaces.weights, best)
-            error, above = _relative(relaxation.error, relaxation), best.value - surfaces.lower_bound
+            error, above = (
+                _relative(relaxation.error, relaxation),
+                best.value - surfaces.lower_bound,
+            )
             # Good enough as it is, it is not sought elsewhere, where the basis may know less.
             if above <= SHARE * max(2 * tol, error) * best.value or small_tol <= SHARE * tol:
                 return relaxation, best
@@ -458,7 +463,10 @@ def _search_subspace(
         previous, (relaxation, best) = error, basis.minimize(surfaces, error)
         weights, value = surfaces.weights, relaxation.value
         above = max(value - surfaces.lower_bound, 0.0)
-        error, gap = _relative(relaxation.error, relaxation), relaxation.gap_above(surfaces.lower_bound)
+        error, gap = (
+            _relative(relaxation.error, relaxation),
+            relaxation.gap_above(surfaces.lower_bound),
+        )
         history.append((surfaces.lower_bound + gap * value, surfaces.lower_bound))
         n_waited = 0 if gap < 0.9 * best_gap else n_waited + 1
         best_gap = min(gap, best_gap)
@@ -484,7 +492,9 @@ def _search_subspace(
             )
             mixes.n_passes += verdict.n_passes
             certificate, X = verdict.certificate, verdict.missed
-            is_conclusive = certificate is not None and (certificate.probability or 0.0) <= PROBABILITY
+            is_conclusive = (
+                certificate is not None and (certificate.probability or 0.0) <= PROBABILITY
+            )
             if is_conclusive or (certificate is not None and n_refinements >= REFINEMENTS):
                 break
             n_refinements += X is None
@@ -528,4 +538,6 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value
     certificate = Certificate("proved", relaxation.error)
     passes = 2 * len(history)
-    return Search(gamma, relaxation, np.array(history), converged, passes, certificate, best.alignments)
+    return Search(
+        gamma, relaxation, np.array(history), converged, passes, certificate, best.alignments
+    )

@@ -60,7 +60,12 @@ def orthonormalize(X: Array, against: Array | None = None) -> Array:
         # What is left of a column after the projection must exceed its rounding.
         kept = np.flatnonzero(left > (100 * eps) ** 2 * squares)
         if len(kept) < len(left):
-            X, gram, left, squares = select(X, kept, 1), gram[np.ix_(kept, kept)], left[kept], squares[kept]
+            X, gram, left, squares = (
+                select(X, kept, 1),
+                gram[np.ix_(kept, kept)],
+                left[kept],
+                squares[kept],
+            )
         if not len(kept):
             return X
         lengths = np.sqrt(left)[:, None]

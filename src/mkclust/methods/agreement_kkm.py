@@ -66,9 +66,7 @@ def activate(stack: Stack, indices: list[int]) -> Stack:
     return replace(stack, kernels=with_active(stack.kernels, indices))
 
 
-def solve_agreement_kkm(
-    stack: Stack, n_clusters: int, *, learn_missing: bool = False
-) -> Solution:
+def solve_agreement_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
     r"""Solve relaxed kernel k-means on the compromise of the kernels that agree.
 
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(K H H^\top), \qquad

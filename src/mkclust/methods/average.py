@@ -10,9 +10,7 @@ from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 
 
-def solve_average_kkm(
-    stack: Stack, n_clusters: int, *, learn_missing: bool = False
-) -> Solution:
+def solve_average_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = False) -> Solution:
     r"""Solve relaxed kernel k-means on the average of the kernels.
 
     .. math:: \max_{H^\top H = I_k} \mathrm{Tr}(\bar K H H^\top), \qquad

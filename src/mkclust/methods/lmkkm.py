@@ -24,9 +24,7 @@ from mkclust.types import Array, Float
 DEFAULT_TOLERANCE = 1e-3
 
 
-def solve_lmkkm(
-    stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: int = 10
-) -> Solution:
+def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: int = 10) -> Solution:
     r"""Minimize what a partition leaves unexplained of a kernel mixed sample by sample.
 
     .. math:: \min_{\Theta \ge 0,\, \Theta 1 = 1,\, H^\top H = I_k}

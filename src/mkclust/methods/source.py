@@ -574,9 +574,7 @@ class FromFeatures(Source):
         """Return the compressed kernels themselves."""
         return stack
 
-    def extended(
-        self, stack: Stack, rows: Array, extension: Extension | None
-    ) -> "FromFeatures":
+    def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> "FromFeatures":
         """Return the same with what embeds new samples."""
         features, matrix = stack.features.embedding_map(rows)
         return replace(self, features=features, matrix=matrix)
