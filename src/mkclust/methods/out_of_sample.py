@@ -167,7 +167,7 @@ class Extension:
             groups.setdefault(b"" if samples is None else samples.tobytes(), []).append(p)
         for kernels in groups.values():
             samples = self.samples[kernels[0]]
-            own = _sum_of_products(
+            own = sum_of_products(
                 [observed_part(stack.kernels[p]) for p in kernels],
                 [to_device(self.projections[p], stack.kernels[p].like) for p in kernels],
             )
@@ -238,7 +238,7 @@ def observed_part(kernel: Any) -> Standardized:
     return kernel.kernel if isinstance(kernel, Observed) else kernel
 
 
-def _sum_of_products(kernels: Sequence[Kernel], thin: Sequence[Array]) -> Array:
+def sum_of_products(kernels: Sequence[Kernel], thin: Sequence[Array]) -> Array:
     """Return ``sum_p K_p X_p`` in float64, whatever the entries are stored in."""
     is_double = all(kernel.precision <= DOUBLE_PRECISION for kernel in kernels)
     # On a device products of streamed kernels may take no rows at all.

@@ -48,7 +48,7 @@ from mkclust.stack import (
 )
 from mkclust.stack.build import stack_observed
 from mkclust.stack.discretize import assign
-from mkclust.stack.mapped import PreparedMap
+from mkclust.stack.feature_maps import PreparedMap
 from mkclust.stack.observed import SampleMap, maps_of, with_maps
 from mkclust.types import Array, Float
 

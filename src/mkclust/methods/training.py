@@ -24,7 +24,7 @@ from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import RowSource, Stack
 from mkclust.stack.discretize import normalize_rows
-from mkclust.stack.low_rank import compress
+from mkclust.stack.features import compress
 from mkclust.types import Float
 
 
@@ -162,7 +162,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         columns=samples.columns,
         # Of dask arrays, all that lead to these samples would be computed once more.
         ranks={} if samples.is_lazy else column_ranks(blocks),
-        features=stack.features,
+        features=stack.features.learned,
         **_known(samples),
     )
     return source, stack
