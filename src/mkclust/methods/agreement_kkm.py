@@ -13,7 +13,7 @@ from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.plots import SHARE_OF_VOICE
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.stack.sample_map import SampleMap
 from mkclust.types import Array, Float
 
@@ -26,7 +26,7 @@ class Compromise:
     ----------
     agreement : Agreement
         What all kernels share.
-    stack : KernelStack
+    stack : Stack
         The h kernels that are heard.
     indices : list of int of length h
         Which they are.
@@ -35,7 +35,7 @@ class Compromise:
     """
 
     agreement: Agreement
-    stack: KernelStack
+    stack: Stack
     indices: list[int]
     weights: Float
     coefficients: Float
@@ -47,12 +47,12 @@ class Compromise:
         return scattered
 
 
-def find_compromise(stack: KernelStack) -> Compromise:
+def find_compromise(stack: Stack) -> Compromise:
     """Return the compromise of the kernels that agree.
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
 
     Returns
@@ -74,7 +74,7 @@ def find_compromise(stack: KernelStack) -> Compromise:
 
 
 def solve_agreement_kkm(
-    stack: KernelStack, n_clusters: int, *, learn_missing: bool = False
+    stack: Stack, n_clusters: int, *, learn_missing: bool = False
 ) -> Solution:
     r"""Solve relaxed kernel k-means on the compromise of the kernels that agree.
 
@@ -86,7 +86,7 @@ def solve_agreement_kkm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -102,7 +102,7 @@ def solve_agreement_kkm(
     weights = compromise.scatter(compromise.weights)
     coefficients = compromise.scatter(compromise.coefficients)
 
-    def relax(heard: KernelStack, previous: Solution | None = None) -> Solution:
+    def relax(heard: Stack, previous: Solution | None = None) -> Solution:
         """Solve for the kernels that are heard, as they are filled."""
         mixture = Mixture(heard, n_clusters)
         relaxation = mixture.relax(compromise.coefficients)
@@ -125,7 +125,7 @@ def solve_agreement_kkm(
     )
 
 
-def _maps_of_all(stack: KernelStack, heard: KernelStack, indices: Sequence[int]) -> list[SampleMap]:
+def _maps_of_all(stack: Stack, heard: Stack, indices: Sequence[int]) -> list[SampleMap]:
     """Return what became of samples in all parts of the kernels, from those that are heard."""
     maps = iter([part.map for part in heard.parts])
     return [
@@ -213,19 +213,19 @@ class AgreementKKM(InductiveClusterer):
     WEIGHT_MEANING: ClassVar[str] = SHARE_OF_VOICE
     LEARNS_MISSING: ClassVar[bool] = True
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve on the compromise."""
         learn = self._learns_missing(stack)
         return solve_agreement_kkm(stack, self.n_clusters, learn_missing=learn)
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return which kernels were set aside; warn where these agree among themselves."""
         return {"set_aside_": names_set_aside(stack, solution)}
 
 
-def names_set_aside(stack: KernelStack, solution: Solution) -> tuple[str, ...]:
+def names_set_aside(stack: Stack, solution: Solution) -> tuple[str, ...]:
     """Return the names of the kernels without a voice; warn where these agree among themselves."""
     agreement = solution.agreement
     assert agreement is not None

@@ -5,14 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import best_response, longest_step, reduced_direction
 from mkclust.methods.alternate import Alternation, alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.simple_mkkm import SimpleMKKM
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Float
 
 # Weights that differ by less than this are equal but for rounding.
@@ -20,7 +20,7 @@ EQUAL = 1e-9
 
 
 def solve_kamm_r(
-    stack: KernelStack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
+    stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
 ) -> Solution:
     r"""Maximize over the weights too: reduced gradient ascent.
 
@@ -34,7 +34,7 @@ def solve_kamm_r(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -144,13 +144,13 @@ class KAMMR(InductiveClusterer):
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by reduced gradient ascent."""
         return solve_kamm_r(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
 
 def solve_kamm_a(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-4,
@@ -169,7 +169,7 @@ def solve_kamm_a(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -193,7 +193,7 @@ def solve_kamm_a(
 
 
 def alternate_with_best_weights(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     take_turns: Callable[..., Alternation],
     *,
@@ -286,6 +286,6 @@ class KAMMA(InductiveClusterer):
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by alternation."""
         return solve_kamm_a(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

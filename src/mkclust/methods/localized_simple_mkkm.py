@@ -20,13 +20,13 @@ from mkclust.methods.localize import (
 from mkclust.methods.simple_mkkm import SimpleClusterer, solve_simple_mkkm, warn_of_other_clusters
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.text import list_first
 from mkclust.types import Array, Float
 
 
 def solve_localized_simple_mkkm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     neighbors: Neighbors = "auto",
@@ -48,7 +48,7 @@ def solve_localized_simple_mkkm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -204,7 +204,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     MATRICES: ClassVar[int] = 2
     COPIES: ClassVar[int] = 1
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve on the kernels among neighbors."""
         mask = neighborhood_mask(stack, self._size(stack), self.mask)
         _warn_of_isolated_samples(mask)
@@ -213,7 +213,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         return replace(solution, shared_sums=None, kernel_products=None)
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate and what the compromise finds; warn where noise misled."""
         learned = super()._learned(stack, solution, labels, *further)
@@ -222,11 +222,11 @@ class LocalizedSimpleMKKM(SimpleClusterer):
             warn_of_other_clusters(solution, learned["baseline_agreement_"])
         return learned | {"n_neighbors_": self._size(stack)}
 
-    def _size(self, stack: KernelStack) -> int:
+    def _size(self, stack: Stack) -> int:
         """Return how many samples a neighborhood has."""
         return neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Float:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the neighborhoods they share."""
         mask = neighborhood_mask(stack, self.n_neighbors_, self.mask)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)

@@ -8,12 +8,12 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import RegressedFills, learn_fills
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Float
 
 
 def solve_mkkm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-4,
@@ -32,7 +32,7 @@ def solve_mkkm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -149,13 +149,13 @@ class MKKM(InductiveClusterer):
     )
     LEARNS_MISSING: ClassVar[bool] = True
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by block descent, with what was learned of missing samples where asked for."""
         if not self._learns_missing(stack):
             return self._descend(stack)
         return learn_fills(stack, self._descend, RegressedFills(), goal="falling")
 
-    def _descend(self, stack: KernelStack, previous: Solution | None = None) -> Solution:
+    def _descend(self, stack: Stack, previous: Solution | None = None) -> Solution:
         """Solve by block descent from the weights of an earlier solution, if there is one."""
         weights = None if previous is None else previous.weights
         tol, max_iter = self.tol, self.max_iter

@@ -11,7 +11,7 @@ from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Number
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Float
 
 # Weights below this are set to zero, as the authors do.
@@ -19,7 +19,7 @@ SMALLEST_WEIGHT = 1e-6
 
 
 def solve_mkkm_mir(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     reg: float = 0.5,
@@ -34,7 +34,7 @@ def solve_mkkm_mir(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -59,7 +59,7 @@ def solve_mkkm_mir(
 
 
 def descend_regularized(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     overlap: Float,
     *,
@@ -164,7 +164,7 @@ class MKKMMiR(InductiveClusterer):
     GRID: ClassVar[dict[str, list]] = {"reg": [2.0**e for e in range(-15, 11)]}
     ALLOWED: ClassVar[dict[str, Allowed]] = {"reg": Number(0)}
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by block descent."""
         return solve_mkkm_mir(
             stack,
