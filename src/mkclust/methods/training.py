@@ -16,7 +16,7 @@ from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.column_ranks import column_ranks
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
-from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
+from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
 from mkclust.methods.uncovered import only_covered, without_entries
 from mkclust.samples.checks import check_entries, check_observed, check_view
@@ -78,9 +78,8 @@ def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
         source = FromKernels(**_known(samples))
         if model.kernel_neighbors is None:
             return source, samples
-        kind = KernelNeighborhoods if samples.missing is None else SeparateNeighborhoods
-        found = kind.of(model, samples)
-        names, kernels = tuple(found.by_name), tuple(found.kernels())
+        found = find_neighborhoods(model, samples)
+        names, kernels = zip(*((each.name, each.found.kernel()) for each in found), strict=True)
         samples = replace(samples, names=names, parts=kernels, whole=None)
         return replace(source, found=found), samples
     return _make_kernels(model, samples)
