@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 import numpy as np
+from mkclust.engine.eigen import relax
 
-from mkclust.engine.relaxation import relax
 from mkclust.methods import InductiveClusterer, MultipleKernelClusterer, Solution
 
 
@@ -20,9 +20,11 @@ class Powered(InductiveClusterer):
 
     def _solve(self, stack):
         k = self.n_clusters
-        sums = np.array([relax(stack.kernel(p), k, tol=1e-8).value for p in range(stack.n_kernels)])
+        sums = np.array(
+            [relax(stack.kernels[p], k, tol=1e-8).value for p in range(stack.n_kernels)]
+        )
         weights = sums**self.strength / (sums**self.strength).sum()
-        found = relax(stack.combine(weights), k, tol=1e-8)
+        found = relax(stack.mix(weights), k, tol=1e-8)
         return Solution(
             partition=found.vectors[:, :k],
             weights=weights,
@@ -45,7 +47,7 @@ class FirstKernel(MultipleKernelClusterer):
     """The first kernel alone: no mix, nothing to say about new samples, and not a word on it."""
 
     def _solve(self, stack):
-        found = relax(stack.kernel(0), self.n_clusters, tol=1e-8)
+        found = relax(stack.kernels[0], self.n_clusters, tol=1e-8)
         return Solution(
             partition=found.vectors[:, : self.n_clusters],
             weights=np.eye(stack.n_kernels)[0],

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mkclust.stack.incomplete import IncompleteStack
 from scipy.optimize import minimize
 
 from conftest import blob_views
@@ -16,7 +17,6 @@ from mkclust.methods.learned_fill import AlignedFills, RegressedFills
 from mkclust.methods.learned_rows import TRUST, LearnedRows
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from mkclust.stack.incomplete import IncompleteStack
 from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
 
 pytestmark = pytest.mark.slow
