@@ -2,7 +2,6 @@
 
 import time
 import warnings
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -14,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import NeighborCount
-from mkclust.linalg import arrays_to_host, copy_array, is_foreign, select, to_host
-from mkclust.linalg.threads import FEW_SAMPLES, threads_for, threads_for_decomposition
+from mkclust.linalg import arrays_to_host, copy_array, select, to_host
+from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import Agreement, measure_agreement, warn_of_agreement
 from mkclust.methods.documentation import fill
 from mkclust.methods.fields import Parameters, learned
@@ -27,7 +26,7 @@ from mkclust.methods.missingness import (
     measure_missingness,
 )
 from mkclust.methods.neighborhoods import check_neighborhoods
-from mkclust.methods.out_of_sample import AnyExtension
+from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.stopwatch import Stopwatch
@@ -45,6 +44,7 @@ from mkclust.methods.uncovered import (
     empty_in_kernels,
     kernels_that_have,
     leaves_samples,
+    observed_of,
     only_covered,
     spread_over_all,
     spread_samples,
@@ -64,9 +64,10 @@ from mkclust.parameters import (
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
 from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection, TableOptions
-from mkclust.stack import KernelStack
+from mkclust.stack import Mix, Stack
 from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct, has_distinct
+from mkclust.stack.kernel import dense_of
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
 
@@ -203,22 +204,19 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             stack = source.stack(self, kernels)
             self._check_n_clusters(stack)
             watch.switch("solve")
-            # Methods may decompose whole kernels.
-            with _threads_for(stack), threads_for_decomposition():
+            with one_thread_if_small(stack.n_samples):
                 solution = self._timed_solution(stack)
             watch.switch("agreement")
             solved = stack if solution.stack is None else solution.stack
-            empty, used = (
-                empty_in_kernels(solved, empty),
-                used_kernels(solved, solution.coefficients),
-            )
+            empty = empty_in_kernels(solved, empty)
+            used = used_kernels(solved, solution.coefficients, solution.heard)
             unused = without_entries(empty, used)
             aside += kernels_that_have(unused, solved, empty)
             # Samples that the used views lack change nothing; empty rows of them would.
             lost = np.setdiff1d(unused, without_entries(empty_in_kernels(solved), used))
             if not len(lost) or not leaves_samples(solved, lost):
                 break
-        with _threads_for(stack):
+        with one_thread_if_small(stack.n_samples):
             if solution.agreement is None and stack.n_kernels > 1:
                 # Of what was observed: what was learned of missing samples agrees with all views.
                 solution = replace(solution, agreement=measure_agreement(stack))
@@ -269,12 +267,12 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Labels:
             """Return the clusters of a fit."""
 
-    def solve(self, stack: KernelStack) -> Solution:
+    def solve(self, stack: Stack) -> Solution:
         """Solve the method's relaxed problem, without labels and without a change of the model.
 
         Parameters
         ----------
-        stack : KernelStack
+        stack : Stack
             The kernels, as `mkclust.stack.as_stack` returns them.
 
         Returns
@@ -380,12 +378,12 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         )
         return entries
 
-    def mixed_kernel_of(self, stack: KernelStack, samples: Any = None) -> Float:
+    def mixed_kernel_of(self, stack: Stack, samples: Any = None) -> Float:
         """Return the same as `mixed_kernel` by the kernels of the fit, where they are at hand.
 
         Parameters
         ----------
-        stack : KernelStack
+        stack : Stack
             The kernels that the model was fitted on, centered and scaled as in the fit.
         samples : array-like of int of shape (s,), default=None
             Numbers of the samples to look at, in any order; None looks at all.
@@ -420,9 +418,11 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             sentence += f"; {'with' if hasattr(self, '_anchor_rows') else 'without'} the anchor"
         return sentence + ")"
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Array:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, symmetric but for rounding."""
-        return stack.mixed_entries(self.coefficients_, samples)
+        if samples is None:
+            return dense_of(Mix(self.coefficients_, stack.kernels))
+        return dense_of(stack.among(samples).mix(self.coefficients_))
 
     @property
     def _mixes_kernels(self) -> bool:
@@ -434,18 +434,18 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Whether the fit mixes the kernels by one coefficient each."""
         return hasattr(self, "coefficients_")
 
-    def _timed_solution(self, stack: KernelStack) -> Solution:
+    def _timed_solution(self, stack: Stack) -> Solution:
         """Return the solution of a checked problem, with the seconds that it took."""
         started = time.perf_counter()
         solution = self._solve(stack)
         return replace(solution, seconds=time.perf_counter() - started)
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve the method's relaxed problem."""
         raise NotImplementedError(f"{type(self).__name__} must define _solve")
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return what the method learns beyond the common attributes."""
         return {}
@@ -493,9 +493,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         """Whether what stands for samples that are missing from views is to be learned."""
         return self.table_options.missing_views == "learn"
 
-    def _learns_missing(self, stack: KernelStack) -> bool:
+    def _learns_missing(self, stack: Stack) -> bool:
         """Return whether it is, and anything is missing."""
-        return self._asks_to_learn and stack.observed is not None
+        return self._asks_to_learn and observed_of(stack) is not None
 
     def _check_learns_missing(self) -> None:
         """Refuse to learn what is missing where a method, or a feature map, cannot."""
@@ -550,9 +550,9 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 "kernels, such as SimpleMKKM"
             )
 
-    def _check_n_clusters(self, stack: KernelStack) -> None:
+    def _check_n_clusters(self, stack: Stack) -> None:
         """Refuse more clusters than there are samples, or distinct samples."""
-        if stack.compressed:
+        if stack.features is not None:
             if self.n_clusters > stack.n_samples:
                 raise ValueError(
                     f"n_clusters={self.n_clusters}, but the features span only "
@@ -575,7 +575,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             )
 
     def _common_attributes(
-        self, source: Source, stack: KernelStack, solution: Solution, lost: np.ndarray
+        self, source: Source, stack: Stack, solution: Solution, lost: np.ndarray
     ) -> tuple[dict[str, Any], list[Array]]:
         """Return what every method learns, labels included, and the further labels of some.
 
@@ -584,7 +584,10 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         H = solution.partition
         rows, extension = self._rows(stack, solution)
         source = source.extended(stack, rows, extension)
-        embedding, rows, *further = stack.lift(H, rows, *self._further_rows(stack, solution))
+        vectors = H, rows, *self._further_rows(stack, solution)
+        if stack.features is not None:
+            vectors = stack.features.lift(*vectors)
+        embedding, rows, *further = vectors
         learned: dict[str, Any] = source.attributes(stack) | {
             "_source": source,
             # A copy, or what was lifted beside it would live as long as the model.
@@ -609,15 +612,15 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         learned["labels_"][lost] = UNCOVERED
         uncovered = lost
         if further and solution.agreement is not None:  # they are of the views' compromise
-            used = used_kernels(stack, solution.agreement.coefficients())
+            used = used_kernels(stack, solution.agreement.coefficients(), solution.heard)
             uncovered = np.union1d(lost, without_entries(empty_in_kernels(stack), used))
         return learned, [self._discretize(rows, order, uncovered)[0] for rows in further]
 
-    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
+    def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
         return []
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension | None]:
+    def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Return the rows that k-means clusters, and what embeds new samples alike, if anything."""
         return solution.partition, None
 
@@ -653,7 +656,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 labels = spread_samples(labels, np.sort(order), rows.shape[0], nearest)
         return labels, centers
 
-    def _alignments(self, stack: KernelStack, solution: Solution) -> Float:
+    def _alignments(self, stack: Stack, solution: Solution) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
         return leading_shares(stack, solution)
 
@@ -677,13 +680,6 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         return tags
-
-
-def _threads_for(stack: KernelStack) -> AbstractContextManager[None]:
-    """Share threads out for products of kernels, be they few or in the memory of the host."""
-    in_memory = stack.combining_pays and not stack.compressed and not is_foreign(stack.like)
-    is_small = stack.n_samples <= FEW_SAMPLES
-    return threads_for(stack.n_samples) if in_memory or is_small else nullcontext()
 
 
 def _symmetric(similarities: Array) -> Float:

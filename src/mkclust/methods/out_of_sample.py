@@ -167,7 +167,7 @@ class Extension:
             groups.setdefault(b"" if samples is None else samples.tobytes(), []).append(p)
         for kernels in groups.values():
             samples = self.samples[kernels[0]]
-            own = _sum_of_products(
+            own = sum_of_products(
                 [observed_part(stack.kernels[p]) for p in kernels],
                 [to_device(self.projections[p], stack.kernels[p].like) for p in kernels],
             )
@@ -204,12 +204,12 @@ class Extension:
     def _project(self, p: int, cross: Array, self_similarity: Array | None) -> Array:
         """Return what one kernel contributes to samples, (n_seen, k)."""
         standardization, name = self.standardizations[p], self.names[p]
-        is_training = _is_training(standardization, cross)
-        if is_training:
+        is_known = is_training(standardization, cross)
+        if is_known:
             cross = symmetrized(cross, name)
         if self_similarity is None and standardization.scale is not None:
             constant = standardization.constant_self_similarity()
-            if is_training:
+            if is_known:
                 self_similarity = standardization.diagonal - standardization.shift
             elif constant is not None:
                 self_similarity = zeros((cross.shape[0],), cross) + constant
@@ -221,7 +221,7 @@ class Extension:
                     "normalize=False"
                 )
         return standardization.project(
-            cross, self.projections[p], self_similarity, is_training=is_training
+            cross, self.projections[p], self_similarity, is_training=is_known
         )
 
     def _complete(self, rows: Array, seen: np.ndarray) -> Array:
@@ -238,7 +238,7 @@ def observed_part(kernel: Any) -> Standardized:
     return kernel.kernel if isinstance(kernel, Observed) else kernel
 
 
-def _sum_of_products(kernels: Sequence[Kernel], thin: Sequence[Array]) -> Array:
+def sum_of_products(kernels: Sequence[Kernel], thin: Sequence[Array]) -> Array:
     """Return ``sum_p K_p X_p`` in float64, whatever the entries are stored in."""
     is_double = all(kernel.precision <= DOUBLE_PRECISION for kernel in kernels)
     # On a device products of streamed kernels may take no rows at all.
@@ -257,7 +257,7 @@ def _nth(matrices: Any, index: int) -> Array:
     return matrices[index, ...] if is_foreign(matrices) else matrices[index]
 
 
-def _is_training(standardization: Standardization, cross: Array) -> bool:
+def is_training(standardization: Standardization, cross: Array) -> bool:
     """Return whether similarities are all those of the training samples to each other.
 
     They are if they are symmetric but for rounding, judged by one product, and have the diagonal.

@@ -21,7 +21,7 @@ from mkclust.kernels.neighbors import Neighborhoods
 from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
 from mkclust.methods.column_ranks import ColumnRanks
 from mkclust.methods.memory_checks import require_memory_beside_kernels
-from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
+from mkclust.methods.neighborhoods import KernelNeighborhoods, check_same_kernels
 from mkclust.methods.out_of_sample import Extension, Similarities, observed_part
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import check_entries, check_view, is_in_memory
@@ -48,7 +48,7 @@ from mkclust.stack import (
 )
 from mkclust.stack.build import stack_observed
 from mkclust.stack.discretize import assign
-from mkclust.stack.mapped import PreparedMap
+from mkclust.stack.feature_maps import PreparedMap
 from mkclust.stack.observed import SampleMap, maps_of, with_maps
 from mkclust.types import Array, Float
 
@@ -172,11 +172,11 @@ class FromKernels(Source):
 
     Attributes
     ----------
-    found : KernelNeighborhoods, SeparateNeighborhoods or None
-        The neighborhoods that replace the kernels; None if they are used as they are.
+    found : sequence of KernelNeighborhoods
+        The neighborhoods that replace the kernels; none if they are used as they are.
     """
 
-    found: KernelNeighborhoods | SeparateNeighborhoods | None = None
+    found: Sequence[KernelNeighborhoods] = ()
     view_names: ClassVar[None] = None
 
     def explain(self) -> list[str]:
@@ -186,18 +186,20 @@ class FromKernels(Source):
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods]:
         """The neighborhoods of every kernel by its name, if they are used."""
-        return {} if self.found is None else self.found.by_name
+        return {each.name: each.found for each in self.found}
 
     def stack(self, model: Any, samples: Samples) -> Stack:
         """Return the kernels to fit on, if there is memory for a fit beside them."""
-        stack = _as_stack(model, samples, validate=self.found is None)
+        stack = _as_stack(model, samples, validate=not self.found)
         require_memory_beside_kernels(model, stack)
         return stack
 
     def attributes(self, stack: Stack) -> dict[str, Any]:
         """Return what a model shows of its input."""
         shown = {"n_features_in_": stack.n_samples} | self._observed_attribute()
-        return shown if self.found is None else shown | {"n_neighbors_": self.found.size}
+        if self.found:
+            shown["n_neighbors_"] = max(each.size for each in self.found)
+        return shown
 
     def read(self, model: Any, X: Any) -> Samples:
         """Read what the model was fitted on, data frames in the order of its labels."""
@@ -242,16 +244,16 @@ class FromKernels(Source):
                         f"{name} has the shape {shape}, the model was fitted on {n} samples: pass "
                         f"the same {n} x {n} kernels"
                     )
-        if self.found is None:
+        if not self.found:
             return kernels
-        self.found.check_same(kernels)
-        found = self.found.kernels()
-        return replace(samples, parts=tuple(found)) if is_incomplete else found
+        check_same_kernels(self.found, kernels)
+        found = tuple(each.found.kernel() for each in self.found)
+        return replace(samples, parts=found) if is_incomplete else list(found)
 
     def training_stack(self, model: Any, X: Any, *, written_out: bool = False) -> Stack:
         """Return the kernels that the model was fitted on, centered and scaled as in the fit."""
         # What was checked in fit need not be checked again, but what was repaired must be.
-        validate = model.psd != "error" and self.found is None
+        validate = model.psd != "error" and not self.found
         names = model.kernel_names_
         stack = _as_stack(model, self.kernels(model, X), validate=validate, names=names)
         if self.extension is not None:
@@ -276,12 +278,9 @@ class FromKernels(Source):
             own = self._check_self_similarity(model, self_similarity, cross, seen.T)
         rows = [np.flatnonzero(has) for has in seen.T]
         own_rows = [None if own is None else own[p : p + 1, rows[p]] for p in range(len(names))]
-        if isinstance(self.found, KernelNeighborhoods) and seen.all():
-            cross = self.found.cross(cross, own)
-        elif self.found is not None:
-            each = zip(cross, own_rows, strict=True)
-            cross = [self.found.of_kernel(p).cross([K], o)[0] for p, (K, o) in enumerate(each)]
-        if self.found is not None:
+        if self.found:
+            each = zip(self.found, cross, own_rows, strict=True)
+            cross = [found.cross(K, None if o is None else o[0]) for found, K, o in each]
             own_rows = [np.ones((1, len(some))) for some in rows]
         every = enumerate(zip(rows, cross, own_rows, strict=True))
         return [Similarities([p], some, [K], o) for p, (some, K, o) in every]

@@ -16,7 +16,7 @@ from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.column_ranks import column_ranks
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
-from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
+from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
 from mkclust.methods.uncovered import only_covered, without_entries
 from mkclust.samples.checks import check_entries, check_observed, check_view
@@ -24,7 +24,7 @@ from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import RowSource, Stack
 from mkclust.stack.discretize import normalize_rows
-from mkclust.stack.low_rank import compress
+from mkclust.stack.features import compress
 from mkclust.types import Float
 
 
@@ -78,9 +78,8 @@ def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
         source = FromKernels(**_known(samples))
         if model.kernel_neighbors is None:
             return source, samples
-        kind = KernelNeighborhoods if samples.missing is None else SeparateNeighborhoods
-        found = kind.of(model, samples)
-        names, kernels = tuple(found.by_name), tuple(found.kernels())
+        found = find_neighborhoods(model, samples)
+        names, kernels = zip(*((each.name, each.found.kernel()) for each in found), strict=True)
         samples = replace(samples, names=names, parts=kernels, whole=None)
         return replace(source, found=found), samples
     return _make_kernels(model, samples)
@@ -162,7 +161,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         columns=samples.columns,
         # Of dask arrays, all that lead to these samples would be computed once more.
         ranks={} if samples.is_lazy else column_ranks(blocks),
-        features=stack.features,
+        features=stack.features.learned,
         **_known(samples),
     )
     return source, stack
