@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.explain.examined import Examined, Refit
 from mkclust.linalg import astype, eigh, namespace, to_device, to_host
 from mkclust.methods import MultipleKernelClusterer
@@ -162,7 +162,7 @@ def _relax_features(products: Float, n_clusters: int) -> Relaxation:
     values, V = values[::-1][: n_clusters + 1], V[:, ::-1][:, : n_clusters + 1]
     eigenvalues = np.zeros(n_clusters + 1)
     eigenvalues[: len(values)] = values
-    return Relaxation(n_clusters, V, V * values, eigenvalues)
+    return Relaxation(n_clusters, V, eigenvalues)
 
 
 def _orthonormal(relaxation: Relaxation, count: int) -> Float:

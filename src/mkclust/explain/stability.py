@@ -165,7 +165,7 @@ class Resampler:
         if self._samples.missing is not None:
             return self._take_observed(samples)
         if self.kind == "kernels":
-            entries = self._stack.entries(samples)
+            entries = self._stack.among(samples).entries
             return {name: entries[p, :, :] for p, name in enumerate(self._stack.names)}
         views = self._blocks.take(samples)
         for name in self._views_of_pairs():
