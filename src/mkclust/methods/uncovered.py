@@ -83,9 +83,7 @@ def used_kernels(
     return np.asarray(coefficients) != 0
 
 
-def kernels_that_have(
-    numbers: np.ndarray, stack: Stack, empty: np.ndarray | None
-) -> list[str]:
+def kernels_that_have(numbers: np.ndarray, stack: Stack, empty: np.ndarray | None) -> list[str]:
     """Return the names of the kernels that have something of some samples."""
     has = np.zeros(stack.n_kernels, bool) if empty is None else (~empty[numbers]).any(axis=0)
     return [stack.names[p] for p in np.flatnonzero(has).tolist()]
