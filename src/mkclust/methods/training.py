@@ -17,9 +17,10 @@ from mkclust.linalg.memory import require_memory
 from mkclust.methods.column_ranks import column_ranks
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import find_neighborhoods
+from mkclust.methods.same_input import with_checked_table
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
 from mkclust.methods.uncovered import only_covered, without_entries
-from mkclust.samples.checks import check_entries, check_observed, check_view
+from mkclust.samples.checks import check_observed
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
 from mkclust.stack import RowSource, Stack
@@ -155,10 +156,12 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         learn_preparations=partial(learn_preparations, rules_of(kernels)),
         fill=model.table_options.fill_rule,
     )
+    names = samples.columns.get(TABLE)
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
         widths=widths,
         columns=samples.columns,
+        feature_names=np.array(names, object) if names is not None else None,
         # Of dask arrays, all that lead to these samples would be computed once more.
         ranks={} if samples.is_lazy else column_ranks(blocks),
         features=stack.features.learned,
@@ -189,9 +192,7 @@ def _check_training_table(model: Any, samples: Samples) -> Samples:
         ensure_min_samples=2,
         accept_sparse="csr",
     )
-    table = check_view(table, "X")
-    check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
-    return replace(samples, parts=(table,), is_checked=True)
+    return with_checked_table(samples, table)
 
 
 def _is_kernel(part: Any) -> bool:
