@@ -194,7 +194,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
                 part = samples.take(fitted)
             watch.switch("kernel")
             source, kernels = open_samples(self, part)
-            empty = source.empty_of_fit(part)
+            empty = source.of_kernels(source.empty(part))
             if len(lost := without_entries(empty)):
                 continue
             noted = check_neighborhoods(
@@ -305,7 +305,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         rows = [["kernel", "weight", "alignment"]]
         for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
             rows.append([name, f"{values[0]:.4f}", f"{values[1]:.2f}"])
-        lines = [*self._source.explain(), *text_table(rows).splitlines(), self.WEIGHT_MEANING]
+        lines = [*self._source.notes, *text_table(rows).splitlines(), self.WEIGHT_MEANING]
         return "\n".join(map(printable, lines))
 
     def check_parameters(self) -> None:

@@ -1,5 +1,6 @@
 """From what is passed to what a model is fitted on, and what it was fitted on passed once more."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -54,7 +55,7 @@ def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
     if len(lost := without_entries(samples.missing)):
         samples = samples.take(np.delete(np.arange(samples.n_samples), lost))
     source, kernels = open_samples(model, samples)
-    if len(lost := without_entries(source.empty_of_fit(samples))):
+    if len(lost := without_entries(source.of_kernels(source.empty(samples)))):
         return open_samples(model, samples.take(np.delete(np.arange(samples.n_samples), lost)))
     return source, kernels
 
@@ -76,7 +77,7 @@ def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
-        source = FromKernels(**_known(samples))
+        source = FromKernels(**_known(samples, ["precomputed kernels, taken as they are"]))
         if model.kernel_neighbors is None:
             return source, samples
         found = find_neighborhoods(model, samples)
@@ -99,19 +100,27 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
         samples = _check_training_table(model, samples)
     bank = make_bank(model, several_views=samples.kind == "views")
     require_memory_for_views(model, bank, samples)
-    source = FromViews(bank=bank.fit(samples), feature_names=feature_names, **_known(samples))
+    known = _known(samples, bank.fit(samples).explain().splitlines())
+    source = FromViews(
+        bank=bank,
+        view_names=tuple(bank.views_),
+        kernel_views=bank.kernel_views_,
+        feature_names=feature_names,
+        **known,
+    )
     kernels = []
-    for part, _ in source.parts(samples.missing is not None):
+    for part, _ in source.parts():
         kernels.append(part.training_kernels())
         if part.on_the_fly and model.NEEDS_ENTRIES and not part.only_neighborhoods:
             kernels[-1] = kernels[-1].entries(type(model).__name__)
     return source, kernels
 
 
-def _known(samples: Samples) -> dict[str, Any]:
+def _known(samples: Samples, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Return what every source knows of its samples."""
-    names = ("ids", "index_names", "missing", "encodings", "notes")
-    return {name: getattr(samples, name) for name in names}
+    names = ("ids", "index_names", "missing", "encodings")
+    known = {name: getattr(samples, name) for name in names}
+    return known | {"notes": (*samples.notes, *notes)}
 
 
 def make_bank(model: Any, several_views: bool) -> KernelBank:
@@ -159,6 +168,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     names = samples.columns.get(TABLE)
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
+        view_names=tuple(widths),
         widths=widths,
         columns=samples.columns,
         feature_names=np.array(names, object) if names is not None else None,

@@ -106,14 +106,15 @@ def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
         New samples, as they were read.
     """
     source, names = model._source, samples.names
-    empty = source.empty_of_new(model, samples)
+    empty = source.empty(samples, model)
     coefficients = getattr(model, "coefficients_", None)
     if empty is None or coefficients is None:
         return without_entries(empty)
     is_learned = hasattr(model, "fill_history_")
     is_used = source.extension.active if is_learned else np.asarray(coefficients) != 0
     known = getattr(model, "view_names_in_", model.kernel_names_)
-    used = {known[view] for view in np.asarray(source.kernel_views(len(is_used)))[is_used]}
+    views = range(len(is_used)) if source.kernel_views is None else source.kernel_views
+    used = {known[view] for view in np.asarray(views)[is_used]}
     return without_entries(
         empty, np.array([name in used for name in (names if set(names) == set(known) else known)])
     )
