@@ -13,8 +13,8 @@ from mkclust.samples.block_threads import n_block_threads
 from mkclust.samples.blocks import MOST_ROWS
 from mkclust.samples.dask import FAN_IN
 from mkclust.stack.discretize import ALL_ROWS
-from mkclust.stack.low_rank import KEPT_BYTES, product_bytes
-from mkclust.stack.mapped import FIT_SAMPLES
+from mkclust.stack.feature_maps import FIT_SAMPLES
+from mkclust.stack.features import KEPT_BYTES, product_bytes
 
 # Every pass of exact kernels takes their square: of more samples than this, hours in all.
 MOST_ON_THE_FLY = 50_000
