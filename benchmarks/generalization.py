@@ -68,7 +68,7 @@ def examine(name, n_splits):
         held_out = order[sizes[-1] :]
         for n in sizes:
             seen = order[:n]
-            model = SimpleMKKM(k, validate=False, random_state=seed)
+            model = SimpleMKKM(k, random_state=seed)
             model.fit(kernels[:, seen[:, None], seen])
             rows.append(
                 {

@@ -4,6 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
+from mkclust.stack.row_checks import check_rows
+from mkclust.stack.row_matrix import RowMatrix
+from mkclust.stack.rows import row_ranges
 
 from conftest import blob_views
 from libraries import FOREIGN, LIBRARIES, as_library
@@ -14,9 +17,6 @@ from mkclust.samples.distances import median_distance
 from mkclust.samples.forms import looks_like_kernel
 from mkclust.samples.samples import as_views, read_samples
 from mkclust.stack import MatrixRows, StreamedStack, as_stack
-from mkclust.stack.row_checks import check_rows
-from mkclust.stack.row_matrix import RowMatrix
-from mkclust.stack.rows import row_ranges
 
 pytestmark = pytest.mark.slow
 

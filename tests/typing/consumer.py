@@ -16,7 +16,7 @@ from mkclust.explain.memory import MemoryEstimate
 from mkclust.kernels import Nystroem
 from mkclust.methods import MultipleKernelClusterer, Solution, solve_simple_mkkm
 from mkclust.metrics import clustering_accuracy
-from mkclust.stack import KernelStack, as_stack
+from mkclust.stack import Stack, as_stack
 
 
 def cluster(path: Path) -> NDArray[np.integer[Any]]:
@@ -60,7 +60,7 @@ def explain(views: dict[str, NDArray[np.float64]], folder: Path) -> str:
 
 def solve(kernels: NDArray[np.float64], y: NDArray[np.int64]) -> float:
     """Solve a problem without an estimator."""
-    stack: KernelStack = as_stack(kernels)
+    stack: Stack = as_stack(kernels)
     solution = assert_type(solve_simple_mkkm(stack, 3), Solution)
     assert_type(solution.weights, NDArray[np.float64])
     return clustering_accuracy(y, y)

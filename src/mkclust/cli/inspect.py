@@ -178,7 +178,7 @@ def _refusals(data_sets: Sequence[datasets.Dataset], tables: TableRequest) -> li
     sentences = []
     usable = [_without_unusable_columns(data) for data in data_sets]
     joined = replace(tables, join="inner" if tables.join == "exact" else tables.join)
-    filled = replace(joined, impute=("median", tables.options.fill))
+    filled = replace(joined, impute="median")
     for request in (tables, joined, filled):
         try:
             joined_views(usable, request)[0].views  # noqa: B018 - computed to be checked

@@ -20,8 +20,7 @@ def agreement(X: Any, **options: Any) -> Agreement:
         What an estimator's ``fit`` takes.
     **options
         How X is read and what kernels are made of it, as the parameters of `AgreementKKM`:
-        ``kernels``, ``center``, ``normalize``, ``psd``, ``validate``, ``approximation`` and
-        ``random_state``.
+        ``kernels``, ``center``, ``normalize``, ``psd``, ``approximation`` and ``random_state``.
 
     Returns
     -------

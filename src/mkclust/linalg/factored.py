@@ -1,19 +1,12 @@
 """Matrices known by two sparse factors, whose product has far more entries than they have."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg.arrays import ranges
-from mkclust.linalg.parallel import for_each
-from mkclust.linalg.threads import n_threads
 from mkclust.types import Array, Float
-
-# From so many products of numbers on, threads pay.
-THREADED = 2**22
 
 # A step of a sparse product takes as long as so many of a dense one: beyond this share of these,
 # factors are multiplied as dense matrices.
@@ -73,7 +66,7 @@ class FactoredMatrix:
 
     def __matmul__(self, X: Array) -> Float:
         """Multiply with a vector or a thin matrix."""
-        return _product(self.left, _product(self.right, X))
+        return self.left @ (self.right @ X)
 
     def __getitem__(self, where: Any) -> "FactoredMatrix":
         """Return some rows, or some rows and columns: of slices, or by their numbers."""
@@ -110,39 +103,9 @@ class FactoredMatrix:
         return self.sum(axis) / self.shape[axis]
 
 
-def _product(matrix: Any, X: Array) -> Float:
-    """Multiply a CSR array with a vector or a thin matrix, on all threads where that pays."""
-    if X.ndim == 1 or matrix.nnz * X.shape[1] < THREADED or n_threads() == 1:
-        return matrix @ X
-    product = np.empty((matrix.shape[0], X.shape[1]), np.result_type(matrix, X))
-
-    def multiply(rows: slice) -> None:
-        """Multiply some rows; SciPy lets go of the interpreter lock."""
-        product[rows] = matrix[rows] @ X
-
-    for_each(list(ranges(matrix.shape[0], -(-matrix.shape[0] // n_threads()))), multiply)
-    return product
-
-
 def is_sparse(matrix: Any) -> bool:
     """Return whether a matrix is SciPy's and sparse, or known by factors that are."""
     return isinstance(matrix, FactoredMatrix) or scipy.sparse.issparse(matrix)
-
-
-def factored_sum(
-    coefficients: Float, matrices: Sequence[FactoredMatrix], scales: Sequence[Float | None]
-) -> FactoredMatrix:
-    """Return ``sum_p c_p D_p K_p D_p`` of symmetric matrices: their factors side by side."""
-    parts = np.flatnonzero(coefficients).tolist() or [0]  # of nothing at all, still the size
-    root, sign = np.sqrt(np.abs(coefficients)), np.sign(coefficients)
-    left, right = [], []
-    for p in parts:
-        scale = root[p] if scales[p] is None else root[p] * scales[p]
-        diagonal = scipy.sparse.diags_array(np.broadcast_to(scale, matrices[p].shape[:1]))
-        left.append(diagonal @ matrices[p].left * (sign[p] or 1.0))
-        right.append(matrices[p].right @ diagonal)
-    stacked = scipy.sparse.hstack(left, "csr"), scipy.sparse.vstack(right, "csr")
-    return FactoredMatrix(*stacked)
 
 
 def _is_all(where: Any) -> bool:

@@ -1,6 +1,6 @@
 """The methods: one page each, and the registry that everything else reads."""
 
-from mkclust.kernels.neighborhoods import NeighborhoodsWarning
+from mkclust.kernels.neighbors import NeighborhoodsWarning
 from mkclust.methods.agreement import Agreement, GroupsWarning, NoAgreementWarning, OrderWarning
 from mkclust.methods.agreement_kkm import AgreementKKM, solve_agreement_kkm
 from mkclust.methods.anchored_mkkm import AnchoredMKKM, solve_anchored_mkkm

@@ -251,6 +251,8 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
     (('static',), True)
     """
 
+    anchor: float | Literal["auto"] = "auto"
+
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels that agree with another one beyond chance by the squares of "
         "weights on the simplex, the partition drawn to that of their compromise"
@@ -266,49 +268,6 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         # A larger one leaves the weights no share in the objective that could be told.
         "anchor": Either(Number(0, 1000), Choice(("auto",))),
     }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        anchor: float | Literal["auto"] = "auto",
-        prove: bool | Literal["auto"] = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.anchor = anchor
-        self.prove = prove
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve with the anchor, or the smallest that keeps what the compromise shows."""

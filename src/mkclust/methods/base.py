@@ -2,22 +2,22 @@
 
 import time
 import warnings
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.kernels import KernelBank
-from mkclust.kernels.neighborhoods import NeighborCount
-from mkclust.linalg import arrays_to_host, copy_array, is_foreign, select, to_host
-from mkclust.linalg.threads import FEW_SAMPLES, threads_for, threads_for_decomposition
+from mkclust.kernels.neighbors import NeighborCount
+from mkclust.linalg import arrays_to_host, copy_array, select, to_host
+from mkclust.linalg.threads import one_thread_if_small
 from mkclust.methods.agreement import Agreement, measure_agreement, warn_of_agreement
 from mkclust.methods.documentation import fill
+from mkclust.methods.fields import Parameters, learned
 from mkclust.methods.leading_shares import leading_shares
 from mkclust.methods.missingness import (
     MissingnessWarning,
@@ -26,7 +26,7 @@ from mkclust.methods.missingness import (
     measure_missingness,
 )
 from mkclust.methods.neighborhoods import check_neighborhoods
-from mkclust.methods.out_of_sample import AnyExtension
+from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.stopwatch import Stopwatch
@@ -44,6 +44,7 @@ from mkclust.methods.uncovered import (
     empty_in_kernels,
     kernels_that_have,
     leaves_samples,
+    observed_of,
     only_covered,
     spread_over_all,
     spread_samples,
@@ -62,11 +63,12 @@ from mkclust.parameters import (
 )
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
-from mkclust.samples.options import JOINS, Imputation, Selection, TableOptions
-from mkclust.stack import KernelStack
+from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection, TableOptions
+from mkclust.stack import Mix, Stack
 from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct, has_distinct
-from mkclust.text import show_lines
+from mkclust.stack.kernel import dense_of
+from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels
 
 # What the similarities of most methods are, and those of methods without coefficients.
@@ -77,19 +79,18 @@ COMMON: dict[str, Allowed] = {
     "n_clusters": ClusterCount(),
     "center": Flag(),
     "normalize": Flag(),
-    "validate": Flag(),
     "neighbors": NeighborCount(),
     "n_init": Count(),
     "max_iter": Count(),
     "tol": Number(0, 1, open_low=True, open_high=True),
     "views": Selection(),
     "join": Choice(JOINS),
-    "impute": Imputation(),
-    "explain": Flag(),
+    "impute": Choice((None, *IMPUTATIONS)),
+    "missing_views": Choice((None, *FILLS)),
 }
 
 
-class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
+class MultipleKernelClusterer(ClusterMixin, Parameters):
     """Base of all methods: a child stores its parameters and solves; this does the rest.
 
     A child defines ``__init__`` and ``_solve(stack) -> Solution``, names in ``ALLOWED`` what its
@@ -99,6 +100,38 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     ``mkclust.methods.documentation``. Pages, displays and the command line read what there is to
     say about a method from its class, so that all of them say the same.
     """
+
+    n_clusters: int = field(default=8, kw_only=False)
+    kernels: Any = "auto"
+    center: bool = True
+    normalize: bool = True
+    psd: Literal["error", "clip", "shift"] = "error"
+    neighbors: Any = None
+    n_init: int = 10
+    random_state: Any = None
+    views: Any = None
+    join: Literal["exact", "inner", "outer"] = "exact"
+    impute: Literal["median"] | None = None
+    missing_views: Literal["learn", "zero", "rescale"] | None = None
+
+    # What every fit learns; what some fits learn is in the docstrings.
+    labels_: Labels = learned()
+    weights_: Float = learned()
+    alignments_: Float = learned()
+    embedding_: Array = learned()
+    objective_: float = learned()
+    history_: Float = learned()
+    converged_: bool = learned()
+    n_iter_: int = learned()
+    n_features_in_: int = learned()
+    kernel_names_: tuple[str, ...] = learned()
+    agreement_: Agreement = learned()
+    # The numbers of the samples that were fitted; None if all were.
+    _covered: np.ndarray | None = learned(None)
+    # The attributes of the last fit, which the next one replaces.
+    _learned_names: tuple[str, ...] = learned(())
+    # Features that stand for the kernels: a parameter of the methods that can use them.
+    approximation = cast(Any, None)
 
     # The grid that the authors of a method search, as scikit-learn's ParameterGrid takes it.
     GRID: ClassVar[dict[str, list]] = {}
@@ -117,65 +150,15 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     # How many n x n matrices it needs beside the kernels, and how many copies of all kernels.
     MATRICES: ClassVar[int] = 1
     COPIES: ClassVar[int] = 0
-    # Features that stand for the kernels: a parameter of the methods that can do with these.
-    approximation: Any = None
-    # The numbers of the samples that were fitted; None if all were.
-    _covered: np.ndarray | None = None
-    # The attributes of the last fit, which the next one replaces.
-    _learned_names: tuple[str, ...] = ()
     # Whether it can learn what stands for samples that are missing from views.
     LEARNS_MISSING: ClassVar[bool] = False
     # Whether it works on the entries of the kernels, all of them, rather than on products alone.
     NEEDS_ENTRIES: ClassVar[bool] = True
 
-    # What every fit learns, for type checkers; those of some fits only are in the docstrings.
-    labels_: Labels
-    weights_: Float
-    alignments_: Float
-    embedding_: Array
-    objective_: float
-    history_: Float
-    converged_: bool
-    n_iter_: int
-    n_features_in_: int
-    kernel_names_: tuple[str, ...]
-    agreement_: Agreement
-
     def __init_subclass__(cls, **options: Any) -> None:
         """Write the shared parts into the docstring of a method."""
         super().__init_subclass__(**options)
         cls.__doc__ = fill(cls.__doc__)
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        self.n_clusters = n_clusters
-        self.kernels = kernels
-        self.center = center
-        self.normalize = normalize
-        self.psd = psd
-        self.validate = validate
-        self.neighbors = neighbors
-        self.n_init = n_init
-        self.random_state = random_state
-        self.views = views
-        self.join = join
-        self.impute = impute
-        self.explain = explain
 
     def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> Self:
         """Find the weights and the clusters.
@@ -214,8 +197,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             empty = source.empty_of_fit(part)
             if len(lost := without_entries(empty)):
                 continue
-            if self.explain:
-                show_lines(source.explain())
             noted = check_neighborhoods(
                 source.neighborhoods, source.ids, self.n_clusters, source.observed
             )
@@ -223,22 +204,19 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             stack = source.stack(self, kernels)
             self._check_n_clusters(stack)
             watch.switch("solve")
-            # Methods may decompose whole kernels.
-            with _threads_for(stack), threads_for_decomposition():
+            with one_thread_if_small(stack.n_samples):
                 solution = self._timed_solution(stack)
             watch.switch("agreement")
             solved = stack if solution.stack is None else solution.stack
-            empty, used = (
-                empty_in_kernels(solved, empty),
-                used_kernels(solved, solution.coefficients),
-            )
+            empty = empty_in_kernels(solved, empty)
+            used = used_kernels(solved, solution.coefficients, solution.heard)
             unused = without_entries(empty, used)
             aside += kernels_that_have(unused, solved, empty)
             # Samples that the used views lack change nothing; empty rows of them would.
             lost = np.setdiff1d(unused, without_entries(empty_in_kernels(solved), used))
             if not len(lost) or not leaves_samples(solved, lost):
                 break
-        with _threads_for(stack):
+        with one_thread_if_small(stack.n_samples):
             if solution.agreement is None and stack.n_kernels > 1:
                 # Of what was observed: what was learned of missing samples agrees with all views.
                 solution = replace(solution, agreement=measure_agreement(stack))
@@ -261,10 +239,8 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             learned["missingness_"] = missingness
             if missingness.follows:
                 warnings.warn(missingness.warning(), MissingnessWarning, 2)
-            can_learn = self.LEARNS_MISSING and self.approximation is None
-            options = self.table_options
-            advice = advise_on_missing(seen, can_learn, options.cells)
-            if advice is not None and not options.names_fill:
+            is_scaled = self.missing_views is None and not self._asks_to_learn
+            if is_scaled and (advice := advise_on_missing(seen)) is not None:
                 warnings.warn(advice, MissingViewsWarning, 2)
         n_found = count_clusters(learned["labels_"])
         if n_found < self.n_clusters:
@@ -291,12 +267,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Labels:
             """Return the clusters of a fit."""
 
-    def solve(self, stack: KernelStack) -> Solution:
+    def solve(self, stack: Stack) -> Solution:
         """Solve the method's relaxed problem, without labels and without a change of the model.
 
         Parameters
         ----------
-        stack : KernelStack
+        stack : Stack
             The kernels, as `mkclust.stack.as_stack` returns them.
 
         Returns
@@ -317,6 +293,20 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         self.check_parameters()
         self._check_n_clusters(stack)
         return self._timed_solution(stack)
+
+    def summary(self) -> str:
+        """Return what was understood of the input, and how every kernel counts.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        rows = [["kernel", "weight", "alignment"]]
+        for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
+            rows.append([name, f"{values[0]:.4f}", f"{values[1]:.2f}"])
+        lines = [*self._source.explain(), *text_table(rows).splitlines(), self.WEIGHT_MEANING]
+        return "\n".join(map(printable, lines))
 
     def check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of.
@@ -388,12 +378,12 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         )
         return entries
 
-    def mixed_kernel_of(self, stack: KernelStack, samples: Any = None) -> Float:
+    def mixed_kernel_of(self, stack: Stack, samples: Any = None) -> Float:
         """Return the same as `mixed_kernel` by the kernels of the fit, where they are at hand.
 
         Parameters
         ----------
-        stack : KernelStack
+        stack : Stack
             The kernels that the model was fitted on, centered and scaled as in the fit.
         samples : array-like of int of shape (s,), default=None
             Numbers of the samples to look at, in any order; None looks at all.
@@ -428,9 +418,11 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             sentence += f"; {'with' if hasattr(self, '_anchor_rows') else 'without'} the anchor"
         return sentence + ")"
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Array:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Array:
         """Return the similarities among samples that exist, symmetric but for rounding."""
-        return stack.mixed_entries(self.coefficients_, samples)
+        if samples is None:
+            return dense_of(Mix(self.coefficients_, stack.kernels))
+        return dense_of(stack.among(samples).mix(self.coefficients_))
 
     @property
     def _mixes_kernels(self) -> bool:
@@ -442,18 +434,18 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         """Whether the fit mixes the kernels by one coefficient each."""
         return hasattr(self, "coefficients_")
 
-    def _timed_solution(self, stack: KernelStack) -> Solution:
+    def _timed_solution(self, stack: Stack) -> Solution:
         """Return the solution of a checked problem, with the seconds that it took."""
         started = time.perf_counter()
         solution = self._solve(stack)
         return replace(solution, seconds=time.perf_counter() - started)
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve the method's relaxed problem."""
         raise NotImplementedError(f"{type(self).__name__} must define _solve")
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return what the method learns beyond the common attributes."""
         return {}
@@ -493,30 +485,30 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             raise ValueError(f"random_state={self.random_state!r}: {error}") from None
         if self.approximation is not None:
             self._check_approximation()
-        if self._asks_to_learn:
+        if self.missing_views == "learn":
             self._check_learns_missing()
 
     @property
     def _asks_to_learn(self) -> bool:
         """Whether what stands for samples that are missing from views is to be learned."""
-        return self.table_options.fill == "learn"
+        return self.table_options.missing_views == "learn"
 
-    def _learns_missing(self, stack: KernelStack) -> bool:
+    def _learns_missing(self, stack: Stack) -> bool:
         """Return whether it is, and anything is missing."""
-        return self._asks_to_learn and stack.observed is not None
+        return self._asks_to_learn and observed_of(stack) is not None
 
     def _check_learns_missing(self) -> None:
         """Refuse to learn what is missing where a method, or a feature map, cannot."""
-        advice = "pass impute='rescale' or impute='zero'"
+        advice = "pass missing_views='rescale' or missing_views='zero'"
         if not self.LEARNS_MISSING:
             raise ValueError(
-                f"impute='learn': {type(self).__name__} cannot learn to fill in samples "
+                f"missing_views='learn': {type(self).__name__} cannot learn to fill in samples "
                 f"that are missing from views; {advice}, or use SimpleMKKM, MKKM, "
                 "AverageKKM or AgreementKKM"
             )
         if self.approximation is not None:
             raise ValueError(
-                "impute='learn' with an approximation: samples that are missing from "
+                "missing_views='learn' with an approximation: samples that are missing from "
                 "views can be learned with exact kernels, not with features; pass "
                 f"approximation=None, or {advice.removeprefix('pass ')}"
             )
@@ -532,7 +524,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
     @property
     def table_options(self) -> TableOptions:
         """How tables become views."""
-        return TableOptions(self.views, self.join, self.impute)
+        can_learn = self.LEARNS_MISSING and self.approximation is None
+        best = "learn" if can_learn else "rescale"
+        return TableOptions(self.views, self.join, self.impute, self.missing_views or best)
 
     def _check_approximation(self) -> None:
         """Refuse what is no feature map, and any where a method needs entries of the kernels."""
@@ -556,9 +550,9 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 "kernels, such as SimpleMKKM"
             )
 
-    def _check_n_clusters(self, stack: KernelStack) -> None:
+    def _check_n_clusters(self, stack: Stack) -> None:
         """Refuse more clusters than there are samples, or distinct samples."""
-        if stack.compressed:
+        if stack.features is not None:
             if self.n_clusters > stack.n_samples:
                 raise ValueError(
                     f"n_clusters={self.n_clusters}, but the features span only "
@@ -581,7 +575,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
             )
 
     def _common_attributes(
-        self, source: Source, stack: KernelStack, solution: Solution, lost: np.ndarray
+        self, source: Source, stack: Stack, solution: Solution, lost: np.ndarray
     ) -> tuple[dict[str, Any], list[Array]]:
         """Return what every method learns, labels included, and the further labels of some.
 
@@ -590,7 +584,10 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         H = solution.partition
         rows, extension = self._rows(stack, solution)
         source = source.extended(stack, rows, extension)
-        embedding, rows, *further = stack.lift(H, rows, *self._further_rows(stack, solution))
+        vectors = H, rows, *self._further_rows(stack, solution)
+        if stack.features is not None:
+            vectors = stack.features.lift(*vectors)
+        embedding, rows, *further = vectors
         learned: dict[str, Any] = source.attributes(stack) | {
             "_source": source,
             # A copy, or what was lifted beside it would live as long as the model.
@@ -615,15 +612,15 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         learned["labels_"][lost] = UNCOVERED
         uncovered = lost
         if further and solution.agreement is not None:  # they are of the views' compromise
-            used = used_kernels(stack, solution.agreement.coefficients())
+            used = used_kernels(stack, solution.agreement.coefficients(), solution.heard)
             uncovered = np.union1d(lost, without_entries(empty_in_kernels(stack), used))
         return learned, [self._discretize(rows, order, uncovered)[0] for rows in further]
 
-    def _further_rows(self, stack: KernelStack, solution: Solution) -> list[Array]:
+    def _further_rows(self, stack: Stack, solution: Solution) -> list[Array]:
         """Return what else a method wants to discretize, as rows like those of the partition."""
         return []
 
-    def _rows(self, stack: KernelStack, solution: Solution) -> tuple[Array, AnyExtension | None]:
+    def _rows(self, stack: Stack, solution: Solution) -> tuple[Array, Extension | None]:
         """Return the rows that k-means clusters, and what embeds new samples alike, if anything."""
         return solution.partition, None
 
@@ -659,7 +656,7 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
                 labels = spread_samples(labels, np.sort(order), rows.shape[0], nearest)
         return labels, centers
 
-    def _alignments(self, stack: KernelStack, solution: Solution) -> Float:
+    def _alignments(self, stack: Stack, solution: Solution) -> Float:
         """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
         return leading_shares(stack, solution)
 
@@ -683,13 +680,6 @@ class MultipleKernelClusterer(ClusterMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         return tags
-
-
-def _threads_for(stack: KernelStack) -> AbstractContextManager[None]:
-    """Share threads out for products of kernels, be they few or in the memory of the host."""
-    in_memory = stack.combining_pays and not stack.compressed and not is_foreign(stack.like)
-    is_small = stack.n_samples <= FEW_SAMPLES
-    return threads_for(stack.n_samples) if in_memory or is_small else nullcontext()
 
 
 def _symmetric(similarities: Array) -> Float:

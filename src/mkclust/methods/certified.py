@@ -1,10 +1,11 @@
 """What the certified methods share: what they learn of their certificate and of the compromise."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from mkclust.engine.relaxation import Relaxation, relax
 from mkclust.linalg import to_device
 from mkclust.methods.base import MultipleKernelClusterer
+from mkclust.methods.fields import learned
 from mkclust.methods.out_of_sample import inverse
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
@@ -21,17 +22,18 @@ LEAST_ROUNDED = 1e-3
 class CertifiedClusterer(MultipleKernelClusterer):
     """Base of the methods that minimize over the weights what the partition maximizes."""
 
+    prove: bool | Literal["auto"] = "auto"
+    tol: float = 1e-6
+    max_iter: int = 200
+
+    duality_gap_: float = learned()
+    certificate_: str = learned()
+    lower_bounds_: Float = learned()
+    cluster_gap_: float = learned()
+    eigengap_: float = learned()
+    n_passes_: int = learned()
+
     ALLOWED: ClassVar[dict[str, Allowed]] = {"prove": Choice((True, False, "auto"))}
-
-    tol: float
-    max_iter: int
-
-    duality_gap_: float
-    certificate_: str
-    lower_bounds_: Float
-    cluster_gap_: float
-    eigengap_: float
-    n_passes_: int
 
     def _compromise(self, stack: KernelStack, solution: Solution) -> Relaxation | None:
         """Return the partition of the views' compromise, None where there is one kernel only."""

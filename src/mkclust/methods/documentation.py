@@ -32,11 +32,7 @@ normalize : bool, default=True
 psd : {"error", "clip", "shift"}, default="error"
     What to do with an indefinite kernel: refuse it, drop its negative part, or add a multiple
     of the identity. Clusters are those of the repaired kernels. Of new samples' similarities, the
-    directions that a kernel lost are left out; a shift is added to those with themselves only.
-validate : bool, default=True
-    Look for asymmetry, distances and negative eigenvalues in precomputed kernels, and in those
-    of views where one is "self-tuning" or "from_distances" (a check with the diagonal and ten
-    Lanczos steps a kernel, not a proof). False skips it, and ``psd``.""",
+    directions that a kernel lost are left out; a shift is added to those with themselves only.""",
     "neighbors": """\
 neighbors : None, int, float or "auto", default=None
     Replace every kernel by its shared neighborhoods: the similarity of two samples is the share of
@@ -71,27 +67,24 @@ join : {"exact", "inner", "outer"}, default="exact"
     ids in any order, and refuses others; "inner" keeps the samples that all frames have, in the
     order of the first frame with ids; "outer" keeps all, those included that are missing from some
     frames.
-impute : {None, "median", "zero", "rescale", "learn"} or a pair of these, default=None
+impute : {None, "median"}, default=None
     Missing cells (NaN, None, masked entries) are refused, all named at once, or by "median" filled
     with the median of their column, and those of categories with the most frequent one. What is
     filled in is learned, and fills the cells of new samples, too; infinity is never imputed. Views
     on disk, of dask and on devices are left as they are.
 
-    A sample that is missing from a view altogether (not in its frame, a row of NaN, NaN throughout
-    the row and the column of a kernel, or marked in ``observed``) has no part in the kernels of
-    that view, which are centered and scaled among the others. "zero" leaves its similarities by
-    these kernels at zero, which is the average; "rescale", what is done unasked, besides scales
-    every sample up to the total self-similarity of one that is in all views; "learn" fills in what
-    the clustering itself predicts, in turn with it. A pair such as ("median", "learn") says what
-    becomes of cells and of samples.
-explain : bool, default=False
-    Print what was understood before the solve: the views, what a join keeps, and what
-    ``bank_.explain()`` says of their kernels.
-
     Categorical and boolean columns of data frames, and columns of text with at most 20 different
     values that repeat (twice on average at least), become a view of their own, ``NAME
     (categories)``, of one mark for each value, in which the similarity of two samples is the share
-    of equal categories. Other text and dates are refused with advice.""",
+    of equal categories. Other text and dates are refused with advice.
+missing_views : {None, "learn", "zero", "rescale"}, default=None
+    A sample that is missing from a view altogether (not in its frame, a row of NaN, NaN throughout
+    the row and the column of a kernel, or marked in ``observed``) has no part in the kernels of
+    that view, which are centered and scaled among the others. "zero" leaves its similarities by
+    these kernels at zero, which is the average; "rescale" besides scales every sample up to the
+    total self-similarity of one that is in all views; "learn" fills in what the clustering itself
+    predicts, in turn with it. None is "learn" for SimpleMKKM, MKKM, AverageKKM and AgreementKKM
+    with exact kernels, and "rescale" otherwise.""",
     "labels": """\
 labels_ : ndarray of shape (n_samples,)
     Clusters, numbered by falling size; -1 for samples of which nothing is known. Where the views

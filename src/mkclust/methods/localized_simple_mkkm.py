@@ -20,13 +20,13 @@ from mkclust.methods.localize import (
 from mkclust.methods.simple_mkkm import SimpleClusterer, solve_simple_mkkm, warn_of_other_clusters
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.text import list_first
 from mkclust.types import Array, Float
 
 
 def solve_localized_simple_mkkm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     neighbors: Neighbors = "auto",
@@ -48,7 +48,7 @@ def solve_localized_simple_mkkm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -183,6 +183,9 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     ((500,), True)
     """
 
+    neighbors: Neighbors = "auto"
+    mask: MaskKind = "counts"
+
     SUMMARY: ClassVar[str] = (
         "which mixes the kernels by the squares of weights on the simplex, similarities counted by "
         "the neighborhoods that two samples share; the weights minimize the alignment with a "
@@ -201,52 +204,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     MATRICES: ClassVar[int] = 2
     COPIES: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Neighbors = "auto",
-        mask: MaskKind = "counts",
-        solver: Literal["subspace", "reduced-gradient"] = "subspace",
-        stopping: Literal["gap", "step"] = "gap",
-        prove: bool | Literal["auto"] = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.neighbors = neighbors
-        self.mask = mask
-        self.solver = solver
-        self.stopping = stopping
-        self.prove = prove
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve on the kernels among neighbors."""
         mask = neighborhood_mask(stack, self._size(stack), self.mask)
         _warn_of_isolated_samples(mask)
@@ -255,7 +213,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         return replace(solution, shared_sums=None, kernel_products=None)
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate and what the compromise finds; warn where noise misled."""
         learned = super()._learned(stack, solution, labels, *further)
@@ -264,11 +222,11 @@ class LocalizedSimpleMKKM(SimpleClusterer):
             warn_of_other_clusters(solution, learned["baseline_agreement_"])
         return learned | {"n_neighbors_": self._size(stack)}
 
-    def _size(self, stack: KernelStack) -> int:
+    def _size(self, stack: Stack) -> int:
         """Return how many samples a neighborhood has."""
         return neighborhood_size(self.neighbors, stack.n_samples, self.n_clusters)
 
-    def _mixed_among(self, stack: KernelStack, samples: np.ndarray | None) -> Float:
+    def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
         """Return the mix among samples that exist, by the neighborhoods they share."""
         mask = neighborhood_mask(stack, self.n_neighbors_, self.mask)
         return mix_among_neighbors(stack, self.coefficients_, mask, samples)

@@ -123,15 +123,14 @@ def solution_of(result: Search) -> Solution:
 class SimpleClusterer(CertifiedClusterer):
     """Base of SimpleMKKM and its localized form: the choice of the solver."""
 
+    solver: Literal["subspace", "reduced-gradient"] = "subspace"
+    stopping: Literal["gap", "step"] = "gap"
+
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = CertifiedClusterer.ALLOWED | {
         "solver": Choice(("subspace", "reduced-gradient")),
         "stopping": Choice(("gap", "step")),
     }
-
-    solver: Literal["subspace", "reduced-gradient"]
-    stopping: Literal["gap", "step"]
-    prove: bool | Literal["auto"]
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
@@ -196,12 +195,12 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     so where the clusters are not those that the views agree on. `AgreementKKM` and `AnchoredMKKM`
     set such views aside.
 
-    **Samples missing from views.** With ``impute="learn"`` what stands for them is learned in turns
-    with the clustering, to raise the same objective: combinations of observed samples along what
-    the partition says of a missing one, no longer than what it explains of those observed. The
-    objective after each turn is in ``fill_history_``; turns end where it rises by 0.1 % or less, or
-    after 20. ``duality_gap_`` is that of the last solve: it bounds the distance to the optimum over
-    weights and partitions for these fills, not over fills.
+    **Samples missing from views.** With ``missing_views="learn"``, the default, what stands for
+    them is learned in turns with the clustering, to raise the same objective: combinations of
+    observed samples along what the partition says of a missing one, no longer than what it explains
+    of those observed. The objective after each turn is in ``fill_history_``; turns end where it
+    rises by 0.1 % or less, or after 20. ``duality_gap_`` is that of the last solve: it bounds the
+    distance to the optimum over weights and partitions for these fills, not over fills.
 
     Parameters
     ----------
@@ -262,8 +261,8 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     n_passes_ : int
         How often every kernel was read while solving.
     fill_history_ : ndarray of shape (n_fills + 1,)
-        The objective without and with each of the fills, rising; only where ``impute="learn"`` had
-        something to learn. ``history_`` is that of the last solve.
+        The objective without and with each of the fills, rising; only if
+        ``missing_views="learn"`` had something to learn. ``history_`` is that of the last solve.
     {notes}
     {approximation_error}
 
@@ -294,51 +293,6 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     )
 
     LEARNS_MISSING: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        solver: Literal["subspace", "reduced-gradient"] = "subspace",
-        stopping: Literal["gap", "step"] = "gap",
-        prove: bool | Literal["auto"] = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.solver = solver
-        self.stopping = stopping
-        self.prove = prove
-        self.tol = tol
-        self.max_iter = max_iter
 
     def _solve(self, stack: KernelStack) -> Solution:
         """Solve with the chosen solver, and learn what is missing where that is asked for."""

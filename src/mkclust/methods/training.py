@@ -10,21 +10,22 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.by_name import expected_input, rules_of
-from mkclust.kernels.chosen_rules import learn_preparations
+from mkclust.kernels.bank import expected_input
+from mkclust.kernels.chosen_rules import learn_preparations, rules_of
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.column_ranks import column_ranks
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
-from mkclust.methods.neighborhoods import KernelNeighborhoods, SeparateNeighborhoods
+from mkclust.methods.neighborhoods import find_neighborhoods
+from mkclust.methods.same_input import with_checked_table
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
 from mkclust.methods.uncovered import only_covered, without_entries
-from mkclust.samples.checks import check_entries, check_observed, check_view
+from mkclust.samples.checks import check_observed
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
-from mkclust.stack import KernelStack, RowSource
+from mkclust.stack import RowSource, Stack
 from mkclust.stack.discretize import normalize_rows
-from mkclust.stack.low_rank import compress
+from mkclust.stack.features import compress
 from mkclust.types import Float
 
 
@@ -46,7 +47,7 @@ def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
     -------
     source : FromKernels, FromViews or FromFeatures
         What the model is fitted on.
-    kernels : Samples, array, KernelRows or KernelStack
+    kernels : Samples, list or Stack
         What its ``stack`` takes.
     """
     samples = read_training(model, X, observed)
@@ -75,23 +76,17 @@ def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
-        source = FromKernels(
-            ids=samples.ids,
-            index_names=samples.index_names,
-            missing=samples.missing,
-            notes=samples.notes,
-        )
+        source = FromKernels(**_known(samples))
         if model.kernel_neighbors is None:
             return source, samples
-        kind = KernelNeighborhoods if samples.missing is None else SeparateNeighborhoods
-        found = kind.of(model, samples)
-        names, kernels = tuple(found.by_name), tuple(found.kernels())
+        found = find_neighborhoods(model, samples)
+        names, kernels = zip(*((each.name, each.found.kernel()) for each in found), strict=True)
         samples = replace(samples, names=names, parts=kernels, whole=None)
         return replace(source, found=found), samples
     return _make_kernels(model, samples)
 
 
-def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
+def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
     """Return the bank of views and their kernels."""
     if samples.is_lazy:
         raise ValueError(
@@ -104,30 +99,19 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
         samples = _check_training_table(model, samples)
     bank = make_bank(model, several_views=samples.kind == "views")
     require_memory_for_views(model, bank, samples)
-    if samples.missing is None:
-        kernels = _written_out(model, bank, bank.fit_transform(samples))
-    else:
-        parts = {name: bank.of_view(name) for name in bank.fit(samples).views_}
-        kernels = {
-            name: _written_out(model, part, part.training_kernels()) for name, part in parts.items()
-        }
-    source = FromViews(
-        ids=samples.ids,
-        index_names=samples.index_names,
-        missing=samples.missing,
-        bank=bank,
-        feature_names=feature_names,
-        encodings=samples.encodings,
-        notes=samples.notes,
-    )
+    source = FromViews(bank=bank.fit(samples), feature_names=feature_names, **_known(samples))
+    kernels = []
+    for part, _ in source.parts(samples.missing is not None):
+        kernels.append(part.training_kernels())
+        if part.on_the_fly and model.NEEDS_ENTRIES and not part.only_neighborhoods:
+            kernels[-1] = kernels[-1].entries(type(model).__name__)
     return source, kernels
 
 
-def _written_out(model: Any, bank: KernelBank, kernels: Any) -> Any:
-    """Return kernels as a model takes them: with entries, where it works on these."""
-    if bank.on_the_fly and model.NEEDS_ENTRIES and not bank.only_neighborhoods:
-        return kernels.entries(type(model).__name__)
-    return kernels
+def _known(samples: Samples) -> dict[str, Any]:
+    """Return what every source knows of its samples."""
+    names = ("ids", "index_names", "missing", "encodings", "notes")
+    return {name: getattr(samples, name) for name in names}
 
 
 def make_bank(model: Any, several_views: bool) -> KernelBank:
@@ -146,7 +130,7 @@ def make_bank(model: Any, several_views: bool) -> KernelBank:
     return bank if neighbors is None else bank.set_params(neighbors=neighbors)
 
 
-def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
+def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     """Return what is to be known of views, and the compressed kernels of their features."""
     kernels = model.kernels
     expected_input(kernels)
@@ -162,7 +146,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         )
     blocks = as_blocks(samples)
     require_memory_for_features(model, blocks)
-    low_rank = compress(
+    stack = compress(
         blocks,
         model.approximation,
         n_clusters=model.n_clusters,
@@ -172,19 +156,18 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, KernelStack]:
         learn_preparations=partial(learn_preparations, rules_of(kernels)),
         fill=model.table_options.fill_rule,
     )
+    names = samples.columns.get(TABLE)
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
-        ids=samples.ids,
-        index_names=samples.index_names,
         widths=widths,
         columns=samples.columns,
-        encodings=samples.encodings,
-        notes=samples.notes,
+        feature_names=np.array(names, object) if names is not None else None,
         # Of dask arrays, all that lead to these samples would be computed once more.
         ranks={} if samples.is_lazy else column_ranks(blocks),
-        features=low_rank.features,
+        features=stack.features.learned,
+        **_known(samples),
     )
-    return source, low_rank
+    return source, stack
 
 
 def _feature_names(samples: Samples) -> np.ndarray | None:
@@ -209,9 +192,7 @@ def _check_training_table(model: Any, samples: Samples) -> Samples:
         ensure_min_samples=2,
         accept_sparse="csr",
     )
-    table = check_view(table, "X")
-    check_entries({TABLE: table}, {TABLE: "X"}, samples.columns)
-    return replace(samples, parts=(table,), is_checked=True)
+    return with_checked_table(samples, table)
 
 
 def _is_kernel(part: Any) -> bool:

@@ -12,7 +12,8 @@ from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.samples.checks import is_dask
 from mkclust.samples.dask import persist, spread_lazily
 from mkclust.samples.samples import Samples
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
+from mkclust.stack.observed import maps_of, observed_samples
 from mkclust.text import count, join_words
 from mkclust.types import Array
 
@@ -45,35 +46,52 @@ def without_entries(empty: np.ndarray | None, is_used: Any = slice(None)) -> np.
     return NOBODY if empty is None else np.flatnonzero(empty[:, is_used].all(axis=1))
 
 
-def empty_in_kernels(stack: KernelStack, empty: np.ndarray | None = None) -> np.ndarray | None:
+def observed_of(stack: Stack) -> np.ndarray | None:
+    """Return which kernels have which samples, (n, m) of bool; None if all have all."""
+    features = stack.features
+    return observed_samples(stack.kernels) if features is None else features.observed
+
+
+def empty_in_kernels(stack: Stack, empty: np.ndarray | None = None) -> np.ndarray | None:
     """Return which kernels lack which samples, or have nothing of them, (n, m); None if none."""
-    if stack.observed is None:
+    observed = observed_of(stack)
+    if observed is None:
         return empty
-    return ~stack.observed if empty is None else empty | ~stack.observed
+    return ~observed if empty is None else empty | ~observed
 
 
-def used_kernels(stack: KernelStack, coefficients: np.ndarray | None) -> np.ndarray:
+def used_kernels(
+    stack: Stack, coefficients: np.ndarray | None, active: Sequence[int] | None = None
+) -> np.ndarray:
     """Return which kernels are used in a mix, (m,) of bool; all if a method mixes none.
 
-    What was learned of a sample speaks for it in all kernels but those that are set aside.
+    What was learned of a sample counts for it in all kernels but those that are set aside.
+
+    Parameters
+    ----------
+    stack : Stack
+        The kernels, as they are filled.
+    coefficients : ndarray of shape (m,) or None
+        Of the mix, if there is one.
+    active : sequence of int, default=None
+        The kernels that are not set aside; None for all.
     """
     if coefficients is None:
         return np.ones(stack.n_kernels, bool)
-    is_learned = any(part.map.fill is not None for part in stack.parts)
-    return stack.counted if is_learned else np.asarray(coefficients) != 0
+    if any(each is not None and each.fill is not None for each in maps_of(stack.kernels)):
+        return np.isin(np.arange(stack.n_kernels), active) | (active is None)
+    return np.asarray(coefficients) != 0
 
 
-def kernels_that_have(
-    numbers: np.ndarray, stack: KernelStack, empty: np.ndarray | None
-) -> list[str]:
+def kernels_that_have(numbers: np.ndarray, stack: Stack, empty: np.ndarray | None) -> list[str]:
     """Return the names of the kernels that have something of some samples."""
     has = np.zeros(stack.n_kernels, bool) if empty is None else (~empty[numbers]).any(axis=0)
     return [stack.names[p] for p in np.flatnonzero(has).tolist()]
 
 
-def leaves_samples(stack: KernelStack, lost: np.ndarray) -> bool:
+def leaves_samples(stack: Stack, lost: np.ndarray) -> bool:
     """Return whether all kernels, each of which takes two samples, have them without some."""
-    observed = stack.observed
+    observed = observed_of(stack)
     return observed is None or bool((np.delete(observed, lost, 0).sum(axis=0) >= 2).all())
 
 
@@ -93,7 +111,7 @@ def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
     if empty is None or coefficients is None:
         return without_entries(empty)
     is_learned = hasattr(model, "fill_history_")
-    is_used = source.extension.counted if is_learned else np.asarray(coefficients) != 0
+    is_used = source.extension.active if is_learned else np.asarray(coefficients) != 0
     known = getattr(model, "view_names_in_", model.kernel_names_)
     used = {known[view] for view in np.asarray(source.kernel_views(len(is_used)))[is_used]}
     return without_entries(

@@ -117,11 +117,11 @@ def as_stack(
         options: dict[str, Any] = {**flags, "psd": psd, "streamed": streamed}
         return _stack_incomplete(samples, names, views, fill, options)
     is_streamed = _is_streamed(samples, streamed, psd)
+    if not is_streamed:
+        require_memory_to_load(samples, psd)
     given, names = _open(samples, names, is_streamed)
     numbers = range(len(names)) if kernel_numbers is None else kernel_numbers
     labels = [describe(number, name) for number, name in zip(numbers, names, strict=True)]
-    if not is_streamed:
-        require_memory_to_load(samples, psd)
     raw, means, largest = _checked(given, labels, symmetry=validate, means=center)
     standardized = []
     for kernel, mean, most, label in zip(raw, means, largest, labels, strict=True):

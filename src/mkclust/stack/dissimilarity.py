@@ -54,8 +54,8 @@ def refuse_distances(kernel: Kernel, who: str) -> None:
         f"{who} looks like {'squared ' * squared}distances, not similarities: its diagonal "
         "is zero, and its other entries are positive and larger for samples that are "
         f"further apart; pass a kernel, such as np.exp(-D{power} / (2 * {width})), or with "
-        f"center=True, for Euclidean distances, -D{power} / 2; or validate=False to skip "
-        f"this check; or have the kernel made of {distances}: kernels='from_distances' for "
+        f"center=True, for Euclidean distances, -D{power} / 2; "
+        f"or have the kernel made of {distances}: kernels='from_distances' for "
         f"all matrices, kernels={{NAME: 'from_distances'}} for one among views"
     )
 

@@ -274,7 +274,7 @@ class Mix(Kernel):
     def _terms(self) -> list[tuple[float, Kernel]]:
         """Return the coefficients that are not zero, and their kernels."""
         pairs = zip(map(float, self.coefficients), self.kernels, strict=True)
-        return [(c, kernel) for c, kernel in pairs if c]
+        return [(c, kernel) for c, kernel in pairs if c] or [(0.0, self.kernels[0])]
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64."""

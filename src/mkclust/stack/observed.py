@@ -270,9 +270,11 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
     is_active = np.zeros(len(kernels), bool)
     is_active[list(active)] = True
     scale = rescaling(observed, is_active)
-    return tuple(
-        replace(kernel, map=replace(kernel.map, scale=scale))
-        if isinstance(kernel, Observed) and kernel.map.scale is not None
-        else kernel
-        for kernel in kernels
-    )
+    scale[scale == 0] = 1  # the other kernels stay as they are for samples that only they have
+    # Kernels that share a map share the new one.
+    scaled = {
+        id(each): replace(each, scale=scale)
+        for each in maps_of(kernels)
+        if each is not None and each.scale is not None
+    }
+    return with_maps(kernels, [each and scaled.get(id(each), each) for each in maps_of(kernels)])

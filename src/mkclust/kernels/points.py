@@ -1,0 +1,123 @@
+"""Rows of a view in the coordinates that formulas compare, and pairs of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mkclust.linalg import astype, namespace, precision_of, ranges, select, to_host
+from mkclust.linalg.in_triton import written_in_triton
+from mkclust.linalg.sparse_rows import dense_rows, row_products
+from mkclust.samples.distances import clip_rounding
+from mkclust.types import Array
+
+# Entries of rows that are brought to float64 at a time.
+BLOCK_ENTRIES = 2**22
+# With fewer samples, compiling a product that stores nothing takes longer than it saves.
+FEWEST_FUSED = 2**14
+
+
+@dataclass(frozen=True)
+class Units:
+    """What coordinates of the rows of a view are measured from, and in.
+
+    Attributes
+    ----------
+    origin : array of shape (n_features,)
+        A common origin: close to all rows, it saves digits of distances.
+    median : float
+        Median distance between two training rows.
+    scale : float
+        Mean squared norm of a training row.
+    """
+
+    origin: Any = field(repr=False)
+    median: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class Points:
+    """Rows of one view in the coordinates that its formulas compare.
+
+    Attributes
+    ----------
+    coordinates : dict of str to array or CSR array
+        By name, with one entry or row per sample.
+    """
+
+    coordinates: dict[str, Any] = field(repr=False)
+
+    def __getitem__(self, name: str) -> Array:
+        return self.coordinates[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: arrays on the host, which computes in float64."""
+        return {"coordinates": {name: to_host(each) for name, each in self.coordinates.items()}}
+
+    @cached_property
+    def split(self) -> Any:
+        """Rows as Gaussian products take them that store no entries; None if there are none."""
+        rows = self.coordinates.get("centered")
+        if rows is None or rows.shape[0] < FEWEST_FUSED or precision_of(rows) != "float32":
+            return None
+        fused = written_in_triton("fused_products", rows)
+        return None if fused is None else fused.split_points(rows)
+
+    def part(self, samples: slice) -> "Points":
+        """Return some of the rows."""
+        return Points({name: select(each, samples) for name, each in self.coordinates.items()})
+
+    def among(self, samples: np.ndarray) -> "Points":
+        """Return some of the training rows; distances only to the same samples."""
+        some = {name: select(each, samples) for name, each in self.coordinates.items()}
+        if "distances" in some:
+            some["distances"] = select(some["distances"], samples, axis=1)
+        return Points(some)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Some samples and some training samples, with what several formulas of a view share.
+
+    Attributes
+    ----------
+    x, y : Points
+        The samples, and the training samples.
+    columns : slice
+        The indices of the training samples.
+    precision : str
+        Number type of the entries.
+    """
+
+    x: Points
+    y: Points
+    columns: slice
+    precision: str
+
+    @cached_property
+    def squared_distances(self) -> Array:
+        """Squared distances in units of the median distance."""
+        norms = self.x["norms"][:, None] + self.y["norms"]
+        squared = row_products(self.x["centered"], self.y["centered"])
+        squared *= -2
+        squared += norms
+        return clip_rounding(squared, norms)
+
+    @cached_property
+    def products(self) -> Array:
+        """Inner products in units of the mean squared norm."""
+        return row_products(self.x["scaled"], self.y["scaled"])
+
+    def compare(self, function: Callable[[Array, Array], Array]) -> Array:
+        """Apply a function to all rows x and some rows y at a time, dense in float64."""
+        x, y = _dense(self.x["rows"]), self.y["rows"]
+        parts = ranges(y.shape[0], max(1, BLOCK_ENTRIES // max(1, y.shape[1])))
+        return namespace(x).concat([function(x, _dense(select(y, part))) for part in parts], axis=1)
+
+
+def _dense(rows: Array) -> Array:
+    """Return some rows as a dense array in float64."""
+    return astype(dense_rows(rows), "float64")
