@@ -98,14 +98,6 @@ def test_a_warning_names_the_samples_that_are_not_heard_and_what_to_do():
         assert words in str(said.message)
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - set(SETTING_ASIDE)))
-def test_methods_that_mix_every_view_hear_every_sample(name):
-    views, observed, _ = noisy_problem()
-    model, said = fitted(name, kernels_of(views, observed))
-    silent = np.flatnonzero(getattr(model, "coefficients_", np.ones(4)) == 0)
-    assert bool(said) == (3 in silent)
-
-
 @pytest.mark.parametrize("approximation", [None, Nystroem(30)])
 @pytest.mark.parametrize("name", SETTING_ASIDE)
 def test_new_samples_that_only_a_view_set_aside_has_are_named_and_have_no_cluster(

@@ -22,7 +22,7 @@ from mkclust.methods.uncovered import only_covered
 from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import is_dask
 from mkclust.samples.samples import Samples, as_blocks
-from mkclust.stack.mapped import Features
+from mkclust.stack.feature_maps import Features
 from mkclust.types import Array, Float
 
 

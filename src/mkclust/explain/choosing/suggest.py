@@ -25,7 +25,7 @@ from mkclust.linalg import arrays_to_host
 from mkclust.metrics import adjusted_rand_of_table
 from mkclust.samples.options import TableOptions
 from mkclust.samples.samples import Samples
-from mkclust.stack.sample_map import FillRule
+from mkclust.stack.observed import FillRule
 from mkclust.types import Float
 
 # Share of the samples in a resample.
