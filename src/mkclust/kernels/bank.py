@@ -246,15 +246,17 @@ class KernelBank(TransformerMixin, BaseEstimator):
     ) -> Self:
         """Learn from views by their rules."""
         warn_of_lost_digits(samples.views, samples.columns)
-        self._fingerprints = {name: fingerprint(view) for name, view in samples.views.items()}
-        self._encodings, self.columns_ = samples.encodings, samples.columns
-        learned = [
-            ViewKernels.learn(
-                name, view if self._fingerprints[name] else copy_array(view), rules[name], formulas
+        fingerprints = {name: fingerprint(view) for name, view in samples.views.items()}
+        learned = tuple(
+            self._with_neighborhoods(
+                ViewKernels.learn(
+                    name, view if fingerprints[name] else copy_array(view), rules[name], formulas
+                )
             )
             for name, view in samples.views.items()
-        ]
-        self._views = tuple(map(self._with_neighborhoods, learned))
+        )
+        self._views, self._fingerprints = learned, fingerprints
+        self._encodings, self.columns_ = samples.encodings, samples.columns
         self.kernel_names_ = tuple(self._names())
         warn_of_kernels(self._views, self.columns_)
         return self

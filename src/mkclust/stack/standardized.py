@@ -21,7 +21,6 @@ from mkclust.linalg import (
     to_device,
 )
 from mkclust.linalg.algebra import symmetric_product
-from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.operators import ExactOperator
 from mkclust.linalg.parallel import (
     sparse_product,
@@ -56,12 +55,6 @@ def _product(matrix: Array, X: Array) -> Array:
     columns, precision = astype(X, precision_of(matrix)), precision_of(X)
     if X.shape[1] == 1 and isinstance(matrix, np.ndarray) and matrix.flags.forc:
         return astype(symmetric_product(matrix, columns[:, 0]), precision)[:, None]
-    if precision_of(matrix) == "float32":
-        # Others round as much, and take about twice as long.
-        fused = written_in_triton("fused_products", matrix)
-        product = None if fused is None else fused.stored_products(matrix, X)
-        if product is not None:
-            return astype(product, precision)
     if X.shape[1] <= NARROW and is_on_accelerator(matrix):
         return astype(matrix @ columns, precision)
     # By symmetry K X = (X^T K)^T, and that is the order BLAS does markedly faster.
