@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from mkclust.kernels.computed import ComputedKernels, ViewKernels
+from mkclust.kernels.computed import ComputedKernels
 from mkclust.kernels.formulas import Cosine, Gaussian, InnerProduct, Laplacian, SelfTuning
 from mkclust.kernels.preparations import sampled_rows
+from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.linalg import is_sparse, to_host
 from mkclust.types import Array, Float
 

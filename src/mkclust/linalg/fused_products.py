@@ -1,8 +1,8 @@
 """Products of Gaussian kernels with thin matrices that store no entries: written in Triton.
 
-A tile of the kernel is computed, multiplied and forgotten on the spot. Factors are split into a high
-and a low part of half precision, 22 bits together, which tensor cores multiply sixteen times as
-fast as float32; the product of two low parts is left out.
+A tile of the kernel is computed, multiplied and forgotten on the spot. Factors are split into a
+high and a low part of half precision, 22 bits together, which tensor cores multiply sixteen times
+as fast as float32; the product of two low parts is left out.
 """
 
 import math
