@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 from libraries import LIBRARIES, as_library
 from mkclust import METHODS, AverageKKM, KernelBank, NeighborhoodsWarning, SimpleMKKM, diagnose
 from mkclust.kernels import Nystroem
-from mkclust.kernels.neighborhoods import count_neighbors
+from mkclust.kernels.neighbors import count_neighbors
 from mkclust.linalg import FactoredMatrix
 from mkclust.linalg.factored import factored_sum
 from mkclust.stack import MatrixRows, as_stack

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from mkclust.kernels.computed import ComputedKernels, ViewKernels
+from mkclust.kernels.computed import ComputedKernels
 from mkclust.kernels.formulas import Cosine, Gaussian, InnerProduct, Laplacian, SelfTuning
 from mkclust.kernels.preparations import sampled_rows
+from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.linalg import is_sparse, to_host
 from mkclust.types import Array, Float
 
@@ -155,7 +156,7 @@ def _entries(view: ViewKernels) -> Iterator[Float]:
         samples = np.sort(np.random.default_rng(0).choice(len(samples), SAMPLED, replace=False))
     above = np.triu_indices(len(samples), 1)
     kernels = ComputedKernels.of([view], None, "float64").among(samples)
-    yield from (to_host(kernel)[above] for kernel in kernels.all_rows())
+    yield from to_host(kernels.all_rows())[:, *above]
 
 
 def _are_raw_counts(rows: Float) -> bool:

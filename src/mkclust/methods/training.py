@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.bank import expected_input
+from mkclust.kernels.by_name import expected_input
 from mkclust.kernels.chosen_rules import learn_preparations, rules_of
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
