@@ -13,7 +13,7 @@ from mkclust.stack import as_stack
 from mkclust.stack.standardized import StandardizedKernel
 
 N = 30
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 
 
 def sound_kernels(n=N, m=3, seed=0):
@@ -398,7 +398,7 @@ def test_one_outlying_sample_does_not_make_the_others_equal():
     assert len(set(model.labels_)) == 3
 
 
-@pytest.mark.filterwarnings("ignore::mkclust.UncoveredSamplesWarning")
+@pytest.mark.filterwarnings("ignore::mkclust.exceptions.UncoveredSamplesWarning")
 def test_samples_without_any_similarity_belong_to_no_cluster_and_disturb_nothing():
     K = np.zeros((2, 12, 12))
     K[0, :3, :3] = K[1, 3:6, 3:6] = 500 * np.eye(3) + 5

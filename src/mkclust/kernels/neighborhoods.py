@@ -60,10 +60,6 @@ NO_COSINE = ROUNDINGS * float(np.finfo(np.float64).eps)
 FARTHEST = 2 * (1 - NO_COSINE)
 
 
-class NeighborhoodsWarning(UserWarning):
-    """Neighborhoods leave samples alone, or fall apart into more groups than clusters."""
-
-
 @dataclass(frozen=True)
 class NeighborCount:
     """None, "auto", a number of neighbors, or a share of the samples."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.exceptions import KernelWarning
 from mkclust.kernels.formulas import Gaussian, InnerProduct, Polynomial, Tile
 from mkclust.kernels.kinds import RULES
 from mkclust.kernels.pairs import Laplacian, PairFormula, SelfTuning, pair_kernels
@@ -38,10 +39,6 @@ HEAVY_TAIL = 20.0
 FEW_ROUNDINGS, COARSE = 16, 1e-3
 # Kernels by which loud columns drown the others; of cosines and shares that is another question.
 OF_DIFFERENCES = (Gaussian, InnerProduct, Polynomial, Laplacian, SelfTuning)
-
-
-class KernelWarning(UserWarning):
-    """A kernel made of a view says little: it is nearly flat, the identity, or of one column."""
 
 
 def warn_of_lost_digits(views: Mapping[str, Array], columns: Mapping[str, Sequence[str]]) -> None:

@@ -20,6 +20,7 @@ from mkclust.engine.agreement import (
     simulated_chance,
 )
 from mkclust.engine.row_order import alike_if_shifted, neighbor_chances, neighboring_rows
+from mkclust.exceptions import NoAgreementWarning, OrderWarning
 from mkclust.linalg import to_host
 from mkclust.stack import KernelStack
 from mkclust.stack.mapped import draw
@@ -45,18 +46,6 @@ SMALLEST_CHANCE = 1e-16
 JUDGED_SAMPLES = 192
 # Samples by which p-values are simulated, for kernels whose weight is on few of them.
 SIMULATED_SAMPLES = 512
-
-
-class NoAgreementWarning(UserWarning):
-    """No two views share anything beyond chance: nothing can tell which of them is right."""
-
-
-class GroupsWarning(UserWarning):
-    """The views fall into groups that share nothing with each other: the answer is that of one."""
-
-
-class OrderWarning(UserWarning):
-    """What views share may come from the order of the rows alone, such as time."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mkclust.methods.agreement import Agreement, GroupsWarning, measure_agreement
+from mkclust.exceptions import GroupsWarning
+from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighborhoods import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, is_foreign, select, to_host
@@ -20,12 +21,7 @@ from mkclust.methods.agreement import Agreement, measure_agreement, warn_of_agre
 from mkclust.methods.documentation import fill
 from mkclust.methods.fields import Parameters, learned
 from mkclust.methods.leading_shares import leading_shares
-from mkclust.methods.missingness import (
-    MissingnessWarning,
-    MissingViewsWarning,
-    advise_on_missing,
-    measure_missingness,
-)
+from mkclust.methods.missingness import advise_on_missing, measure_missingness
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import AnyExtension
 from mkclust.methods.solution import Solution
@@ -65,7 +61,7 @@ from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
 from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection, TableOptions
 from mkclust.stack import KernelStack
-from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
+from mkclust.stack.discretize import assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct, has_distinct
 from mkclust.text import printable, text_table
 from mkclust.types import Array, Float, Labels

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
+from mkclust.exceptions import NeighborhoodsWarning
 from mkclust.kernels.neighborhoods import (
     ListsOfRows,
     Neighborhoods,
-    NeighborhoodsWarning,
     count_components,
     count_neighbors,
     join_by_similarity,

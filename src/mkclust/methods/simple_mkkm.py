@@ -10,6 +10,7 @@ from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.missed import search_key
 from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.search import Search, search
+from mkclust.exceptions import WeightsWarning
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.inductive import InductiveClusterer
@@ -27,10 +28,6 @@ from mkclust.types import Array, Float
 OTHER_CLUSTERS = 0.8
 # By so many roundings of the kernels' entries, at most, alignments are rounded up.
 ROUNDINGS = 2
-
-
-class WeightsWarning(UserWarning):
-    """The learned weights find other clusters than the views agree on."""
 
 
 def solve_simple_mkkm(

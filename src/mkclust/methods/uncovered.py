@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mkclust.exceptions import UncoveredSamplesWarning
 from mkclust.linalg import select
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.samples.checks import is_dask
@@ -26,10 +27,6 @@ PER_SAMPLE = {
     "embedding_": 0,
     "sample_weights_": 0,
 }
-
-
-class UncoveredSamplesWarning(UserWarning):
-    """Samples have no entry in any view that is used: nothing is known of them."""
 
 
 def without_entries(empty: np.ndarray | None, is_used: Any = slice(None)) -> np.ndarray:

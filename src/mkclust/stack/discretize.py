@@ -36,10 +36,6 @@ HOST_BYTES = 1 << 25
 DEVICE_DISTANCES = 1 << 24
 
 
-class FewerClustersWarning(UserWarning):
-    """Fewer clusters have samples than were asked for."""
-
-
 def normalize_rows(rows: Array) -> Array:
     """Return the rows scaled to unit length; a zero row has no direction and becomes zero."""
     xp = namespace(rows)
