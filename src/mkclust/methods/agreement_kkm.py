@@ -183,10 +183,7 @@ class AgreementKKM(InductiveClusterer):
 
     References
     ----------
-    .. [1] L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence
-       Maximization. JMLR 13, 2012 (the debiased alignment).
-    .. [2] C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational
-       Statistics & Data Analysis 18, 1994 (the idea of a compromise).
+    {references}
 
     Examples
     --------

@@ -153,7 +153,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def __init_subclass__(cls, **options: Any) -> None:
         """Write the shared parts into the docstring of a method."""
         super().__init_subclass__(**options)
-        cls.__doc__ = fill(cls.__doc__)
+        cls.__doc__ = fill(cls.__doc__, cls.REFERENCES)
 
     def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> Self:
         """Find the weights and the clusters.

@@ -245,8 +245,7 @@ class ONKC(MultipleKernelClusterer):
 
     References
     ----------
-    .. [1] X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel
-       Clustering with Multiple Kernels. AAAI 2017.
+    {references}
 
     Examples
     --------
