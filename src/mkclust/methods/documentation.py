@@ -4,7 +4,6 @@ A method's docstring names a section in braces on a line of its own; `fill` writ
 section ``references`` is the method's ``REFERENCES``.
 """
 
-import re
 from collections.abc import Sequence
 from textwrap import indent, wrap
 
