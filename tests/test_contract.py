@@ -807,5 +807,5 @@ def test_parameters_out_of_their_range_are_refused_by_name_before_anything_else(
 
 def test_the_grid_holds_settings_that_are_allowed(method):
     for parameters in ParameterGrid(method.GRID):
-        method(3, **parameters)._check_parameters()
+        method(3, **parameters).check_parameters()
     assert set(method.GRID) <= set(method.ALLOWED)

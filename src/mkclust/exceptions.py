@@ -1,5 +1,16 @@
 """The warnings of the library, which programs may turn into errors or silence by name."""
 
+import sys
+import warnings
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of a user's program that called the library, directly or by scikit-learn."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("mkclust", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
 
 class FewerClustersWarning(UserWarning):
     """Fewer clusters have samples than were asked for."""

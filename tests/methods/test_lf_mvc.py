@@ -364,7 +364,7 @@ def test_the_grid_of_the_authors_is_allowed():
     settings = list(ParameterGrid(LFMVC.GRID))
     assert len(settings) == 31
     for setting in settings:
-        LFMVC(3, **setting)._check_parameters()
+        LFMVC(3, **setting).check_parameters()
 
 
 def test_stopping_at_max_iter_warns():

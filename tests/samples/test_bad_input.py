@@ -806,7 +806,7 @@ def test_every_switch_of_every_method_is_checked(method):
     for name in switches:
         with pytest.raises(ValueError, match=f"{name}='no': (pass|choose).* True"):
             method(3).set_params(**{name: "no"}).fit(gaussian_kernels())
-        method(3, random_state=0, n_init=1).set_params(**{name: np.True_})._check_parameters()
+        method(3, random_state=0, n_init=1).set_params(**{name: np.True_}).check_parameters()
 
 
 def test_switches_of_stacks_banks_and_feature_maps_are_checked():

@@ -1,6 +1,5 @@
 """Which views agree beyond chance, which share nothing with any other, and who is whose copy."""
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ from mkclust.engine.agreement import (
     simulated_chance,
 )
 from mkclust.engine.row_order import alike_if_shifted, neighbor_chances, neighboring_rows
-from mkclust.exceptions import NoAgreementWarning, OrderWarning
+from mkclust.exceptions import NoAgreementWarning, OrderWarning, warn
 from mkclust.linalg import to_host
 from mkclust.stack import KernelStack
 from mkclust.stack.mapped import draw
@@ -420,12 +419,12 @@ def measure_agreement(stack: KernelStack) -> Agreement:
     )
 
 
-def warn_of_agreement(agreement: Agreement, stacklevel: int) -> None:
+def warn_of_agreement(agreement: Agreement) -> None:
     """Warn if no views agree, or if those that do may agree by the order of the rows alone."""
     if agreement.is_testable and not agreement.any_share:
-        warnings.warn(agreement.verdict(), NoAgreementWarning, stacklevel + 1)
+        warn(agreement.verdict(), NoAgreementWarning)
     for sentence in agreement.order_sentences():
-        warnings.warn(sentence, OrderWarning, stacklevel + 1)
+        warn(sentence, OrderWarning)
 
 
 def _chances(

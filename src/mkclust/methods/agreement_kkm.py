@@ -1,13 +1,12 @@
 """AgreementKKM: kernel k-means on the compromise of the views that agree."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mkclust.exceptions import GroupsWarning
+from mkclust.exceptions import GroupsWarning, warn
 from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
@@ -229,5 +228,5 @@ def names_set_aside(stack: KernelStack, solution: Solution) -> tuple[str, ...]:
     assert agreement is not None
     assert solution.heard is not None
     if len(agreement.groups) > 1:
-        warnings.warn(agreement.verdict(), GroupsWarning, stacklevel=4)
+        warn(agreement.verdict(), GroupsWarning)
     return tuple(name for p, name in enumerate(stack.names) if p not in solution.heard)

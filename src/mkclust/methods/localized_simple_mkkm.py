@@ -1,11 +1,11 @@
 """LocalizedSimpleMKKM: SimpleMKKM that trusts similarities between neighbors only; certified."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mkclust.exceptions import warn
 from mkclust.linalg import to_host
 from mkclust.methods.localize import (
     Mask,
@@ -210,10 +210,9 @@ def _warn_of_isolated_samples(mask: Mask) -> None:
     if not len(isolated):
         return
     samples, have = ("sample is", "it has") if len(isolated) == 1 else ("samples are", "they have")
-    warnings.warn(
+    warn(
         f"{len(isolated)} {samples} in no neighborhood ({list_first(isolated)}): {have} no "
         "similarity to any other sample, so the cluster means nothing; raise neighbors, "
         "or pass mask='counts'",
         UserWarning,
-        stacklevel=5,
     )

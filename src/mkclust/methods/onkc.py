@@ -1,12 +1,12 @@
 """ONKC: learn a kernel in the neighborhood of the mixed one."""
 
-import warnings
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from mkclust.engine.relaxation import relax, side_by_side
 from mkclust.engine.simplex import drop_small, minimize_quadratic
+from mkclust.exceptions import warn
 from mkclust.linalg import (
     copy_array,
     namespace,
@@ -307,11 +307,11 @@ class ONKC(MultipleKernelClusterer):
         assert solution.kernel_rank is not None
         rank, k = solution.kernel_rank, self.n_clusters
         if rank < k:
-            warnings.warn(
+            warn(
                 f"the learned kernel has rank {rank}, too low for n_clusters={k}: it says nothing "
                 f"about the embedding beyond the first {rank} columns; raise proximity (now "
                 f"{self.proximity:g}), or ask for fewer clusters where the kernels given are of "
                 "low rank themselves",
-                stacklevel=3,
+                UserWarning,
             )
         return {"kernel_rank_": rank}

@@ -1,6 +1,5 @@
 """SimpleMKKM: minimize over the weights what the partition maximizes."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -10,7 +9,7 @@ from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.missed import search_key
 from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.search import Search, search
-from mkclust.exceptions import WeightsWarning
+from mkclust.exceptions import WeightsWarning, warn
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.inductive import InductiveClusterer
@@ -129,9 +128,9 @@ class SimpleClusterer(CertifiedClusterer):
         "stopping": Choice(("gap", "step")),
     }
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
-        super()._check_parameters()
+        super().check_parameters()
         if self.stopping == "step" and self.solver == "subspace":
             raise ValueError(
                 "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
@@ -272,7 +271,7 @@ def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
     agreement = solution.agreement
     if agreement is not None and agreement.any_share and rand_index < OTHER_CLUSTERS:
         message = _explain_other_clusters(agreement, solution.weights, rand_index)
-        warnings.warn(message, WeightsWarning, stacklevel=4)
+        warn(message, WeightsWarning)
 
 
 def _explain_other_clusters(agreement: Agreement, weights: Float, rand_index: float) -> str:
