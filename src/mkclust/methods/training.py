@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from mkclust.kernels import KernelBank, default_bank
 from mkclust.kernels.by_name import expected_input, rules_of
@@ -100,6 +101,9 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, Any]:
     if samples.kind == "table":
         if TABLE in samples.columns:
             feature_names = np.array(samples.columns[TABLE], dtype=object)
+        else:
+            # scikit-learn refuses names of several types.
+            validate_data(BaseEstimator(), samples.parts[0], skip_check_array=True)
         samples = _check_training_table(model, samples)
     bank = make_bank(model, several_views=samples.kind == "views")
     require_memory_for_views(model, bank, samples)
