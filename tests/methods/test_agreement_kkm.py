@@ -25,11 +25,10 @@ from mkclust import (
     AgreementKKM,
     AnchoredMKKM,
     AverageKKM,
-    GroupsWarning,
     KernelBank,
     SimpleMKKM,
-    WeightsWarning,
 )
+from mkclust.exceptions import GroupsWarning, WeightsWarning
 from mkclust.kernels import Nystroem, RandomFourier
 from mkclust.linalg import to_host
 from mkclust.methods import solve_agreement_kkm

@@ -8,7 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blob_views, gaussian_kernels
 from libraries import FOREIGN, as_library
-from mkclust import LocalizedSimpleMKKM, SimpleMKKM, WeightsWarning
+from mkclust import LocalizedSimpleMKKM, SimpleMKKM
+from mkclust.exceptions import WeightsWarning
 from mkclust.linalg import to_host
 from mkclust.methods import solve_localized_simple_mkkm
 from mkclust.methods.localize import localize, neighborhood_mask, neighborhood_size

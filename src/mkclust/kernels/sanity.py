@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from mkclust.exceptions import KernelWarning
 from mkclust.kernels.computed import ComputedKernels
 from mkclust.kernels.formulas import Cosine, Gaussian, InnerProduct, Laplacian, SelfTuning
 from mkclust.kernels.preparations import sampled_rows
@@ -40,10 +41,6 @@ FEW_ROUNDINGS = 16
 COARSE = 1e-3
 # Kernels in which columns of a large scale outweigh the others, unlike those of cosines and shares.
 OF_DIFFERENCES = (Gaussian, InnerProduct, Laplacian, SelfTuning)
-
-
-class KernelWarning(UserWarning):
-    """A kernel made of a view says little: it is nearly flat, the identity, or of one column."""
 
 
 def warn_of_lost_digits(views: Mapping[str, Array], columns: Mapping[str, Sequence[str]]) -> None:

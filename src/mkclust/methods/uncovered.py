@@ -1,12 +1,12 @@
 """Samples of which nothing is known: they have no entry in any view that is used, and label -1."""
 
-import warnings
 from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 
+from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import select
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.samples.checks import is_dask
@@ -27,10 +27,6 @@ PER_SAMPLE = {
     "embedding_": 0,
     "sample_weights_": 0,
 }
-
-
-class UncoveredSamplesWarning(UserWarning):
-    """Samples have no entry in any view that is used: nothing is known of them."""
 
 
 def without_entries(empty: np.ndarray | None, is_used: Any = slice(None)) -> np.ndarray:
@@ -219,7 +215,6 @@ def warn_of_uncovered(
     uncovered: np.ndarray,
     n_samples: int,
     ids: np.ndarray | None,
-    stacklevel: int,
     aside: Sequence[str] = (),
 ) -> None:
     """Warn of samples that have no entry in any view that is used.
@@ -232,17 +227,14 @@ def warn_of_uncovered(
         How many samples there are.
     ids : ndarray of shape (n_samples,) or None
         Ids of the samples.
-    stacklevel : int
-        Whose line to show, as for ``warnings.warn``.
     aside : sequence of str, default=()
         Views without a weight that have some of them.
     """
     have, them = ("has", "it") if len(uncovered) == 1 else ("have", "them")
     named = join_words(uncovered if ids is None else ids[uncovered])
     only = f", only in {join_words(aside)}, which a method such as AverageKKM uses" if aside else ""
-    warnings.warn(
+    warn(
         f"{len(uncovered)} of {count(n_samples, 'sample')} {have} no entry in any view that is "
         f"used{only}: {named}. Nothing is known of {them}, and the label is {UNCOVERED}",
         UncoveredSamplesWarning,
-        stacklevel=stacklevel + 1,
     )
