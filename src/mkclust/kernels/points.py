@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import astype, namespace, precision_of, ranges, select, to_host
+from mkclust.linalg import arrays_to_host, astype, namespace, precision_of, ranges, select, to_host
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.sparse_rows import dense_rows, row_products
 from mkclust.samples.distances import clip_rounding
@@ -37,6 +37,15 @@ class Units:
     median: float
     scale: float
 
+    @property
+    def length(self) -> float:
+        """The power of two nearest to the root mean squared norm: dividing by it costs no digit."""
+        return 2.0 ** round(np.log2(np.sqrt(self.scale)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: arrays on the host, wherever they are."""
+        return vars(self) | {"origin": arrays_to_host(self.origin)}
+
 
 @dataclass(frozen=True)
 class Points:
@@ -46,16 +55,20 @@ class Points:
     ----------
     coordinates : dict of str to array or CSR array
         By name, with one entry or row per sample.
+    units : Units
+        The units of the coordinates.
     """
 
     coordinates: dict[str, Any] = field(repr=False)
+    units: Units
 
     def __getitem__(self, name: str) -> Array:
         return self.coordinates[name]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: arrays on the host, which computes in float64."""
-        return {"coordinates": {name: to_host(each) for name, each in self.coordinates.items()}}
+        coordinates = {name: to_host(each) for name, each in self.coordinates.items()}
+        return {"coordinates": coordinates, "units": self.units}
 
     @cached_property
     def split(self) -> Any:
@@ -68,14 +81,15 @@ class Points:
 
     def part(self, samples: slice) -> "Points":
         """Return some of the rows."""
-        return Points({name: select(each, samples) for name, each in self.coordinates.items()})
+        some = {name: select(each, samples) for name, each in self.coordinates.items()}
+        return Points(some, self.units)
 
     def among(self, samples: np.ndarray) -> "Points":
         """Return some of the training rows; distances only to the same samples."""
         some = {name: select(each, samples) for name, each in self.coordinates.items()}
         if "distances" in some:
             some["distances"] = select(some["distances"], samples, axis=1)
-        return Points(some)
+        return Points(some, self.units)
 
 
 @dataclass(frozen=True)
@@ -109,7 +123,9 @@ class Pairs:
     @cached_property
     def products(self) -> Array:
         """Inner products in units of the mean squared norm."""
-        return row_products(self.x["scaled"], self.y["scaled"])
+        units, products = self.x.units, row_products(self.x["scaled"], self.y["scaled"])
+        products *= units.length**2 / units.scale
+        return products
 
     def compare(self, function: Callable[[Array, Array], Array]) -> Array:
         """Apply a function to all rows x and some rows y at a time, dense in float64."""

@@ -1,6 +1,6 @@
 """The training views of a bank: their precision, and what new views must have in common."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ def check_files(training: Mapping[str, Array], fingerprints: Mapping[str, Any]) 
 def match_views(
     samples: Samples,
     training: Mapping[str, Array],
-    columns: Mapping[str, Sequence[str]],
+    columns: Mapping[str, list[str]],
     who: str,
 ) -> dict[str, Array]:
     """Return new views in the order and place of the training views, or say how they differ."""

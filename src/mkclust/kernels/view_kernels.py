@@ -194,8 +194,7 @@ class ViewKernels:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: arrays on the host, wherever they are."""
-        units = replace(self.units, origin=arrays_to_host(self.units.origin))
-        return vars(self) | {"view": arrays_to_host(self.view), "units": units}
+        return vars(self) | {"view": arrays_to_host(self.view)}
 
     @property
     def rule(self) -> Rule:
@@ -225,7 +224,7 @@ class ViewKernels:
                 made |= formula.coordinates(prepared, self.units, precision)
             else:
                 made |= formula.coordinates_of_new(prepared, self.units, precision, training)
-        return Points(made)
+        return Points(made, self.units)
 
     def rows(self, X: Array) -> Array:
         """Return the similarities of rows to the training rows, (n_kernels, n_rows, n_samples)."""
