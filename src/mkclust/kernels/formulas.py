@@ -300,16 +300,11 @@ class OfDistances(Formula):
 
 @dataclass(frozen=True)
 class SelfTuning(Formula):
-    """The kernel exp(-|x - y|^2 / (s_x s_y)), s being the distance to the 7th nearest sample.
-
-    Attributes
-    ----------
-    scales : ndarray of shape (n_samples,) or None
-        The local scales s of the training samples; None before they are learned.
-    """
+    """The kernel exp(-|x - y|^2 / (s_x s_y)), s being the distance to the 7th nearest sample."""
 
     is_definite = False
 
+    # The local scales s of the training samples; None before they are learned.
     scales: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:

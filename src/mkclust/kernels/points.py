@@ -21,21 +21,12 @@ FEWEST_FUSED = 2**14
 
 @dataclass(frozen=True)
 class Units:
-    """What coordinates of the rows of a view are measured from, and in.
+    """What coordinates of the rows of a view are measured from, and in."""
 
-    Attributes
-    ----------
-    origin : array of shape (n_features,)
-        A common origin: close to all rows, it saves digits of distances.
-    median : float
-        Median distance between two training rows.
-    scale : float
-        Mean squared norm of a training row.
-    """
-
+    # A common origin: close to all rows, it saves digits of distances.
     origin: Any = field(repr=False)
-    median: float
-    scale: float
+    median: float  # median distance between two training rows
+    scale: float  # mean squared norm of a training row
 
     @property
     def length(self) -> float:
@@ -49,18 +40,10 @@ class Units:
 
 @dataclass(frozen=True)
 class Points:
-    """Rows of one view in the coordinates that its formulas compare.
+    """Rows of one view in the coordinates that its formulas compare."""
 
-    Attributes
-    ----------
-    coordinates : dict of str to array or CSR array
-        By name, with one entry or row per sample.
-    units : Units
-        The units of the coordinates.
-    """
-
-    coordinates: dict[str, Any] = field(repr=False)
-    units: Units
+    coordinates: dict[str, Any] = field(repr=False)  # by name, with one entry or row per sample
+    units: Units  # the units of the coordinates
 
     def __getitem__(self, name: str) -> Array:
         return self.coordinates[name]
@@ -94,22 +77,12 @@ class Points:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Some samples and some training samples, with what several formulas of a view share.
+    """Some samples and some training samples, with what several formulas of a view share."""
 
-    Attributes
-    ----------
-    x, y : Points
-        The samples, and the training samples.
-    columns : slice
-        The indices of the training samples.
-    precision : str
-        Number type of the entries.
-    """
-
-    x: Points
+    x: Points  # the samples, and the training samples
     y: Points
-    columns: slice
-    precision: str
+    columns: slice  # the indices of the training samples
+    precision: str  # number type of the entries
 
     @cached_property
     def squared_distances(self) -> Array:

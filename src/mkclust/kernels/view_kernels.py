@@ -30,42 +30,18 @@ from mkclust.types import Array
 
 @dataclass(frozen=True, kw_only=True)
 class ViewKernels:
-    """What is learned from one view: its preparation, its kernels and their neighborhoods.
+    """What is learned from one view: its preparation, its kernels and their neighborhoods."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the view.
-    view : array or CSR array of shape (n_samples, n_features)
-        The training rows.
-    kind : str
-        The name of the rule that the kernels follow.
-    preparation : Preparation
-        What is done to rows first.
-    formulas : tuple of Formula
-        The kernels of prepared rows, with what they learned.
-    units : Units
-        Origin, median distance and mean squared norm of the prepared training rows.
-    median : float or None
-        The median dissimilarity, if a kernel is as wide as it.
-    size : int or None
-        Number of neighbors, if kernels contain neighborhoods.
-    share : float
-        The share of neighborhoods in every kernel; 1 if it contains nothing else.
-    neighborhoods : tuple of Neighborhoods
-        One per kernel, or none at all.
-    """
-
-    name: str
-    view: Any = field(repr=False)
-    kind: str
-    preparation: Preparation
-    formulas: tuple[Formula, ...]
-    units: Units
-    median: float | None
-    size: int | None = None
-    share: float = 0.0
-    neighborhoods: tuple[Neighborhoods, ...] = ()
+    name: str  # name of the view
+    view: Any = field(repr=False)  # the training rows
+    kind: str  # the name of the rule that the kernels follow
+    preparation: Preparation  # what is done to rows first
+    formulas: tuple[Formula, ...]  # the kernels of prepared rows, with what they learned
+    units: Units  # origin, median distance and mean squared norm of the prepared training rows
+    median: float | None  # the median dissimilarity, if a kernel is as wide as it
+    size: int | None = None  # number of neighbors, if kernels contain neighborhoods
+    share: float = 0.0  # the share of neighborhoods in every kernel; 1 if it contains nothing else
+    neighborhoods: tuple[Neighborhoods, ...] = ()  # one per kernel, or none at all
 
     @classmethod
     def learn(
