@@ -6,12 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.missed import DOUBLE, HIGHEST_PROBABILITY, relax_from, search_key
-from mkclust.engine.proof import Certificate, certify, entries_of_combination
-from mkclust.engine.relaxation import Relaxation
-from mkclust.linalg import eigvalsh, inner_products
+from mkclust.engine.certificate import Certificate, certify, relax_from, search_key
+from mkclust.engine.eigen import Relaxation
+from mkclust.linalg import inner_products
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that iterations compare.
@@ -25,7 +24,7 @@ class Mixture:
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of eigenvectors, k.
@@ -37,7 +36,7 @@ class Mixture:
 
     def __init__(
         self,
-        stack: KernelStack,
+        stack: Stack,
         n_clusters: int,
         *,
         tol: float = EIGEN_TOLERANCE,
@@ -61,7 +60,7 @@ class Mixture:
     def relax(self, coefficients: Float) -> Relaxation:
         """Return the leading eigenvectors of one mix."""
         self.n_passes += 1
-        self._operator = self.stack.combine(coefficients, out=self._operator)
+        self._operator = self.stack.mix(coefficients)
         if self._eigensolver is not None:
             return self._eigensolver(self._operator, self.n_clusters)
         relaxation = relax_from(self._operator, self.n_clusters, tol=self.tol, start=self._start)
@@ -98,46 +97,7 @@ class Mixture:
         Certificate
             Open where something was missed, or where nothing could be told.
         """
-        if relaxation.residuals is None:
-            return Certificate("proved", self._error_of_whole(relaxation, coefficients))
-        self.n_passes += 1
-        self._operator = self.stack.combine(coefficients, out=self._operator)
-        in_memory = self.stack.combining_pays
-        # A sum of kernels in single precision may be rounded down.
-        error = relaxation.error + 2 * self.stack.precision * relaxation.value
-        proof: Literal["first", "last", "never"] = "last" if prove and in_memory else "never"
-        if prove is True:
-            proof = "first"
-        certificate, missed = certify(
-            relaxation,
-            room,
-            operator=self._operator,
-            entries=lambda: entries_of_combination(self.stack, coefficients, self._operator),
-            proof=proof,
-            key=search_key(random_state),
-            rounding=self.stack.precision,
-        )
-        if certificate is not None and (in_memory or certificate.kind == "proved"):
-            return certificate
-        if missed is None or missed.vectors is not None:
-            return Certificate("open", error)
-        if not in_memory:
-            # As of all kernels that are read anew for each product, no probability is stated.
-            return Certificate("searched", room if certificate is None else certificate.error)
-        if missed.probability <= HIGHEST_PROBABILITY:
-            return Certificate("searched", room, missed.probability)
-        return Certificate("open", error)
-
-    def _error_of_whole(self, relaxation: Relaxation, coefficients: Float) -> float:
-        """Return by how much the eigenvalue sum of a dense eigendecomposition may be too small.
-
-        That of a mix added up in single precision is compared with that in double precision.
-        """
-        if self.stack.precision <= DOUBLE:
-            return 0.0
-        mixed = entries_of_combination(self.stack, coefficients, self._operator)
-        exact = float(eigvalsh(mixed)[-self.n_clusters :].sum())
-        return max(exact - relaxation.value, 0.0)
+        return certify(self.stack, coefficients, relaxation, room, prove=prove, key=search_key(random_state))[0] or Certificate("open", relaxation.error)
 
     def alignments(self, partition: Relaxation) -> Float:
         """Return ``Tr(H^T K_p H)`` for every kernel."""
@@ -150,7 +110,7 @@ class Mixture:
         rest = self.totals - self.alignments(partition)
         # Never negative for a positive semidefinite kernel, and of a kernel of rank k nothing may
         # be left: what rounding leaves of it is no ground for weights.
-        rounding = 10 * np.sqrt(self.stack.n_samples) * self.stack.precision
+        rounding = 10 * np.sqrt(self.stack.n_samples) * max(K.precision for K in self.stack.kernels)
         return np.where(rest <= rounding * self.totals, 0, rest)
 
     def solution(

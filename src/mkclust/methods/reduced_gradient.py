@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.proof import Certificate
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.certificate import Certificate
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
@@ -63,7 +63,7 @@ def solve_reduced_gradient(
     evaluate = Evaluator(stack, n_clusters)
     gamma = evaluate.uniform
     partition = evaluate(gamma)
-    baseline, surfaces = partition, CuttingSurfaces(stack.n_kernels, 2 * stack.precision)
+    baseline, surfaces = partition, CuttingSurfaces(stack.n_kernels, 2 * max(K.precision for K in stack.kernels))
     history, bounds, step, converged = [partition.value], [], None, False
     while True:
         alignments = evaluate.alignments(partition)

@@ -159,8 +159,6 @@ class Source:
     ) -> Array:
         """Embed new samples, by another extension than that of the fit if there is one."""
         samples = self.read_new(model, X)
-        if samples.n_samples == 0:
-            raise ValueError("X is empty, it has no samples: pass at least one")
         extension = self.extension if extension is None else extension
         return extension.embed(
             self.similarities(model, samples, self_similarity), samples.n_samples
