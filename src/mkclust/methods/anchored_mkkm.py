@@ -265,9 +265,10 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         learned = super()._learned(stack, solution, labels, *further)
         aside = names_set_aside(stack, solution)
         learned |= {"anchor_": solution.anchor, "set_aside_": aside}
-        anchor = None if solution.baseline is None else _anchor(solution.baseline, solution.anchor)
-        if anchor is not None and not stack.compressed:
-            learned["_anchor_rows"] = anchor.vectors * anchor.strength**0.5
+        baseline, k = solution.baseline, self.n_clusters
+        if solution.anchor and baseline is not None and stack.features is None:
+            strength = float(solution.anchor * baseline.value / k)
+            learned["_anchor_rows"] = strength**0.5 * baseline.vectors[:, :k]
         return learned
 
     def _mixed_among(self, stack: Stack, samples: np.ndarray | None) -> Float:
