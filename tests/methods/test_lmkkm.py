@@ -1,7 +1,6 @@
 """LMKKM: the goldens, dense second roads, and the cases where the weights degenerate."""
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conftest import gaussian_kernels
 from mkclust.methods.lmkkm import LMKKM, _localize, solve_lmkkm
-from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from problems import FAMILIES
 

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from mkclust.stack.low_rank import compress
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,7 +17,6 @@ from mkclust.linalg import is_foreign, place, to_host
 from mkclust.samples.blocks import block_height, check_finite
 from mkclust.samples.local import LocalBlocks
 from mkclust.samples.samples import as_blocks
-from mkclust.stack.low_rank import compress
 
 pytestmark = pytest.mark.slow
 

@@ -41,8 +41,12 @@ class CertifiedClusterer(MultipleKernelClusterer):
         if agreement is None or start is None:
             return None
         from dataclasses import replace
+
         from mkclust.stack.observed import with_active
-        mixed = replace(stack, kernels=with_active(stack.kernels, agreement.chosen)).mix(agreement.coefficients())
+
+        mixed = replace(stack, kernels=with_active(stack.kernels, agreement.chosen)).mix(
+            agreement.coefficients()
+        )
         return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
 
     def _explain_stop(self, solution: Solution) -> str:
@@ -65,7 +69,9 @@ class CertifiedClusterer(MultipleKernelClusterer):
         baseline, k = self._compromise(stack, solution), self.n_clusters
         if baseline is None:
             return []
-        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, max(K.precision for K in stack.kernels))
+        scale = inverse(
+            baseline.eigenvalues[:k], stack.n_samples, max(K.precision for K in stack.kernels)
+        )
         products = baseline.products[:, :k]
         return [products * to_device(scale, products)]
 

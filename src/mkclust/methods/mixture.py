@@ -97,7 +97,9 @@ class Mixture:
         Certificate
             Open where something was missed, or where nothing could be told.
         """
-        return certify(self.stack, coefficients, relaxation, room, prove=prove, key=search_key(random_state))[0] or Certificate("open", relaxation.error)
+        return certify(
+            self.stack, coefficients, relaxation, room, prove=prove, key=search_key(random_state)
+        )[0] or Certificate("open", relaxation.error)
 
     def alignments(self, partition: Relaxation) -> Float:
         """Return ``Tr(H^T K_p H)`` for every kernel."""

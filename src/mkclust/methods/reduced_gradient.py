@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.certificate import Certificate
+from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.methods.mixture import Mixture
@@ -63,7 +63,10 @@ def solve_reduced_gradient(
     evaluate = Evaluator(stack, n_clusters)
     gamma = evaluate.uniform
     partition = evaluate(gamma)
-    baseline, surfaces = partition, CuttingSurfaces(stack.n_kernels, 2 * max(K.precision for K in stack.kernels))
+    baseline, surfaces = (
+        partition,
+        CuttingSurfaces(stack.n_kernels, 2 * max(K.precision for K in stack.kernels)),
+    )
     history, bounds, step, converged = [partition.value], [], None, False
     while True:
         alignments = evaluate.alignments(partition)

@@ -78,7 +78,15 @@ def solve_simple_mkkm(
     .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
        Kernel K-means. ICML 2020. Eqs. 4-5.
     """
-    result = search(stack, n_clusters, tol=tol, max_iter=max_iter, prove=prove, start=None if start is None else start.vectors, key=search_key(random_state))
+    result = search(
+        stack,
+        n_clusters,
+        tol=tol,
+        max_iter=max_iter,
+        prove=prove,
+        start=None if start is None else start.vectors,
+        key=search_key(random_state),
+    )
     return replace(solution_of(result), shared_sums=result.alignments)
 
 
