@@ -60,8 +60,8 @@ def solve_anchored_mkkm(
         Number of clusters, k.
     anchor : float or "auto", default="auto"
         c is so many times the mean of the k largest eigenvalues of the compromise, divided by the
-        number of kernels that are included. "auto" is the smallest of 0, 1/4, 1/2, 1, ..., 16 at which
-        the partition keeps what the compromise shows.
+        number of kernels that are included. "auto" is the smallest of 0, 1/4, 1/2, 1, ..., 16 at
+        which the partition keeps what the compromise shows.
     tol : float, default=1e-6
         Relative gap at which to stop.
     max_iter : int, default=200

@@ -1,7 +1,9 @@
 """What the certified methods share: what they learn of their certificate and of the compromise."""
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
+from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import Relaxation, relax
 from mkclust.linalg import to_device
 from mkclust.methods.base import MultipleKernelClusterer
@@ -11,12 +13,11 @@ from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.samples.dask import agreement as rand_index
 from mkclust.stack import Stack
+from mkclust.stack.observed import with_active
 from mkclust.types import Array, Float
 
 # Relative error of the compromise's eigenvalue sum: its clusters are compared, not computed on.
 COMPARED_TOLERANCE = 1e-5
-# Down to this share of the largest, eigenvalues are found in single precision.
-LEAST_ROUNDED = 1e-3
 
 
 class CertifiedClusterer(MultipleKernelClusterer):
@@ -36,17 +37,12 @@ class CertifiedClusterer(MultipleKernelClusterer):
     ALLOWED: ClassVar[dict[str, Allowed]] = {"prove": Choice((True, False, "auto"))}
 
     def _compromise(self, stack: Stack, solution: Solution) -> Relaxation | None:
-        """Return the partition of the views' compromise, None where there is one kernel only."""
+        """Return the partition of the views' compromise, None if there is one kernel only."""
         agreement, start = solution.agreement, solution.relaxation
         if agreement is None or start is None:
             return None
-        from dataclasses import replace
-
-        from mkclust.stack.observed import with_active
-
-        mixed = replace(stack, kernels=with_active(stack.kernels, agreement.chosen)).mix(
-            agreement.coefficients()
-        )
+        included = replace(stack, kernels=with_active(stack.kernels, agreement.chosen))
+        mixed = included.mix(agreement.coefficients())
         return relax(mixed, self.n_clusters, tol=COMPARED_TOLERANCE, start=start.vectors)
 
     def _explain_stop(self, solution: Solution) -> str:
@@ -69,9 +65,8 @@ class CertifiedClusterer(MultipleKernelClusterer):
         baseline, k = self._compromise(stack, solution), self.n_clusters
         if baseline is None:
             return []
-        scale = inverse(
-            baseline.eigenvalues[:k], stack.n_samples, max(K.precision for K in stack.kernels)
-        )
+        precision = rounding_of_entries(stack)
+        scale = inverse(baseline.eigenvalues[:k], stack.n_samples, precision)
         products = baseline.products[:, :k]
         return [products * to_device(scale, products)]
 

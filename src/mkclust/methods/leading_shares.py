@@ -8,15 +8,22 @@ from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 from mkclust.types import Float
 
-SHARE_TOLERANCE = 1.5e-3
+# Relative error of the eigenvalue sums that the shares are of: they are shown with two digits.
+SHARE_TOLERANCE = 1e-3
 
 
 def leading_shares(stack: Stack, solution: Solution) -> Float:
+    """Return the share of each kernel's own top-k eigenvalue sum that a partition captures."""
     H = solution.partition
-    sums = inner_products(stack.apply(H), H)
-    tops = leading_sums(stack, H.shape[1])
-    return np.clip(np.divide(sums, tops, out=np.zeros_like(tops), where=tops > 0), 0, 1)
+    sums = solution.shared_sums
+    if sums is None or len(sums) != stack.n_kernels:
+        sums = inner_products(stack.apply(H), H)
+    largest = leading_sums(stack, H.shape[1])
+    shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
+    return np.clip(shares, 0, 1)
 
 
 def leading_sums(stack: Stack, n_clusters: int) -> Float:
-    return np.array([relax(K, n_clusters, tol=1e-3).value for K in stack.kernels])
+    """Return the sum of the k largest eigenvalues of each kernel."""
+    found = [relax(kernel, n_clusters, tol=SHARE_TOLERANCE) for kernel in stack.kernels]
+    return np.array([relaxation.value for relaxation in found])

@@ -6,7 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mkclust.engine.certificate import Certificate, certify, relax_from, search_key
+from mkclust.engine.certificate import (
+    Certificate,
+    certify,
+    relax_from,
+    rounding_of_entries,
+    search_key,
+)
 from mkclust.engine.eigen import Relaxation
 from mkclust.linalg import inner_products
 from mkclust.methods.solution import Solution
@@ -20,7 +26,7 @@ EIGEN_TOLERANCE = 1e-12
 class Mixture:
     """Leading eigenvectors of ``sum_p c_p K_p`` for one c after another.
 
-    Each solve starts from the eigenvectors of the last and reuses its memory.
+    Each solve starts from the eigenvectors of the last.
 
     Parameters
     ----------
@@ -31,7 +37,7 @@ class Mixture:
     tol : float, default=EIGEN_TOLERANCE
         Relative error allowed in the sum of the k largest eigenvalues.
     eigensolver : callable, default=None
-        ``eigensolver(operator, n_clusters) -> Relaxation`` in place of the warm-started one.
+        ``eigensolver(kernel, n_clusters) -> Relaxation`` in place of the warm-started one.
     """
 
     def __init__(
@@ -44,7 +50,6 @@ class Mixture:
     ):
         self.stack, self.n_clusters, self.tol, self.n_passes = stack, n_clusters, tol, 0
         self._eigensolver = eigensolver
-        self._operator: Any = None
         self._start: Array | None = None
 
     @property
@@ -60,10 +65,10 @@ class Mixture:
     def relax(self, coefficients: Float) -> Relaxation:
         """Return the leading eigenvectors of one mix."""
         self.n_passes += 1
-        self._operator = self.stack.mix(coefficients)
+        mix = self.stack.mix(coefficients)
         if self._eigensolver is not None:
-            return self._eigensolver(self._operator, self.n_clusters)
-        relaxation = relax_from(self._operator, self.n_clusters, tol=self.tol, start=self._start)
+            return self._eigensolver(mix, self.n_clusters)
+        relaxation = relax_from(mix, self.n_clusters, tol=self.tol, start=self._start)
         self._start = relaxation.vectors
         return relaxation
 
@@ -71,7 +76,7 @@ class Mixture:
         self,
         relaxation: Relaxation,
         coefficients: Float,
-        room: float,
+        allowed_error: float,
         *,
         prove: bool | Literal["auto"] = "auto",
         random_state: Any = None,
@@ -84,10 +89,10 @@ class Mixture:
             The eigenvectors.
         coefficients : ndarray of shape (n_kernels,)
             Those of the mix.
-        room : float
+        allowed_error : float
             By how much the sum of their eigenvalues may be too small.
         prove : bool or "auto", default="auto"
-            Whether to prove at once, never, or where a search does not tell and the kernels are in
+            Whether to prove at once, never, or if a search is inconclusive and the kernels are in
             memory.
         random_state : int, RandomState or None, default=None
             What the random vectors of a search depend on.
@@ -95,11 +100,11 @@ class Mixture:
         Returns
         -------
         Certificate
-            Open where something was missed, or where nothing could be told.
+            Open if something was missed, or if the search was inconclusive.
         """
-        return certify(
-            self.stack, coefficients, relaxation, room, prove=prove, key=search_key(random_state)
-        )[0] or Certificate("open", relaxation.error)
+        key = search_key(random_state)
+        verdict = certify(self.stack, coefficients, relaxation, allowed_error, prove=prove, key=key)
+        return verdict.certificate or Certificate("open", relaxation.error)
 
     def alignments(self, partition: Relaxation) -> Float:
         """Return ``Tr(H^T K_p H)`` for every kernel."""
@@ -112,7 +117,7 @@ class Mixture:
         rest = self.totals - self.alignments(partition)
         # Never negative for a positive semidefinite kernel, and of a kernel of rank k nothing may
         # be left: what rounding leaves of it is no ground for weights.
-        rounding = 10 * np.sqrt(self.stack.n_samples) * max(K.precision for K in self.stack.kernels)
+        rounding = 10 * np.sqrt(self.stack.n_samples) * rounding_of_entries(self.stack)
         return np.where(rest <= rounding * self.totals, 0, rest)
 
     def solution(

@@ -21,11 +21,9 @@ from mkclust.stack import Stack
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# The learned weights are warned of where they find other clusters than the compromise of the views
-# does: where the adjusted Rand index of both is below this.
+# The learned weights are warned of if they find other clusters than the compromise of the views
+# does: if the adjusted Rand index of both is below this.
 OTHER_CLUSTERS = 0.8
-# By so many roundings of the kernels' entries, at most, alignments are rounded up.
-ROUNDINGS = 2
 
 
 def solve_simple_mkkm(
