@@ -7,8 +7,8 @@ samples are missing, at random. All times of a row are taken in one process, in 
 and are medians of seconds of the processor, which other work on the machine changes less than
 those of the clock: with one thread. Ratios are comparable, the seconds depend on the machine.
 
-solve        seconds of the solve of the complete problem, and ratios to it with ``impute="zero"``
-             and ``"rescale"``
+solve        seconds of the solve of the complete problem, and ratios to it with
+             ``missing_views="zero"`` and ``"rescale"``
 fit          the same of ``fit``, kernels, agreement and k-means included
 passes       products with all kernels that a solve took, complete / zero / rescale
 memory       most memory that a solve allocates beside the kernels, in MiB, complete / zero /
@@ -28,12 +28,12 @@ from pathlib import Path
 import numpy as np
 import scipy
 import sklearn
+from mkclust.engine.basis import Basis
 
 import mkclust
 from missing_views import observed_mask
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
-from mkclust.engine.basis import Basis
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
@@ -136,7 +136,7 @@ def measure(name, repetitions):
         parts = gaussian_kernels(parts)
     masked = without_rows(parts, observed, are_kernels=are_kernels)
     inputs = {way: parts if way == "complete" else masked for way in WAYS}
-    fills = {way: {} if way == "complete" else {"impute": way} for way in WAYS}
+    fills = {way: {} if way == "complete" else {"missing_views": way} for way in WAYS}
     models = {way: TimedSimpleMKKM(k, random_state=0, **options, **fills[way]) for way in WAYS}
     fits, solves = ({way: [] for way in WAYS} for _ in range(2))
     for repetition in range(repetitions + 1):

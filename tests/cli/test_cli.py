@@ -521,7 +521,7 @@ def test_warnings_are_plain_lines_and_are_kept_in_the_record(data, monkeypatch):
 
     def noisy(self, X, y=None):
         for _ in range(2):
-            warnings.warn("the weights\nare odd", mkclust.WeightsWarning, stacklevel=2)
+            warnings.warn("the weights\nare odd", mkclust.exceptions.WeightsWarning, stacklevel=2)
         warnings.warn("old name", DeprecationWarning, stacklevel=2)
         return fit(self, X)
 

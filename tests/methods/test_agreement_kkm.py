@@ -19,17 +19,15 @@ from agreeing import (
     two_camps,
     written_out_compromise,
 )
-from conftest import blob_views
 from libraries import FOREIGN, as_library
 from mkclust import (
     AgreementKKM,
     AnchoredMKKM,
     AverageKKM,
-    GroupsWarning,
     KernelBank,
     SimpleMKKM,
-    WeightsWarning,
 )
+from mkclust.exceptions import GroupsWarning, WeightsWarning
 from mkclust.kernels import Nystroem, RandomFourier
 from mkclust.linalg import to_host
 from mkclust.methods import solve_agreement_kkm
@@ -76,7 +74,7 @@ def test_clusters_are_those_of_a_dense_eigensolver_on_the_compromise_written_out
     views, _ = named_blobs(np.random.default_rng(n), n=n, k=4, strengths=(1, 0.8, 0.6))
     K = np.array(list(kernels_of(views).values()))
     model = AgreementKKM(4, center=center, normalize=normalize, random_state=0).fit(K)
-    entries = as_stack(K, center=center, normalize=normalize).entries()
+    entries = as_stack(K, center=center, normalize=normalize).among().entries
     compromise, weights, coefficients = written_out_compromise(entries)
     np.testing.assert_allclose(model.weights_, weights, rtol=1e-9)
     np.testing.assert_allclose(model.coefficients_, coefficients, rtol=1e-9)
@@ -98,16 +96,6 @@ def test_a_solution_has_one_entry_a_kernel_and_says_who_is_heard():
     assert solution.weights.sum() == pytest.approx(1)
     assert solution.coefficients.sum() == pytest.approx(1)
     assert solution.converged
-
-
-def test_one_kernel_is_kernel_k_means_as_the_average_of_one():
-    views, _ = named_blobs(np.random.default_rng(0), strengths=(1,))
-    kernels = np.array(list(kernels_of(views).values()))
-    model, average = (m(3, random_state=0).fit(kernels) for m in (AgreementKKM, AverageKKM))
-    np.testing.assert_array_equal(model.labels_, average.labels_)
-    np.testing.assert_allclose(model.embedding_, average.embedding_, atol=1e-9)
-    assert model.weights_.tolist() == [1]
-    assert model.set_aside_ == ()
 
 
 @pytest.mark.parametrize("kind", ["nothing agrees", "one table"])
@@ -243,18 +231,6 @@ def test_new_samples_are_told_apart_whatever_their_strangers_say(n, dtype):
     np.testing.assert_allclose(model.transform(changed), model.transform(new), atol=1e-12)
 
 
-def test_new_samples_of_precomputed_kernels_are_told_apart():
-    rng = np.random.default_rng(8)
-    views = inserted(rng, named_blobs(rng, n=120)[0], {"dice": one_hot(rng, 120, 3)})
-    bank = KernelBank(widths=(1.0,), polynomials=(), linear=None)
-    train, new = ([v[part] for v in views.values()] for part in (slice(90), slice(90, None)))
-    K = bank.fit_transform(train)
-    model = AgreementKKM(3, random_state=0).fit(K)
-    within = AgreementKKM(3, kernels=bank, random_state=0).fit(train)
-    np.testing.assert_array_equal(model.predict(K), model.labels_)
-    np.testing.assert_array_equal(model.predict(bank.transform(new)), within.predict(new))
-
-
 # What is said of weights -----------------------------------------------------------------------
 
 
@@ -276,23 +252,6 @@ def test_weights_that_find_other_clusters_than_the_views_agree_on_are_warned_of(
     assert adjusted_rand_index(y, model.labels_) > 0.95
 
 
-def test_a_warning_of_one_view_speaks_of_one():
-    rng = np.random.default_rng(0)
-    views, _ = named_blobs(rng, n=60, k=4, strengths=(1, 1))
-    views["fog"] = rng.normal(size=(60, 10))
-    with pytest.warns(WeightsWarning, match="fog shares nothing .* has .* sets it aside"):
-        SimpleMKKM(4, random_state=0).fit(views)
-
-
-@pytest.mark.parametrize("solver", ["subspace", "reduced-gradient"])
-def test_weights_that_find_the_same_clusters_are_not_warned_of(solver):
-    views, _ = blob_views(np.random.default_rng(0), n=90, k=3, strengths=(3, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", WeightsWarning)
-        model = SimpleMKKM(3, solver=solver, random_state=0).fit(views)
-    assert model.baseline_agreement_ > 0.95
-
-
 def test_the_answer_belongs_to_one_of_two_camps_and_the_model_says_to_which():
     views, camps = two_camps(np.random.default_rng(2))
     with pytest.warns(GroupsWarning, match="2 groups") as caught:
@@ -303,17 +262,6 @@ def test_the_answer_belongs_to_one_of_two_camps_and_the_model_says_to_which():
     assert min(truths) < 0.1
     other = "ab"[int(np.argmin(truths))]
     assert model.set_aside_ == (f"{other}0", f"{other}1")
-
-
-@pytest.mark.parametrize("times", [2, 5])
-def test_a_view_given_several_times_changes_no_cluster(times):
-    views, _ = named_blobs(np.random.default_rng(9), strengths=(1, 1, 1))
-    once = AgreementKKM(3, random_state=0).fit(views)
-    copies = {f"copy {i}": views["real 2"] for i in range(times - 1)}
-    model = AgreementKKM(3, random_state=0).fit(views | copies)
-    assert adjusted_rand_index(once.labels_, model.labels_) == pytest.approx(1)
-    assert model.weights_[2:].sum() == pytest.approx(once.weights_[2], abs=1e-9)
-    assert model.objective_ == pytest.approx(once.objective_, rel=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -336,8 +284,3 @@ def test_three_tables_of_breast_cancer_stand_a_random_column(levels, tables):
     if levels < 4:  # two clusters or three of its own, which outweigh what the tables share
         average = AverageKKM(2, random_state=0).fit(everyone)
         assert adjusted_rand_index(y, average.labels_) < 0.1
-
-
-def test_a_number_of_clusters_that_is_none_points_to_the_one_the_data_suggest():
-    with pytest.raises(ValueError, match=r"n_clusters='auto'.*mkclust\.suggest_n_clusters"):
-        AgreementKKM(n_clusters="auto").fit([np.ones((30, 3)), np.eye(30)])

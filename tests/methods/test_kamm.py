@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from mkclust import KAMMA, KAMMR
+from mkclust import KAMMA
 from mkclust.methods import solve_kamm_a, solve_kamm_r, solve_simple_mkkm
 from mkclust.stack import as_stack
 from problems import FAMILIES, random_kernels, symmetrized, top_eigenvalue_sum
@@ -107,11 +107,3 @@ def test_a_fixed_point_is_the_minimum_of_simple_mkkm():
     assert solution.converged
     assert solution.objective == pytest.approx(best.objective, rel=1e-6)
     np.testing.assert_allclose(solution.weights, best.weights, atol=1e-4)
-
-
-@pytest.mark.parametrize("estimator", [KAMMA, KAMMR])
-def test_one_kernel_gets_all_the_weight(estimator):
-    model = estimator(3, random_state=0).fit(random_kernels(30, 1))
-    assert model.converged_
-    np.testing.assert_array_equal(model.weights_, [1.0])
-    assert model.n_iter_ >= 1

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mkclust.stack.incomplete import IncompleteStack
 from scipy.optimize import minimize
 
 from conftest import blob_views
@@ -16,7 +17,6 @@ from mkclust.methods.learned_fill import AlignedFills, RegressedFills
 from mkclust.methods.learned_rows import TRUST, LearnedRows
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from mkclust.stack.incomplete import IncompleteStack
 from problems import FAMILIES, random_weights, top_eigenvalue_sum, wishart
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,7 @@ def alignments(stack, H):
 @pytest.mark.parametrize(("family", "seed"), PROBLEMS)
 def test_simplemkkm_fills_kernels_without_a_false_certificate(family, seed):
     stack, k = random_problem(family, seed)
-    solution = SimpleMKKM(k, impute="learn").solve(stack)
+    solution = SimpleMKKM(k, missing_views="learn").solve(stack)
     assert np.all(np.diff(solution.fill_history) >= 0)
     assert solution.objective == solution.fill_history[-1]
     filled = dense_kernels(solution.stack)
@@ -91,7 +91,7 @@ def test_simplemkkm_fills_kernels_without_a_false_certificate(family, seed):
 @pytest.mark.parametrize(("family", "seed"), [pair for pair in PROBLEMS if pair[1] < 4])
 def test_mkkm_leaves_less_unexplained_with_every_fill(family, seed):
     stack, k = random_problem(family, seed)
-    solution = MKKM(k, impute="learn").solve(stack)
+    solution = MKKM(k, missing_views="learn").solve(stack)
     assert np.all(np.diff(solution.fill_history) <= 0)
     rest = np.tensordot(solution.coefficients, dense_kernels(solution.stack), 1)
     H = solution.partition
@@ -104,7 +104,7 @@ def test_a_fill_raises_the_alignment_of_every_kernel_and_so_the_minimum(seed):
     rng = np.random.default_rng(seed)
     n, m, k = 15, 3, 3
     stack = incomplete_stack(wishart(rng, n, m, k), random_mask(rng, n, m, 0.4))
-    model, rule = SimpleMKKM(k, impute="learn", tol=1e-9), AlignedFills()
+    model, rule = SimpleMKKM(k, missing_views="learn", tol=1e-9), AlignedFills()
     solution = model._minimize(stack)
     for _ in range(3):
         filled = stack.with_maps(rule(stack, solution.partition))
@@ -198,7 +198,7 @@ def test_kernels_of_the_same_samples_share_one_fill():
         for indices, has in zip(([0, 2], [1]), observed.T, strict=True)
     ]
     stack = IncompleteStack.of(stacks, observed, [[0, 2], [1]], "zero")
-    solution = SimpleMKKM(k, impute="learn").solve(stack)
+    solution = SimpleMKKM(k, missing_views="learn").solve(stack)
     assert len(solution.stack.maps) == 2
     assert np.all(np.diff(solution.fill_history) >= 0)
     filled = dense_kernels(solution.stack)
@@ -211,7 +211,7 @@ def test_kernels_of_the_same_samples_share_one_fill():
 def test_fills_are_the_same_whatever_library_the_kernels_are_of(library, method):
     rng = np.random.default_rng(3)
     kernels, observed = wishart(rng, 20, 3, 2), random_mask(rng, 20, 3, 0.4)
-    model = method(2, impute="learn")
+    model = method(2, missing_views="learn")
     expected = model.solve(incomplete_stack(kernels, observed))
     solution = model.solve(incomplete_stack(kernels, observed, library=library))
     np.testing.assert_allclose(solution.fill_history, expected.fill_history, rtol=1e-6)
@@ -249,8 +249,8 @@ def missing_views(seed=0, n=120, rate=0.3, k=3):
 @pytest.mark.parametrize("method", [SimpleMKKM, MKKM])
 def test_a_fit_learns_and_predicts_its_own_labels(method):
     views, y, _ = missing_views()
-    model = method(3, impute="learn", random_state=0).fit(views)
-    zero = method(3, impute="zero", random_state=0).fit(views)
+    model = method(3, missing_views="learn", random_state=0).fit(views)
+    zero = method(3, missing_views="zero", random_state=0).fit(views)
     assert len(model.fill_history_) > 1
     assert model.fill_history_[0] == pytest.approx(zero.objective_, rel=1e-5)
     assert model.objective_ == model.fill_history_[-1]
@@ -270,7 +270,7 @@ def test_a_fit_learns_and_predicts_its_own_labels(method):
 def test_nothing_missing_is_a_fit_without_imputation(method):
     views, _ = blob_views(np.random.default_rng(5), n=90, k=3)
     plain = method(3, random_state=0).fit(views)
-    model = method(3, impute="learn", random_state=0).fit(views)
+    model = method(3, missing_views="learn", random_state=0).fit(views)
     np.testing.assert_allclose(model.weights_, plain.weights_, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     np.testing.assert_allclose(model.embedding_, plain.embedding_, rtol=1e-12, atol=1e-12)
@@ -286,7 +286,7 @@ def test_the_order_of_samples_and_views_changes_no_fill(method):
     views, _, _ = missing_views(seed=6)
     order = np.random.default_rng(0).permutation(120)
     shuffled = {name: views[name][order] for name in "cab"}
-    settings = {"impute": "learn", "random_state": 0, "tol": 1e-8}
+    settings = {"missing_views": "learn", "random_state": 0, "tol": 1e-8}
     a, b = (method(3, **settings).fit(each) for each in (views, shuffled))
     np.testing.assert_allclose(a.fill_history_, b.fill_history_, rtol=1e-6)
     np.testing.assert_allclose(a.weights_[[2, 0, 1]], b.weights_, atol=1e-4)
@@ -297,11 +297,11 @@ def test_the_order_of_samples_and_views_changes_no_fill(method):
 def test_views_of_several_kernels_and_kernels_alone_are_learned(method):
     views, _, observed = missing_views(n=80)
     bank = KernelBank(widths=(0.5, 2.0), polynomials=(), linear=None)
-    model = method(3, kernels=bank, impute="learn", random_state=0).fit(views)
+    model = method(3, kernels=bank, missing_views="learn", random_state=0).fit(views)
     assert len(model.kernel_names_) == 6
     np.testing.assert_array_equal(model.predict(views), model.labels_)
     kernels = np.stack([view @ view.T for view in map(np.nan_to_num, views.values())])
-    model = method(3, impute="learn", random_state=0).fit(kernels, observed=observed)
+    model = method(3, missing_views="learn", random_state=0).fit(kernels, observed=observed)
     assert len(model.fill_history_) > 1
     np.testing.assert_array_equal(model.predict(kernels, observed=observed), model.labels_)
 
@@ -310,7 +310,7 @@ def test_views_of_several_kernels_and_kernels_alone_are_learned(method):
 def test_what_was_learned_of_missing_samples_survives_a_file(method, tmp_path):
     pytest.importorskip("skops")
     views, _, _ = missing_views(n=60)
-    model = method(3, impute="learn", random_state=0).fit(views)
+    model = method(3, missing_views="learn", random_state=0).fit(views)
     save_model(model, tmp_path / "model.skops")
     other = load_model(tmp_path / "model.skops")
     np.testing.assert_allclose(
@@ -324,9 +324,9 @@ def test_what_was_learned_of_missing_samples_survives_a_file(method, tmp_path):
 def test_methods_that_cannot_learn_what_is_missing_say_so():
     views, _, _ = missing_views(n=40)
     with pytest.raises(ValueError, match="LMKKM cannot learn.*use SimpleMKKM, MKKM"):
-        LMKKM(3, impute="learn").fit(views)
+        LMKKM(3, missing_views="learn").fit(views)
     with pytest.raises(ValueError, match="with an approximation.*pass approximation=None"):
-        SimpleMKKM(3, impute=("median", "learn"), approximation=Nystroem(10)).fit(views)
+        SimpleMKKM(3, missing_views="learn", approximation=Nystroem(10)).fit(views)
     learning = {name for name, method in METHODS.items() if method.LEARNS_MISSING}
     assert learning == {"simplemkkm", "mkkm", "avg-kkm", "agreement-kkm"}
 

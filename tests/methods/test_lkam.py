@@ -86,11 +86,6 @@ def test_a_tiny_neighborhood_still_has_one_neighbor():
     assert np.trace(shared) == 20
 
 
-def test_it_says_nothing_of_samples_it_has_not_seen():
-    assert not hasattr(LKAM(), "predict")
-    assert not hasattr(LKAM(), "transform")
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -1,7 +1,6 @@
 """LMKKM: the goldens, dense second roads, and the cases where the weights degenerate."""
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conftest import gaussian_kernels
 from mkclust.methods.lmkkm import LMKKM, _localize, solve_lmkkm
-from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
 from problems import FAMILIES
 
@@ -63,12 +61,6 @@ def test_the_authors_partition_is_that_of_the_weights_one_update_earlier(golden)
     np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=1e-7)
 
 
-@pytest.mark.data
-def test_centering_and_scaling_on_the_fly_give_the_golden_weights_too(golden):
-    model = LMKKM(4, random_state=0).fit(golden["K_raw"])
-    np.testing.assert_allclose(model.sample_weights_, golden["lmkkm_Theta"], atol=1e-5)
-
-
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 @pytest.mark.parametrize("seed", range(8))
 def test_partition_weights_and_objective_belong_together(family, seed):
@@ -86,7 +78,7 @@ def test_the_same_holds_where_eigenvectors_are_iterated(n):
     kernels, _ = gaussian_kernels(np.random.default_rng(n), n=n, k=4, strengths=(2, 1, 0.5))
     stack = as_stack(kernels)
     solution = solve_lmkkm(stack, 4)
-    check_pair(stack.entries(), solution, 4)
+    check_pair(stack.among().entries, solution, 4)
     assert np.all(np.diff(solution.history) <= 1e-12 * solution.objective)
     assert solution.objective == solution.history[-1]
 
@@ -95,7 +87,7 @@ def test_the_weights_are_optimal_for_the_partition_before_them():
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=150, k=4, strengths=(2, 1, 0))
     stack = as_stack(kernels)
     before, after = solve_lmkkm(stack, 4, max_iter=4), solve_lmkkm(stack, 4, max_iter=5)
-    blocks = left(stack.entries(), before.partition)
+    blocks = left(stack.among().entries, before.partition)
     theta = after.sample_weights
     gradient = np.einsum("pij,jp->ip", blocks, theta)
     value = float(np.vdot(theta, gradient))
@@ -106,48 +98,6 @@ def test_the_weights_are_optimal_for_the_partition_before_them():
     rng = np.random.default_rng(1)
     for other in [before.sample_weights, *rng.dirichlet(np.ones(3), size=(5, 150))]:
         assert np.vdot(other, np.einsum("pij,jp->ip", blocks, other)) >= value
-
-
-def test_the_diagonals_bound_what_a_partition_leaves():
-    """Schur's product theorem, on which the steps of the quadratic program rest."""
-    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=60, k=3)
-    entries = as_stack(kernels, normalize=False).entries()
-    H = np.linalg.qr(np.random.default_rng(3).normal(size=(60, 3)))[0]
-    for Q, K in zip(left(entries, H), entries, strict=True):
-        assert np.linalg.eigvalsh(Q)[0] >= -1e-12
-        assert np.linalg.eigvalsh(np.diag(np.diag(K)) - Q)[0] >= -1e-12
-
-
-# Iterated eigenvectors, beyond 200 samples, are known to about the root of their tolerance.
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "close"), [(70, 1e-6), (260, 5e-5)])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_samples_and_kernels_does_not_matter(n, close, seed):
-    rng = np.random.default_rng(seed)
-    kernels, _ = gaussian_kernels(rng, n=n, k=3, strengths=(2, 1.5, 1, 0.5))
-    samples, order = rng.permutation(n), rng.permutation(4)
-    plain = solve_lmkkm(as_stack(kernels), 3)
-    moved = solve_lmkkm(as_stack(kernels[order][:, samples][:, :, samples]), 3)
-    np.testing.assert_allclose(moved.history, plain.history, rtol=1e-3 * close)
-    np.testing.assert_allclose(
-        moved.sample_weights, plain.sample_weights[samples][:, order], atol=close
-    )
-    H, expected = moved.partition, plain.partition[samples]
-    np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=close)
-
-
-def test_the_unit_of_the_kernels_does_not_matter():
-    kernels, _ = gaussian_kernels(np.random.default_rng(4), n=80, k=3)
-    plain, scaled = (solve_lmkkm(as_stack(c * kernels, normalize=False), 3) for c in (1, 1e6))
-    np.testing.assert_allclose(scaled.history, 1e6 * plain.history, rtol=1e-9)
-    np.testing.assert_allclose(scaled.sample_weights, plain.sample_weights, atol=1e-6)
-
-
-def test_two_runs_are_equal():
-    kernels, _ = gaussian_kernels(np.random.default_rng(5), n=230, k=4)
-    first, second = (solve_lmkkm(as_stack(kernels), 4) for _ in range(2))
-    np.testing.assert_allclose(first.sample_weights, second.sample_weights, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(first.partition, second.partition)
 
 
 # Degenerate cases ------------------------------------------------------------------------------
@@ -173,39 +123,6 @@ def test_a_kernel_of_low_rank_draws_the_weight():
     assert solution.history[-1] < 1e-2 * solution.history[0]
 
 
-def test_equal_kernels_keep_equal_weights():
-    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=70, k=3, strengths=(2,))
-    solution = solve_lmkkm(as_stack(np.repeat(kernels, 4, axis=0)), 3)
-    np.testing.assert_array_equal(solution.sample_weights, np.full((70, 4), 0.25))
-    single = solve_lmkkm(as_stack(kernels), 3)
-    assert solution.objective == pytest.approx(single.objective / 4, rel=1e-10)
-
-
-def test_one_kernel_is_kernel_k_means():
-    kernels, _ = gaussian_kernels(np.random.default_rng(3), n=250, k=3, strengths=(1,))
-    stack = as_stack(kernels)
-    solution = solve_lmkkm(stack, 3, max_iter=1)
-    np.testing.assert_array_equal(solution.sample_weights, np.ones((250, 1)))
-    rest = np.linalg.eigvalsh(stack.entries()[0])[:-3].sum()
-    assert solution.objective == pytest.approx(rest, rel=1e-10)
-    assert solution.converged
-
-
-def test_there_may_be_more_kernels_than_samples():
-    rng = np.random.default_rng(4)
-    entries = FAMILIES[3](rng, 6, 15, 2)
-    solution = solve_lmkkm(raw_stack(entries), 2)
-    check_pair(entries, solution, 2)
-
-
-def test_two_samples_are_enough():
-    entries = FAMILIES[3](np.random.default_rng(5), 2, 3, 1)
-    solution = solve_lmkkm(raw_stack(entries), 1)
-    check_pair(entries, solution, 1)
-    as_many = solve_lmkkm(raw_stack(entries), 2)
-    assert as_many.objective == pytest.approx(0, abs=1e-12)
-
-
 def test_a_sample_that_a_kernel_does_not_see_may_lean_on_it():
     """A vanishing diagonal costs nothing: that sample's weight goes there."""
     rng = np.random.default_rng(6)
@@ -214,15 +131,6 @@ def test_a_sample_that_a_kernel_does_not_see_may_lean_on_it():
     solution = solve_lmkkm(raw_stack(entries), 3)
     check_pair(entries, solution, 3)
     assert solution.sample_weights[7, 1] > 0.99
-
-
-def test_single_precision_kernels_give_the_same_weights():
-    kernels, _ = gaussian_kernels(np.random.default_rng(7), n=220, k=4)
-    double, single = (as_stack(kernels.astype(dtype)) for dtype in (np.float64, np.float32))
-    expected, found = solve_lmkkm(double, 4), solve_lmkkm(single, 4)
-    assert found.sample_weights.dtype == found.partition.dtype == np.float64
-    np.testing.assert_allclose(found.history, expected.history, rtol=1e-5)
-    np.testing.assert_allclose(found.sample_weights, expected.sample_weights, atol=1e-3)
 
 
 def test_indefinite_kernels_that_were_not_looked_at_are_refused():
@@ -262,26 +170,6 @@ def test_the_model_warns_where_the_objective_still_falls():
 
 
 # The estimator ---------------------------------------------------------------------------------
-
-
-def test_clear_clusters_are_found_and_samples_have_weights():
-    kernels, y = gaussian_kernels(np.random.default_rng(10), n=120, k=4, strengths=(3, 3, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = LMKKM(4, random_state=0).fit(kernels)
-    assert adjusted_rand_index(y, model.labels_) == 1
-    assert model.sample_weights_.shape == (120, 3)
-    np.testing.assert_allclose(model.sample_weights_.mean(axis=0), model.weights_)
-    assert not hasattr(model, "coefficients_")
-    assert not hasattr(model, "predict")
-    assert not hasattr(model, "transform")
-
-
-@pytest.mark.parametrize("tol", [-0.1, 1.0, float("nan")])
-def test_a_tolerance_out_of_range_is_refused(tol):
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=20, k=2)
-    with pytest.raises(ValueError, match="tol="):
-        LMKKM(2, tol=tol).fit(kernels)
 
 
 # Memory ----------------------------------------------------------------------------------------

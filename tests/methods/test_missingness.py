@@ -75,20 +75,6 @@ def test_the_verdict_names_the_clusters_and_the_view():
     assert "join='inner'" in missingness.warning()
 
 
-def test_counts_are_those_of_a_loop_and_add_up():
-    rng = np.random.default_rng(0)
-    labels, observed = rng.integers(3, size=200), observed_at_random(rng, 200, 4, 0.4)
-    missingness = measure_missingness(labels, observed, "abcd")
-    for pattern, counts in zip(missingness.patterns, missingness.counts, strict=True):
-        here = [{name for name, seen in zip("abcd", row, strict=True) if not seen} == set(pattern)
-                for row in observed]  # fmt: skip
-        assert counts.tolist() == np.bincount(labels[here], minlength=3).tolist()
-    assert missingness.sizes.tolist() == np.bincount(labels).tolist()
-    assert missingness.counts.sum(axis=1).tolist() == sorted(
-        missingness.counts.sum(axis=1), reverse=True
-    )
-
-
 def test_neither_the_order_of_samples_nor_of_views_nor_of_clusters_changes_anything():
     rng = np.random.default_rng(0)
     labels, observed = rng.integers(3, size=90), observed_at_random(rng, 90, 4, 0.3)

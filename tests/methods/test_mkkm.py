@@ -80,16 +80,3 @@ def test_kernels_of_rank_k_take_and_share_all_the_weight(n, dtype):
     assert solution.converged
     assert solution.objective == pytest.approx(0, abs=1e-9 * n)
     np.testing.assert_allclose(projector(solution.partition), projector(X), atol=1e-4)
-
-
-def test_equal_kernels_keep_equal_weights():
-    kernels = np.repeat(random_kernels(40, 1), 4, axis=0)
-    np.testing.assert_allclose(solve_mkkm(raw(kernels), 3).weights, 0.25, atol=1e-12)
-
-
-def test_stopping_at_max_iter_is_said():
-    model = MKKM(3, max_iter=1, random_state=0)
-    with pytest.warns(match="MKKM did not converge: 1 iterations"):
-        model.fit(random_kernels(40, 3))
-    assert not model.converged_
-    assert model.n_iter_ == 1

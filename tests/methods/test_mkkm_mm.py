@@ -78,13 +78,6 @@ def test_the_alternation_never_beats_the_saddle():
         assert solve_mkkm_mm(stack, 3).objective >= saddle.objective * (1 - 1e-8)
 
 
-def test_one_kernel_gets_weight_one_from_both_solvers():
-    stack = raw(random_kernels(30, 1))
-    for solution in (solve_mkkm_mm(stack, 3), solve_mkkm_mm_saddle(stack, 3)):
-        assert solution.converged
-        np.testing.assert_array_equal(solution.weights, [1.0])
-
-
 def test_kernels_that_are_explained_entirely_keep_uniform_weights():
     X = np.random.default_rng(0).normal(size=(30, 3))
     stack = raw(np.stack([X @ X.T, (X * [1, 2, 3]) @ X.T]))

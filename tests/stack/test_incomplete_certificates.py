@@ -185,8 +185,10 @@ def test_every_method_fits_kernels_that_lack_samples_and_predicts_its_own_labels
     for seed in (2, 13, 14, 20):
         parts, observed, _ = random_problem(seed)
         samples = as_samples(parts, observed)
-        impute = "zero" if seed % 2 else "rescale"
-        model = METHODS[name](2, kernels="precomputed", impute=impute, random_state=0).fit(samples)
+        missing_views = "zero" if seed % 2 else "rescale"
+        model = METHODS[name](
+            2, kernels="precomputed", missing_views=missing_views, random_state=0
+        ).fit(samples)
         assert len(model.labels_) == len(observed)
         assert np.isfinite(model.embedding_).all()
         assert np.array_equal(model.observed_, observed)
@@ -204,6 +206,6 @@ def test_what_is_learned_of_samples_outside_the_one_kernel_with_a_weight_is_pred
     for seed in (5, 11, 13, 19, 21):
         parts, observed, _ = random_problem(seed)
         samples = as_samples(parts, observed)
-        model = METHODS[name](4, kernels="precomputed", impute="learn", random_state=0)
+        model = METHODS[name](4, kernels="precomputed", missing_views="learn", random_state=0)
         model.fit(samples)
         assert np.array_equal(model.predict(samples), model.labels_), seed

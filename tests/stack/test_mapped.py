@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from mkclust.stack.low_rank import compress
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,8 +17,6 @@ from mkclust.linalg import is_foreign, place, to_host
 from mkclust.samples.blocks import block_height, check_finite
 from mkclust.samples.local import LocalBlocks
 from mkclust.samples.samples import as_blocks
-from mkclust.stack import discretize
-from mkclust.stack.low_rank import compress
 
 pytestmark = pytest.mark.slow
 
@@ -33,23 +32,13 @@ def views():
 
 
 @pytest.fixture
-def rows():
-    """Rows of three directions, of all lengths, and one without any."""
-    rng = np.random.default_rng(0)
-    rows = np.eye(3)[rng.integers(3, size=N)] + 0.2 * rng.normal(size=(N, 3))
-    rows *= np.exp(rng.normal(size=(N, 1)))
-    rows[7] = 0
-    return rows
-
-
-@pytest.fixture
 def small_device(monkeypatch):
     """Take whatever is no NumPy array for one on a device of little memory."""
 
     def free_bytes(like):
         return FEW_BYTES if is_foreign(like) else None
 
-    for room in ("samples.blocks", "stack.low_rank", "stack.discretize"):
+    for room in ("samples.blocks", "stack.low_rank"):
         monkeypatch.setattr(f"mkclust.{room}.free_bytes", free_bytes)
 
 
@@ -290,116 +279,6 @@ def test_maps_that_know_numpy_only_are_refused(views, library, map_):
     model = SimpleMKKM(3, approximation=map_, random_state=0).fit(views)
     with pytest.raises(ValueError, match="computes with NumPy arrays only"):
         model.predict(given)
-
-
-# --- labels -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("all_rows", [N, 100])
-def test_clusters_of_rows_are_those_of_the_host(rows, library, all_rows):
-    how = {"random_state": 0, "all_rows": all_rows, "sample_rows": 50}
-    there = as_library(library, rows)
-    expected, centers = discretize.discretize(rows, 3, **how)
-    labels, found = discretize.discretize(there, 3, **how)
-    assert labels.dtype == np.intp
-    assert isinstance(found, np.ndarray)
-    np.testing.assert_array_equal(labels, expected)
-    # Another k-means, where there is one, stops elsewhere within the tolerance of both.
-    tolerance = 1e-2 if discretize.is_on_accelerator(there) else 1e-12
-    np.testing.assert_allclose(found, centers, atol=tolerance)
-    np.testing.assert_array_equal(discretize.assign(there, centers), expected)
-    scaled = discretize.normalize_rows(there)
-    assert same_place(scaled, there)
-    np.testing.assert_allclose(to_host(scaled), discretize.normalize_rows(rows), atol=1e-15)
-    nearest = discretize.nearest_center(scaled, centers)
-    assert same_place(nearest, there)
-    np.testing.assert_array_equal(to_host(nearest, None), expected)
-
-
-@pytest.mark.parametrize("library", FOREIGN)
-def test_rows_in_single_precision_find_centers_in_double(rows, library):
-    _, centers = discretize.discretize(rows, 3, random_state=0)
-    single = as_library(library, rows.astype(np.float32))
-    np.testing.assert_array_equal(
-        discretize.assign(single, centers), discretize.assign(rows, centers)
-    )
-
-
-@pytest.mark.parametrize("library", FOREIGN)
-def test_of_centers_that_tie_a_device_takes_the_first(library):
-    centers = np.array([[0.5, 0.5], [0.5, -0.5], [-0.5, 0.5]])
-    rows = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]], dtype=float)
-    found = discretize.nearest_center(as_library(library, rows), centers)
-    assert to_host(found, None).tolist() == [0, 0, 0, 2, 1]
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_no_rows_have_no_labels(library):
-    found = discretize.assign(as_library(library, np.empty((0, 3))), np.eye(3))
-    assert found.shape == (0,)
-    assert found.dtype == np.intp
-
-
-def test_only_the_rows_of_k_means_leave_a_device(rows, small_device, monkeypatch):
-    shapes = []
-
-    def noted(array, dtype=np.float64):
-        shapes.append(tuple(array.shape))
-        return to_host(array, dtype)
-
-    monkeypatch.setattr(discretize, "to_host", noted)
-    monkeypatch.setattr(discretize, "DEVICE_DISTANCES", 3 * 128)
-    how = {"random_state": 0, "all_rows": 100, "sample_rows": 50}
-    labels, centers = discretize.discretize(aside(rows), 3, **how)
-    assert set(shapes) == {(50, 3), (128,), (N % 128,)}
-    np.testing.assert_array_equal(labels, discretize.assign(rows, centers))
-
-
-@pytest.fixture
-def accelerator(monkeypatch, small_device):
-    """Take whatever is no NumPy array for one on an accelerator."""
-    monkeypatch.setattr(discretize, "is_on_accelerator", is_foreign)
-
-
-@pytest.mark.parametrize("library", FOREIGN)
-@pytest.mark.parametrize("all_rows", [N, 100])
-@pytest.mark.parametrize("init", ["k-means++", "random"])
-def test_k_means_on_an_accelerator_finds_the_clusters_of_the_host(
-    rows, library, all_rows, init, accelerator, monkeypatch
-):
-    how = {"init": init, "random_state": 0, "all_rows": all_rows, "sample_rows": 50}
-    expected, centers = discretize.discretize(rows, 3, **how)
-    monkeypatch.setattr(discretize, "KMeans", None)  # whoever asks for it fails
-    labels, found = discretize.discretize(as_library(library, rows), 3, **how)
-    assert labels.dtype == np.intp
-    np.testing.assert_array_equal(labels, expected)
-    np.testing.assert_allclose(found, centers, atol=1e-2)  # either stops within k-means' tolerance
-
-
-@pytest.mark.parametrize("all_rows", [N, 100])
-def test_no_rows_leave_an_accelerator(rows, all_rows, accelerator, monkeypatch):
-    shapes = []
-
-    def noted(array, dtype=np.float64):
-        shapes.append(tuple(array.shape))
-        return to_host(array, dtype)
-
-    for room in ("stack.discretize", "stack.lloyd"):
-        monkeypatch.setattr(f"mkclust.{room}.to_host", noted)
-    how = {"random_state": 0, "all_rows": all_rows, "sample_rows": 50}
-    labels, centers = discretize.discretize(aside(rows), 3, **how)
-    assert (3, 3) in shapes  # the centers
-    assert {shape for shape in shapes if shape[0] > 10} == {(N,)}  # the labels
-    np.testing.assert_array_equal(labels, discretize.assign(rows, centers))
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_fewer_directions_than_clusters_leave_the_last_clusters_empty(accelerator):
-    rows = np.array([[2.0], [-1.0], [3.0], [5.0]])
-    labels, centers = discretize.discretize(aside(rows), 3, random_state=0)
-    assert labels.tolist() == [0, 1, 0, 0]
-    assert centers.shape == (3, 1)
 
 
 # --- models -----------------------------------------------------------------------------------

@@ -1,18 +1,18 @@
 """KAMM-R and KAMM-A: SimpleMKKM's two ablations, one for its min-max, one for its optimization."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import best_response, longest_step, reduced_direction
 from mkclust.methods.alternate import Alternation, alternate
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.mixture import Mixture
 from mkclust.methods.simple_mkkm import SimpleMKKM
 from mkclust.methods.solution import Solution
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Float
 
 # Weights that differ by less than this are equal but for rounding.
@@ -20,7 +20,7 @@ EQUAL = 1e-9
 
 
 def solve_kamm_r(
-    stack: KernelStack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
+    stack: Stack, n_clusters: int, *, tol: float = 1e-4, max_iter: int = 200
 ) -> Solution:
     r"""Maximize over the weights too: reduced gradient ascent.
 
@@ -34,7 +34,7 @@ def solve_kamm_r(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -122,8 +122,7 @@ class KAMMR(InductiveClusterer):
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020.
+    {references}
 
     Examples
     --------
@@ -135,58 +134,22 @@ class KAMMR(InductiveClusterer):
     [0.0, 0.0, 0.0, 1.0]
     """
 
+    tol: float = 1e-4
+    max_iter: int = 200
+
     SUMMARY: ClassVar[str] = (
         "an ablation of SimpleMKKM that maximizes the alignment over the weights, too, by reduced "
         "gradients"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by reduced gradient ascent."""
         return solve_kamm_r(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
 
 def solve_kamm_a(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-4,
@@ -205,7 +168,7 @@ def solve_kamm_a(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -229,7 +192,7 @@ def solve_kamm_a(
 
 
 def alternate_with_best_weights(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     take_turns: Callable[..., Alternation],
     *,
@@ -300,8 +263,7 @@ class KAMMA(InductiveClusterer):
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020.
+    {references}
 
     Examples
     --------
@@ -314,50 +276,14 @@ class KAMMA(InductiveClusterer):
     (True, True)
     """
 
+    tol: float = 1e-4
+    max_iter: int = 50
+
     SUMMARY: ClassVar[str] = (
         "an ablation of SimpleMKKM that alternates between the partition and the weights"
     )
     REFERENCES: ClassVar[tuple[str, ...]] = SimpleMKKM.REFERENCES
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 50,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve by alternation."""
         return solve_kamm_a(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

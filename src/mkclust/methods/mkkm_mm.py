@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import minimize_quadratic
 from mkclust.methods.alternate import Alternation, alternate
 from mkclust.methods.inductive import InductiveClusterer
@@ -14,12 +14,12 @@ from mkclust.methods.mixture import Mixture
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.plots import LARGE_WEIGHT
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.types import Array, Float
 
 
 def solve_mkkm_mm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-4,
@@ -37,7 +37,7 @@ def solve_mkkm_mm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -61,7 +61,7 @@ def solve_mkkm_mm(
 
 
 def alternate_with_worst_weights(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     take_turns: Callable[..., Alternation],
     *,
@@ -95,7 +95,7 @@ def alternate_with_worst_weights(
 
 
 def solve_mkkm_mm_saddle(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-8,
@@ -112,7 +112,7 @@ def solve_mkkm_mm_saddle(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -225,8 +225,7 @@ class MKKMMM(InductiveClusterer):
 
     References
     ----------
-    .. [1] S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max
-       Optimization. arXiv:1803.02458, 2018.
+    {references}
 
     Examples
     --------
@@ -237,6 +236,10 @@ class MKKMMM(InductiveClusterer):
     >>> model.converged_, bool(model.duality_gap_ < 1e-8)
     (True, True)
     """
+
+    solver: Literal["alternate", "saddle"] = "alternate"
+    tol: float = 1e-4
+    max_iter: int = 10
 
     SUMMARY: ClassVar[str] = (
         "which finds the relaxed partition that is best for the weights, of unit length, under "
@@ -249,48 +252,7 @@ class MKKMMM(InductiveClusterer):
     WEIGHT_MEANING: ClassVar[str] = LARGE_WEIGHT
     ALLOWED: ClassVar[dict[str, Allowed]] = {"solver": Choice(("alternate", "saddle"))}
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernels: Any = "auto",
-        center: bool = True,
-        normalize: bool = True,
-        psd: Literal["error", "clip", "shift"] = "error",
-        validate: bool = True,
-        neighbors: Any = None,
-        approximation: Any = None,
-        solver: Literal["alternate", "saddle"] = "alternate",
-        tol: float = 1e-4,
-        max_iter: int = 10,
-        n_init: int = 10,
-        random_state: Any = None,
-        views: Any = None,
-        join: Literal["exact", "inner", "outer"] = "exact",
-        impute: Any = None,
-        explain: bool = False,
-    ):
-        super().__init__(
-            n_clusters,
-            kernels=kernels,
-            center=center,
-            normalize=normalize,
-            psd=psd,
-            validate=validate,
-            neighbors=neighbors,
-            approximation=approximation,
-            n_init=n_init,
-            random_state=random_state,
-            views=views,
-            join=join,
-            impute=impute,
-            explain=explain,
-        )
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Alternate, or find the saddle point."""
         if self.solver == "saddle":
             return solve_mkkm_mm_saddle(
@@ -303,7 +265,7 @@ class MKKMMM(InductiveClusterer):
         return solve_mkkm_mm(stack, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate of a saddle point."""
         if self.solver != "saddle":

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from mkclust.linalg import FactoredMatrix, check_one_place, is_foreign, namespace, to_device
+from mkclust.linalg import check_one_place, to_device
 from mkclust.linalg.memory import available_bytes
 from mkclust.samples.forms import check_masks
 from mkclust.samples.row_source import RowSource
@@ -23,7 +23,7 @@ from mkclust.stack.checks import (
     symmetrized,
 )
 from mkclust.stack.dissimilarity import refuse_distances
-from mkclust.stack.kernel import Array, Computed, Factored, Kernel
+from mkclust.stack.kernel import Array, Computed, Kernel
 from mkclust.stack.observed import FillRule, Observed, SampleMap, with_active
 from mkclust.stack.on_disk import better_streamed, has_files, is_dataset, require_memory_to_load
 from mkclust.stack.repair import make_positive
@@ -62,8 +62,8 @@ def as_stack(
     ----------
     kernels : array of shape (m, n, n), list or dict of m matrices of shape (n, n), or RowSource
         NumPy arrays, memory maps, HDF5 datasets, SciPy sparse matrices or `Kernel` objects; a dict
-        gives the names. A source of rows is anything with ``n_kernels``, ``n_samples``, ``dtype`` and
-        ``rows(start, stop)``.
+        gives the names. A source of rows is anything with ``n_kernels``, ``n_samples``, ``dtype``
+        and ``rows(start, stop)``.
     center : bool, default=True
         Center every kernel in its feature space.
     normalize : bool, default=True
@@ -117,11 +117,11 @@ def as_stack(
         options: dict[str, Any] = {**flags, "psd": psd, "streamed": streamed}
         return _stack_incomplete(samples, names, views, fill, options)
     is_streamed = _is_streamed(samples, streamed, psd)
+    if not is_streamed:
+        require_memory_to_load(samples, psd)
     given, names = _open(samples, names, is_streamed)
     numbers = range(len(names)) if kernel_numbers is None else kernel_numbers
     labels = [describe(number, name) for number, name in zip(numbers, names, strict=True)]
-    if not is_streamed:
-        require_memory_to_load(samples, psd)
     raw, means, largest = _checked(given, labels, symmetry=validate, means=center)
     standardized = []
     for kernel, mean, most, label in zip(raw, means, largest, labels, strict=True):
@@ -163,7 +163,9 @@ def _is_streamed(samples: Samples, streamed: bool | None, psd: str) -> bool:
     return True
 
 
-def _open(samples: Samples, names: Sequence[str] | None, is_streamed: bool) -> tuple[Any, list[str]]:
+def _open(
+    samples: Samples, names: Sequence[str] | None, is_streamed: bool
+) -> tuple[Any, list[str]]:
     """Return a source of rows, or a list of matrices and kernels, and their names."""
     if isinstance(samples.whole, Source):
         return samples.whole, _named(samples.whole.n_kernels, names)
@@ -196,7 +198,11 @@ def _checked(
         kernels.append(Array(symmetrized(matrix, label) if symmetry else matrix))
     _check_same_size(kernels, labels)
     check_one_place([kernel.like for kernel in kernels], labels)
-    return kernels, [_row_means(*pair) for pair in zip(kernels, labels, strict=True)], [0.0] * len(labels)
+    return (
+        kernels,
+        [_row_means(*pair) for pair in zip(kernels, labels, strict=True)],
+        [0.0] * len(labels),
+    )
 
 
 def _row_means(kernel: Kernel, label: str) -> Any:
@@ -227,15 +233,14 @@ def stack_observed(
         What becomes of samples that are missing: they are similar to nobody; or, besides, every
         sample is scaled up to the total self-similarity of one that all kernels have.
     """
-    n, m = len(observed), sum(map(len, places))
-    scale = np.ones(n) if fill == "rescale" else None
-    kernels, names, views = ([None] * m for _ in range(3))  # type: ignore[var-annotated]
+    n, scale = len(observed), np.ones(len(observed)) if fill == "rescale" else None
+    found: dict[int, tuple[Kernel, str, int]] = {}
     for stack, has, numbers in zip(stacks, observed.T, places, strict=True):
         sample_map = SampleMap(np.flatnonzero(has), n, scale)
-        for p, number in enumerate(numbers):
-            kernels[number] = Observed(stack.kernels[p], sample_map)
-            names[number], views[number] = stack.names[p], stack.views[p]
-    return Stack(with_active(kernels, range(m)), tuple(names), tuple(views))
+        kernels = [Observed(kernel, sample_map) for kernel in stack.kernels]
+        found.update(zip(numbers, zip(kernels, stack.names, stack.views, strict=True), strict=True))
+    every, names, views = zip(*(found[number] for number in sorted(found)), strict=True)
+    return Stack(with_active(every, range(len(every))), names, views)
 
 
 def _stack_incomplete(

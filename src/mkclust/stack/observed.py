@@ -183,10 +183,7 @@ class Observed(Wrapped):
     kernel: Kernel
     map: SampleMap
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        """Number of all samples, n."""
-        return self.map.n_samples
+    n_samples = property(lambda self: self.map.n_samples)
 
     def before(self, V: Array) -> Array:
         """Return what the inner kernel is multiplied with: E V."""
@@ -224,7 +221,9 @@ class Observed(Wrapped):
             right = to_device(fill.right, inner)
             gram = to_device(fill.left, inner).T @ self._filled
             diagonal = diagonal + xp.sum((right @ gram) * right, axis=1)
-        return diagonal if self.map.scale is None else diagonal * to_device(self.map.scale, inner) ** 2
+        return (
+            diagonal if self.map.scale is None else diagonal * to_device(self.map.scale, inner) ** 2
+        )
 
 
 def _host(index: Any) -> np.ndarray:
@@ -268,9 +267,11 @@ def with_active(kernels: Sequence[Kernel], active: Sequence[int]) -> tuple[Kerne
     is_active = np.zeros(len(kernels), bool)
     is_active[list(active)] = True
     scale = rescaling(observed, is_active)
-    return tuple(
-        replace(kernel, map=replace(kernel.map, scale=scale))
-        if isinstance(kernel, Observed) and kernel.map.scale is not None
-        else kernel
-        for kernel in kernels
-    )
+    scale[scale == 0] = 1  # the other kernels stay as they are for samples that only they have
+    # Kernels that share a map share the new one.
+    scaled = {
+        id(each): replace(each, scale=scale)
+        for each in maps_of(kernels)
+        if each is not None and each.scale is not None
+    }
+    return with_maps(kernels, [each and scaled.get(id(each), each) for each in maps_of(kernels)])

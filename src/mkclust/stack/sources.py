@@ -10,7 +10,6 @@ import numpy as np
 
 from mkclust.linalg import (
     astype,
-    device,
     empty,
     free_bytes,
     is_foreign,
@@ -98,7 +97,9 @@ class Source:
     def blocks(self) -> Iterator[tuple[slice, Sequence[Array]]]:
         """Yield the rows of every kernel, block after block; a thread reads the next meanwhile."""
         parts = list(ranges(self.n_samples, self.height))
-        if is_foreign(self.like):  # what is asked for on a device is only begun, nothing to wait for
+        if is_foreign(
+            self.like
+        ):  # what is asked for on a device is only begun, nothing to wait for
             yield from ((part, self.rows(part.start, part.stop)) for part in parts)
             return
         with ThreadPoolExecutor(1, "mkclust-reader") as reader:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from libraries import LIBRARIES, as_library, kind_of
 from mkclust.linalg import to_host
-from mkclust.stack.sample_map import Fill, SampleMap
+from mkclust.stack.observed import Fill, SampleMap
 
 
 def dense(sample_map):
