@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,32 +29,19 @@ from mkclust.types import Array, Float
 
 @dataclass(frozen=True)
 class KernelNeighborhoods:
-    """The neighborhoods of precomputed kernels, and what tells how new samples join them.
+    """The neighborhoods of precomputed kernels, and how new samples join them."""
 
-    Attributes
-    ----------
-    size : int
-        Number of neighbors.
-    by_name : dict of str to Neighborhoods
-        Those of every kernel.
-    diagonals : ndarray of shape (n_kernels, n_samples)
-        Self-similarities.
-    normalize : bool
-        Whether similarities are compared that are scaled to a unit diagonal.
-    prints : ndarray of shape (n_samples, 3)
-        Random products of the similarities, by which training samples are known again.
-    """
-
-    size: int
-    by_name: dict[str, Neighborhoods] = field(repr=False)
-    diagonals: Float = field(repr=False)
-    normalize: bool
+    size: int  # number of neighbors
+    by_name: dict[str, Neighborhoods] = field(repr=False)  # those of every kernel
+    diagonals: Float = field(repr=False)  # self-similarities, (n_kernels, n_samples)
+    normalize: bool  # whether similarities are scaled to a unit diagonal before comparing
+    # Random products of the similarities, (n_samples, 3), by which training samples are recognized.
     prints: Float = field(repr=False)
 
     @classmethod
     def of(cls, model: Any, samples: Samples) -> "KernelNeighborhoods":
         """Find the neighborhoods of kernels in one pass over their rows."""
-        stack = as_stack(samples, center=False, normalize=False, validate=False)
+        stack = _opened(samples)
         size = count_neighbors(model.kernel_neighbors, stack.n_samples)
         if model.validate:
             _check(stack)
@@ -63,8 +51,8 @@ class KernelNeighborhoods:
         prints = np.zeros((stack.n_samples, 3))
 
         def take(rows: slice, blocks: Sequence[Array]) -> None:
-            """Take in some rows of every kernel."""
-            prints[rows] = _products(blocks, diagonals)
+            """Read some rows of every kernel."""
+            _write_products(prints, diagonals, rows, blocks)
             for builder, block in zip(builders, blocks, strict=True):
                 builder.add(block)
 
@@ -89,14 +77,8 @@ class KernelNeighborhoods:
 
     def check_same(self, kernels: Any) -> None:
         """Refuse other kernels than these neighborhoods are of."""
-        stack = as_stack(kernels, center=False, normalize=False, validate=False)
-        prints = np.zeros_like(self.prints)
-
-        def take(rows: slice, blocks: Sequence[Array]) -> None:
-            """Look at some rows of every kernel."""
-            prints[rows] = _products(blocks, self.diagonals)
-
-        stack.for_each_block(take)
+        stack, prints = _opened(kernels), np.zeros_like(self.prints)
+        stack.for_each_block(partial(_write_products, prints, self.diagonals))
         if np.abs(prints - self.prints).max() > SAME_SAMPLE * np.abs(self.prints).max():
             raise ValueError(
                 "X holds other kernels than the model was fitted on: pass the same kernels, their "
@@ -106,18 +88,9 @@ class KernelNeighborhoods:
     def cross(
         self, matrices: Sequence[Array], self_similarity: Float | None
     ) -> list[FactoredMatrix]:
-        """Return the similarities of new samples to the training samples by neighborhoods.
+        """Return the similarities of new samples to the training samples, (n_new, n_samples) each.
 
-        Parameters
-        ----------
-        matrices : sequence of m arrays of shape (n_new, n_samples)
-            Their similarities as they come.
-        self_similarity : ndarray of shape (m, n_new) or None
-            Their similarities to themselves; None where they are known.
-
-        Returns
-        -------
-        list of m FactoredMatrix of shape (n_new, n_samples)
+        They come as similarities as given, and those to themselves, (m, n_new), if not known.
         """
         samples, crossed = np.full(matrices[0].shape[0], -1), []
         if len(self.prints):
@@ -150,13 +123,7 @@ class KernelNeighborhoods:
 
 @dataclass(frozen=True)
 class SeparateNeighborhoods:
-    """The neighborhoods of kernels that lack samples: those of each among the samples it has.
-
-    Attributes
-    ----------
-    of_kernels : sequence of KernelNeighborhoods
-        One a kernel.
-    """
+    """The neighborhoods of kernels that lack samples: of each among the samples that it has."""
 
     of_kernels: Sequence[KernelNeighborhoods]
 
@@ -191,6 +158,16 @@ class SeparateNeighborhoods:
             one.check_same([K])
 
 
+def _opened(kernels: Any) -> KernelStack:
+    """Return kernels as they are given, neither centered nor scaled."""
+    return as_stack(kernels, center=False, normalize=False, validate=False)
+
+
+def _write_products(prints: Float, diagonals: Float, rows: slice, blocks: Sequence[Array]) -> None:
+    """Write the random products of some rows of every kernel."""
+    prints[rows] = _products(blocks, diagonals)
+
+
 def _products(blocks: Sequence[Array], diagonals: Float) -> Float:
     """Return the products of samples' similarities, all kernels together, with random numbers."""
     total: Any = 0.0
@@ -216,23 +193,18 @@ def check_neighborhoods(
     n_clusters: int,
     observed: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Say what is wrong with neighborhoods, and return what a model notes of them.
+    """Say what is wrong with neighborhoods, and return the number of groups if these are all.
 
     Parameters
     ----------
     by_name : dict of str to Neighborhoods or None
         Those that a kernel consists of; None for a kernel that compares all samples.
     ids : ndarray of shape (n_samples,) or None
-        Ids of the samples, where they have some.
+        Ids of the samples.
     n_clusters : int
-        How many clusters there are to be.
+        Number of clusters.
     observed : ndarray of bool of shape (n_samples, n_kernels), default=None
-        Which kernels have which samples; None where all have all.
-
-    Returns
-    -------
-    dict of str to int
-        The number of groups that are not connected; nothing where other kernels connect them.
+        Which kernels have which samples; None if all have all.
     """
     every = {name: each for name, each in by_name.items() if each is not None}
     if not every:
