@@ -204,6 +204,11 @@ class ComputedKernels:
                 out[p, some, :] = tile
         return out
 
+    def parts(self, start: int, stop: int) -> list[Array]:
+        """Return the same on a device as m blocks, without an array for all."""
+        rows = slice(start, min(stop, self.n_samples))
+        return [tile for _, tile in self._tiles(rows, slice(0, self.shape[2]))]
+
     def all_rows(self) -> Array:
         """Return the kernels, (m, n_new, n); those of the training samples exactly symmetric."""
         n = self.n_samples
