@@ -1,6 +1,5 @@
 """What views share: which are heard, which are set aside, and what is said about it."""
 
-import pickle
 import warnings
 
 import numpy as np

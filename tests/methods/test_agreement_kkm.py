@@ -19,7 +19,6 @@ from agreeing import (
     two_camps,
     written_out_compromise,
 )
-from conftest import blob_views
 from libraries import FOREIGN, as_library
 from mkclust import (
     AgreementKKM,

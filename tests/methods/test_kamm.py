@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from mkclust import KAMMA, KAMMR
+from mkclust import KAMMA
 from mkclust.methods import solve_kamm_a, solve_kamm_r, solve_simple_mkkm
 from mkclust.stack import as_stack
 from problems import FAMILIES, random_kernels, symmetrized, top_eigenvalue_sum

@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import ParameterGrid
 
 from conftest import blob_views, gaussian_kernels
 from mkclust import KernelBank
 from mkclust.linalg import polar_factor
 from mkclust.methods.lf_mvc import LFMVC, fuse, solve_lf_mvc
-from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from problems import FAMILIES, commuting, low_rank, wishart
+from mkclust.stack.kernel import dense_of
+from problems import FAMILIES, low_rank, wishart
 
 RAW = {"center": False, "normalize": False}
 NEVER = 1e-300  # a tolerance that is not met before rounding stops all change

@@ -1,15 +1,13 @@
 """LMKKM: the goldens, dense second roads, and the cases where the weights degenerate."""
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import gaussian_kernels
-from mkclust.methods.lmkkm import LMKKM, _localize, solve_lmkkm
-from mkclust.metrics import adjusted_rand_index
+from mkclust.methods.lmkkm import LMKKM, solve_lmkkm
 from mkclust.stack import as_stack
 from problems import FAMILIES
 
@@ -177,12 +175,12 @@ def test_the_model_warns_where_the_objective_still_falls():
 # Memory ----------------------------------------------------------------------------------------
 
 
-def test_what_cannot_fit_into_memory_is_refused_before_it_is_allocated():
-    kernels = np.broadcast_to(np.eye(400), (50, 400, 400))
-    stack = raw_stack(kernels)
+def test_what_cannot_fit_into_memory_is_refused_before_it_is_allocated(monkeypatch):
+    monkeypatch.setattr("mkclust.methods.lmkkm.free_bytes", lambda like: 60 * 2**20)
+    stack = raw_stack(np.broadcast_to(np.eye(400), (50, 400, 400)))
     tracemalloc.start()
-    with pytest.raises(MemoryError, match="50 kernels of 400 samples, takes 0.1 GiB.*MKKM"):
-        _localize(stack, 3, available=60 * 2**20)
+    with pytest.raises(MemoryError, match="50 kernels of 400 samples.*MKKM"):
+        solve_lmkkm(stack, 3)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**20

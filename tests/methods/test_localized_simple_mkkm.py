@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blob_views, gaussian_kernels
 from libraries import FOREIGN, as_library
@@ -12,13 +11,11 @@ from mkclust import LocalizedSimpleMKKM, SimpleMKKM, WeightsWarning
 from mkclust.linalg import to_host
 from mkclust.methods import solve_localized_simple_mkkm
 from mkclust.methods.localize import localize, neighborhood_mask, neighborhood_size
-from mkclust.metrics import adjusted_rand_index, clustering_accuracy
+from mkclust.metrics import clustering_accuracy
 from mkclust.stack import as_stack
 from pairs import first_quick
 from problems import (
     FAMILIES,
-    leading,
-    projector,
     random_kernels,
     random_weights,
     top_eigenvalue_sum,

@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
-from conftest import blob_views, gaussian_kernels
+from conftest import gaussian_kernels
 from mkclust.linalg import psd_part
 from mkclust.methods.onkc import ONKC, solve_onkc
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
+from mkclust.stack.kernel import dense_of
 from problems import FAMILIES, symmetrized
 
 RAW = {"center": False, "normalize": False}
