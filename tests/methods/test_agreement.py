@@ -19,15 +19,8 @@ from agreeing import (
 )
 from conftest import blob_views, gaussian_kernels
 from libraries import FOREIGN, as_library
-from mkclust import (
-    METHODS,
-    AgreementKKM,
-    GroupsWarning,
-    KernelBank,
-    NoAgreementWarning,
-    OrderWarning,
-    agreement,
-)
+from mkclust import METHODS, AgreementKKM, KernelBank, agreement
+from mkclust.exceptions import GroupsWarning, NoAgreementWarning, OrderWarning
 from mkclust.kernels import Linear, Nystroem
 from mkclust.methods.agreement import BEYOND_CHANCE, measure_agreement
 from mkclust.metrics import adjusted_rand_index

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from conftest import blob_views
-from mkclust import LocalizedSimpleMKKM, SimpleMKKM, WeightsWarning
+from mkclust import LocalizedSimpleMKKM, SimpleMKKM
+from mkclust.exceptions import WeightsWarning
 from mkclust.methods import solve_localized_simple_mkkm
 from mkclust.methods.localize import localize, neighborhood_mask, neighborhood_size
 from mkclust.metrics import clustering_accuracy

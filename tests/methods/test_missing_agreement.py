@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from agreeing import named_blobs, one_hot
-from mkclust import METHODS, UncoveredSamplesWarning
+from mkclust import METHODS
 from mkclust.datasets import load
+from mkclust.exceptions import UncoveredSamplesWarning
 from mkclust.kernels import Nystroem
 from mkclust.methods.agreement import measure_agreement
 from mkclust.samples.samples import Samples
