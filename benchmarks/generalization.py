@@ -41,8 +41,9 @@ import numpy as np
 import sklearn
 
 import mkclust
-from mkclust import KernelBank, SimpleMKKM, WeightsWarning
+from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
+from mkclust.exceptions import WeightsWarning
 from mkclust.explain.held_out import alignment_error, generalization_bound, informative_sample_size
 
 REAL = {"Digit": "uci_digit/UCI.mat", "BBCSport": "multiview/BBCSport.mat"}

@@ -24,8 +24,8 @@ STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 INDUCTIVE = [name for name in METHODS if hasattr(METHODS[name](), "predict")]
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
-    pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
 ]
@@ -807,5 +807,5 @@ def test_parameters_out_of_their_range_are_refused_by_name_before_anything_else(
 
 def test_the_grid_holds_settings_that_are_allowed(method):
     for parameters in ParameterGrid(method.GRID):
-        method(3, **parameters)._check_parameters()
+        method(3, **parameters).check_parameters()
     assert set(method.GRID) <= set(method.ALLOWED)

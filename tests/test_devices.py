@@ -29,11 +29,7 @@ from mkclust import (
     ONKC,
     AnchoredMKKM,
     AverageKKM,
-    ConvergenceDisplay,
-    EmbeddingDisplay,
-    KernelWeightsDisplay,
     SimpleMKKM,
-    SortedKernelDisplay,
     diagnose,
     landmark_stability,
     suggest_n_clusters,
@@ -49,7 +45,13 @@ from mkclust.linalg import is_foreign, place, polar_factor, psd_part, set_diagon
 from mkclust.methods import solve_lmkkm
 from mkclust.methods.mixture import Mixture
 from mkclust.metrics import clustering_accuracy
-from mkclust.plots import plot_fit
+from mkclust.plots import (
+    ConvergenceDisplay,
+    EmbeddingDisplay,
+    KernelWeightsDisplay,
+    SortedKernelDisplay,
+    plot_fit,
+)
 from mkclust.plots.neighbor_map import map_samples
 from mkclust.samples.devices import to_device
 from mkclust.stack import as_stack
@@ -74,8 +76,8 @@ VARIANTS = [
 ]
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
-    pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
 ]

@@ -12,9 +12,7 @@ from command_line import fail, succeed, three_clusters
 from mkclust import (
     AgreementKKM,
     AverageKKM,
-    MissingnessWarning,
     SimpleMKKM,
-    UncoveredSamplesWarning,
     describe,
     diagnose,
     load_model,
@@ -25,6 +23,7 @@ from mkclust import (
 )
 from mkclust.cli.inputs import _common_labels
 from mkclust.datasets.base import Dataset
+from mkclust.exceptions import MissingnessWarning, UncoveredSamplesWarning
 from mkclust.explain.aligned_tables import read_tables
 from mkclust.explain.choosing.mix import MixSettings, NullSamples
 from mkclust.explain.describe import describe_tables

@@ -23,19 +23,22 @@ from sklearn.metrics.pairwise import (
 from libraries import LIBRARIES, as_library
 from mkclust import (
     AverageKKM,
-    NoAgreementWarning,
     SimpleMKKM,
     agreement,
     diagnose,
     suggest_n_clusters,
     view,
 )
+from mkclust.exceptions import NoAgreementWarning
 from mkclust.explain.stability import resample
 from mkclust.kernels import KernelBank, Linear, Nystroem
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import to_host
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
+]
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
 N = 40
 

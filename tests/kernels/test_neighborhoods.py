@@ -12,9 +12,10 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 
 from libraries import LIBRARIES, as_library
-from mkclust import METHODS, AverageKKM, KernelBank, NeighborhoodsWarning, SimpleMKKM, diagnose
+from mkclust import METHODS, AverageKKM, KernelBank, SimpleMKKM, diagnose
+from mkclust.exceptions import NeighborhoodsWarning
 from mkclust.kernels import Nystroem
-from mkclust.kernels.neighborhoods import count_neighbors
+from mkclust.kernels.neighbors import count_neighbors
 from mkclust.linalg import FactoredMatrix
 from mkclust.linalg.factored import factored_sum
 from mkclust.stack import MatrixRows, as_stack
@@ -24,9 +25,9 @@ COSINE = {"widths": (), "polynomials": (), "linear": "cosine"}
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning"),
-    pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning"),
-    pytest.mark.filterwarnings("ignore::mkclust.NeighborhoodsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NeighborhoodsWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 

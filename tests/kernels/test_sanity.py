@@ -8,8 +8,9 @@ from sklearn.preprocessing import StandardScaler
 
 from conftest import reference_folder
 from libraries import LIBRARIES, as_library
-from mkclust import AverageKKM, KernelBank, KernelWarning, view
+from mkclust import AverageKKM, KernelBank, view
 from mkclust.datasets import load
+from mkclust.exceptions import KernelWarning
 
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
 N = 60

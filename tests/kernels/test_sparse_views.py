@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mkclust.kernels import KernelBank, Linear, Nystroem, RandomFourier
-from mkclust.kernels.preparations import CalmColumns, LogTfIdf, SquareRootsOfShares
+from mkclust.kernels.preparations import LimitColumnScale, LogTfIdf, SquareRootsOfShares
 from mkclust.samples import as_blocks
 from mkclust.samples.samples import as_views
 
@@ -134,7 +134,7 @@ def test_random_sparse_views_have_the_kernels_of_dense_ones(table, neighbors, on
     check_same_kernels(KernelBank(neighbors=neighbors, on_the_fly=on_the_fly), table, table[:4] + 1)
 
 
-@pytest.mark.parametrize("preparation", [LogTfIdf, SquareRootsOfShares, CalmColumns])
+@pytest.mark.parametrize("preparation", [LogTfIdf, SquareRootsOfShares, LimitColumnScale])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_preparations_keep_rows_sparse(preparation, dtype):
     table = counts().astype(dtype)

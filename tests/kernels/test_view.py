@@ -18,7 +18,7 @@ from mkclust.explain.stability import resample
 from mkclust.kernels import Linear, Nystroem
 from mkclust.linalg import to_host
 
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.NoAgreementWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning")
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
 N = 50
 
@@ -104,7 +104,7 @@ def test_a_model_with_a_view_is_cloned_stored_and_predicts():
         np.testing.assert_array_equal(fitted.predict(few), model.labels_[:8])
 
 
-@pytest.mark.filterwarnings("ignore::mkclust.KernelWarning")
+@pytest.mark.filterwarnings("ignore::mkclust.exceptions.KernelWarning")
 def test_a_view_is_searched_over():
     blobs = lab() + np.outer(np.arange(N) % 2, [9, 0, 0, 0, 0])
 

@@ -16,14 +16,9 @@ from agreeing import (
     written_out_compromise,
 )
 from conftest import blob_views, gaussian_kernels
-from mkclust import (
-    AgreementKKM,
-    AnchoredMKKM,
-    GroupsWarning,
-    NoAgreementWarning,
-    SimpleMKKM,
-)
+from mkclust import AgreementKKM, AnchoredMKKM, SimpleMKKM
 from mkclust.engine.simplex import best_mixture, best_response
+from mkclust.exceptions import GroupsWarning, NoAgreementWarning
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_agreement_kkm, solve_anchored_mkkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from libraries import FOREIGN, as_library
-from mkclust import MissingViewsWarning, SimpleMKKM
+from mkclust import SimpleMKKM
 from mkclust.datasets import load
+from mkclust.exceptions import MissingViewsWarning
 from mkclust.kernels import KernelBank, Nystroem
 from mkclust.linalg import to_host
 from mkclust.methods import METHODS

@@ -18,7 +18,7 @@ from mkclust.explain.stability import resample
 from mkclust.kernels import Nystroem
 
 pandas = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 N = 45
 # Of different sizes, by which clusters are numbered.
 Y = np.array([0, 1, 2, 0, 1, 0, 1, 2, 0] * 5)

@@ -21,7 +21,7 @@ from mkclust.stack import as_stack
 
 STANDARDS = [(True, True), (True, False), (False, True), (False, False)]
 N, NEW = 50, 13
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 
 
 @pytest.fixture

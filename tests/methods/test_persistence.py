@@ -24,7 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import mkclust
-from mkclust import METHODS, KernelBank, ModelVersionWarning, load_model, save_model, view
+from mkclust import METHODS, KernelBank, load_model, save_model, view
+from mkclust.exceptions import ModelVersionWarning
 from mkclust.kernels import Linear, Nystroem, RandomFourier
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.persistence import FORMAT

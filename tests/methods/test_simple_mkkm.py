@@ -8,7 +8,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blob_views, gaussian_kernels
-from mkclust import METHODS, SimpleMKKM, WeightsWarning
+from mkclust import METHODS, SimpleMKKM
+from mkclust.exceptions import WeightsWarning
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index, scores
 from mkclust.stack import as_stack

@@ -12,7 +12,7 @@ from mkclust.kernels import Nystroem, RandomFourier
 from mkclust.stack import as_stack
 
 N = 30
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 
 
 def sound_kernels(n=N, m=3, seed=0):
@@ -379,7 +379,7 @@ def test_one_outlying_sample_does_not_make_the_others_equal():
     assert len(set(model.labels_)) == 3
 
 
-@pytest.mark.filterwarnings("ignore::mkclust.UncoveredSamplesWarning")
+@pytest.mark.filterwarnings("ignore::mkclust.exceptions.UncoveredSamplesWarning")
 def test_samples_without_any_similarity_belong_to_no_cluster_and_disturb_nothing():
     K = np.zeros((2, 12, 12))
     K[0, :3, :3] = K[1, 3:6, 3:6] = 500 * np.eye(3) + 5
@@ -787,7 +787,7 @@ def test_every_switch_of_every_method_is_checked(method):
     for name in switches:
         with pytest.raises(ValueError, match=f"{name}='no': (pass|choose).* True"):
             method(3).set_params(**{name: "no"}).fit(gaussian_kernels())
-        method(3, random_state=0, n_init=1).set_params(**{name: np.True_})._check_parameters()
+        method(3, random_state=0, n_init=1).set_params(**{name: np.True_}).check_parameters()
 
 
 def test_switches_of_stacks_banks_and_feature_maps_are_checked():

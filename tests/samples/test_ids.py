@@ -14,7 +14,7 @@ from mkclust.samples.samples import as_views
 from mkclust.stack import as_stack
 
 pandas = pytest.importorskip("pandas")
-pytestmark = pytest.mark.filterwarnings("ignore::mkclust.WeightsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning")
 
 N = 45
 BANK = {"widths": (1.0,), "polynomials": (), "linear": None}

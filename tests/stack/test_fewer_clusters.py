@@ -7,7 +7,8 @@ import pytest
 
 from conftest import blob_views
 from libraries import LIBRARIES, as_library
-from mkclust import METHODS, AverageKKM, FewerClustersWarning, SimpleMKKM
+from mkclust import METHODS, AverageKKM, SimpleMKKM
+from mkclust.exceptions import FewerClustersWarning
 from mkclust.kernels import Linear
 
 INDUCTIVE = [name for name, method in METHODS.items() if hasattr(method, "predict")]

@@ -29,7 +29,8 @@ from mkclust.cli.options import (
 from mkclust.cli.outputs import strict_json
 from mkclust.cli.printing import Progress, count
 from mkclust.cli.table_request import TableRequest
-from mkclust.kernels import KernelWarning, default_bank
+from mkclust.exceptions import KernelWarning
+from mkclust.kernels import default_bank
 from mkclust.samples.encoding import CATEGORIES
 from mkclust.samples.frames import is_frame, is_numeric, read_column
 from mkclust.samples.samples import Samples

@@ -2,23 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mkclust.kernels.chosen_rules import (
-    ChosenRule,
-    asked_of_views,
-    check_rules,
-    choose_rules,
-    rules_of,
-)
-from mkclust.kernels.computed import ComputedKernels, KernelList, ViewKernels
+from mkclust.kernels.chosen_rules import ChosenRule, asked_of_views, check_rules, choose_rules
+from mkclust.kernels.computed import ComputedKernels, KernelList
 from mkclust.kernels.formulas import Formula, read_formulas
-from mkclust.kernels.kinds import formulas_of, is_rule
+from mkclust.kernels.kinds import formulas_of
 from mkclust.kernels.neighbors import (
     NeighborCount,
     Neighborhoods,
@@ -26,14 +19,21 @@ from mkclust.kernels.neighbors import (
     find_training_samples,
 )
 from mkclust.kernels.sanity import warn_of_kernels, warn_of_lost_digits
-from mkclust.kernels.view import is_view
-from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, precision_of, to_host
+from mkclust.kernels.training import (
+    check_files,
+    common_precision,
+    is_single,
+    length_of,
+    match_views,
+)
+from mkclust.kernels.view_kernels import ViewKernels
+from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, to_host
 from mkclust.linalg.memory import require_memory
-from mkclust.linalg.sparse_rows import are_equal_rows, like_rows
+from mkclust.linalg.sparse_rows import are_equal_rows
 from mkclust.parameters import Choice, check_parameter
 from mkclust.samples.forms import TABLE
 from mkclust.samples.local import fingerprint
-from mkclust.samples.samples import Expected, Samples, read_views
+from mkclust.samples.samples import Samples, read_views
 from mkclust.types import Array
 
 # With fewer samples neighborhoods by rule would hold most of them, and say little.
@@ -246,15 +246,17 @@ class KernelBank(TransformerMixin, BaseEstimator):
     ) -> Self:
         """Learn from views by their rules."""
         warn_of_lost_digits(samples.views, samples.columns)
-        self._fingerprints = {name: fingerprint(view) for name, view in samples.views.items()}
-        self._encodings, self.columns_ = samples.encodings, samples.columns
-        learned = [
-            ViewKernels.learn(
-                name, view if self._fingerprints[name] else copy_array(view), rules[name], formulas
+        fingerprints = {name: fingerprint(view) for name, view in samples.views.items()}
+        learned = tuple(
+            self._with_neighborhoods(
+                ViewKernels.learn(
+                    name, view if fingerprints[name] else copy_array(view), rules[name], formulas
+                )
             )
             for name, view in samples.views.items()
-        ]
-        self._views = tuple(map(self._with_neighborhoods, learned))
+        )
+        self._views, self._fingerprints = learned, fingerprints
+        self._encodings, self.columns_ = samples.encodings, samples.columns
         self.kernel_names_ = tuple(self._names())
         warn_of_kernels(self._views, self.columns_)
         return self
@@ -469,8 +471,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
             Their number type, as NumPy names it.
         """
         formulas, views = self._read_parameters(), read_views(X).parts
-        n = max(map(_length, views), default=0)
-        single = all(map(_is_single, views)) and self.neighbors is None
+        n = max(map(length_of, views), default=0)
+        single = all(map(is_single, views)) and self.neighbors is None
         return len(formulas) * len(views), n, np.dtype(np.float32 if single else np.float64)
 
     def self_similarity(self, X: Any) -> Array:
@@ -486,7 +488,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         array of shape (n_kernels, n_new)
             The values k(x, x), which scaling a kernel to a unit diagonal needs.
         """
-        views, precision = self._read_new(X), _common_precision(self.views_)
+        views, precision = self._read_new(X), common_precision(self.views_)
         values = [view.self_similarity(views[view.name], precision) for view in self._views]
         diagonals = namespace(*values).concat(values)
         return to_host(diagonals) if self.only_neighborhoods else diagonals
@@ -514,23 +516,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         color: categories (groups of columns with one mark in every row); rows as they are; cosine
         """
         check_is_fitted(self)
-        return "\n".join(map(self._explain_view, self._views))
-
-    def _explain_view(self, view: ViewKernels) -> str:
-        """Say what was made of one view, and why."""
-        asked = asked_of_views(self.rules, self.views_).get(view.name)
-        asked_for = asked is not None and getattr(asked, "kernel", "") != "auto"
-        reason = "asked for" if asked_for else view.rule.why
-        kind = f"{view.kind} ({reason}); " if self.rules is not None else ""
-        start, n_kernels = f"{view.name}: {kind}{view.preparation}; ", len(view.formulas)
-        kernels = str(view.formulas[0]) if n_kernels == 1 else f"{n_kernels} kernels"
-        width = "" if view.median is None else f", median distance {view.median:.3g}"
-        if view.neighborhoods:
-            near = f"shared neighborhoods of {view.size} neighbors"
-            if view.kind == "distances":
-                return f"{start}{near} by these distances"
-            kernels = f"{near} by {kernels}" if view.share == 1 else f"{kernels} and {near}"
-        return f"{start}{kernels}{width}"
+        asked = asked_of_views(self.rules, self.views_)
+        return "\n".join(view.explain(self.rules, asked.get(view.name)) for view in self._views)
 
     def _read_parameters(self) -> tuple[Formula, ...]:
         """Return the kernels of a view that the parameters ask for, or refuse them."""
@@ -556,7 +543,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         if self.on_the_fly or self.neighbors is not None:
             return
         require_memory(
-            m * n_new * n * np.dtype(_common_precision(views)).itemsize,
+            m * n_new * n * np.dtype(common_precision(views)).itemsize,
             f"holding {m} kernels of {n_new} x {n} entries",
             f"pass on_the_fly=True to compute them when they are asked for{advice}",
             available=free_bytes(next(iter(views.values()))),
@@ -565,35 +552,9 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def _read_new(self, X: Any) -> dict[str, Array]:
         """Return new views in the order and place of the training views, or say how they differ."""
         check_is_fitted(self)
-        for view in self._views:
-            fitted = self._fingerprints[view.name]
-            # A view in a file is in memory after the bank was stored and loaded.
-            if fitted is not None and fingerprint(view.view) not in (None, fitted):
-                raise ValueError(
-                    f"View {view.name!r} is in a file that has changed since the bank was fitted, "
-                    "and new samples are compared with what it holds: fit again, or fit on an "
-                    "array in memory, such as numpy.array(view)."
-                )
+        check_files(self.views_, self._fingerprints)
         samples = read_views(X, encodings=self._encodings)
-        views, training = samples.views, self.views_
-        if views.keys() != training.keys():
-            raise ValueError(
-                f"The bank was fitted on {_listed(training)}, but found {_listed(views)}; "
-                "pass the new samples in the same form as the training ones."
-            )
-        samples.check_columns(self.columns_, "bank")
-        for name, view in training.items():
-            n_columns, expected = views[name].shape[1], view.shape[1]
-            if n_columns != expected and list(views) == [TABLE]:
-                # The wording that scikit-learn's checks of estimators look for.
-                needs = f"{type(self).__name__} is expecting {expected} features as input"
-                raise ValueError(f"X has {n_columns} features, but {needs}.")
-            if n_columns != expected:
-                raise ValueError(
-                    f"View {name!r} has {n_columns} columns, but {expected} when the bank was "
-                    "fitted; pass the same features in the same order."
-                )
-        return {name: like_rows(views[name], view) for name, view in training.items()}
+        return match_views(samples, self.views_, self.columns_, type(self).__name__)
 
     def _kernels(self, views: Mapping[str, Array] | None) -> Any:
         """Compute the kernels of checked new views, or of the training views for None."""
@@ -605,7 +566,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         if self.only_neighborhoods:
             every = [view.shared(rows and rows[i], samples) for i, view in enumerate(self._views)]
             return KernelList([each for part in every for each in part], views is None)
-        precision = _common_precision(self.views_)
+        precision = common_precision(self.views_)
         source = ComputedKernels.of(self._views, rows, precision, samples)
         if self.on_the_fly:
             return source
@@ -617,79 +578,3 @@ class KernelBank(TransformerMixin, BaseEstimator):
         dense = dict(zip(others, source.only(others).all_rows(), strict=True))
         matrices = [dense.get(p, kernel.shared) for p, kernel in enumerate(source.kernels)]
         return KernelList(matrices, views is None)
-
-
-def default_bank(several_views: bool, kernels: Any = "auto") -> KernelBank:
-    """Return the bank that ``kernels`` of an estimator asks for by names.
-
-    Parameters
-    ----------
-    several_views : bool
-        Whether there are views, of which each gets one kernel, or one table, which gets all.
-    kernels : {"auto", "on-the-fly"}, str, view or mapping of str to str or view, default="auto"
-        Rules by the kind of each view, one kernel by its name, or rules by the name of a view.
-    """
-    parameters = {"rules": rules_of(kernels), "on_the_fly": kernels == "on-the-fly"}
-    if several_views:
-        parameters |= {"widths": (1.0,), "polynomials": (), "linear": None}
-    return KernelBank(**parameters)
-
-
-def with_rules_by_name(bank: KernelBank, X: Any) -> KernelBank:
-    """Return the same bank with the kinds of views fixed, so that parts of them keep these."""
-    if bank.rules is None:
-        return bank
-    check_rules(bank.rules)
-    views = read_views(X).views
-    asked, rules = asked_of_views(bank.rules, views), dict[str, Any]()
-    for name, chosen in choose_rules(bank.rules, views).items():
-        wish: Any = asked.get(name)
-        kind = chosen.rule.kind
-        rules[name] = replace(wish, kernel=kind) if is_view(wish) else kind
-    return clone(bank).set_params(rules=rules)
-
-
-def expected_input(asked: Any) -> Expected:
-    """Return what input the parameter ``kernels`` of an estimator asks for, or refuse it."""
-    if isinstance(asked, Mapping) or is_view(asked) or is_rule(asked):
-        check_rules(asked, "kernels")
-        return "views"
-    if isinstance(asked, str) and asked in ("auto", "precomputed"):
-        return "auto" if asked == "auto" else "precomputed"
-    if not (isinstance(asked, KernelBank) or (isinstance(asked, str) and asked == "on-the-fly")):
-        raise ValueError(
-            f"kernels={asked!r}: pass 'auto', 'gaussian', 'on-the-fly', 'precomputed', a dict "
-            "from names of views to kinds or kernels, such as {'text': 'sparse', 'image': "
-            "'laplacian'}, the name of another kernel, such as 'cosine', or a KernelBank instance"
-        )
-    return "views"
-
-
-def _common_precision(views: Mapping[str, Array]) -> str:
-    """Return the number type of the kernels of training views."""
-    single = all(precision_of(view) == "float32" for view in views.values())
-    return "float32" if single else "float64"
-
-
-def _listed(views: Mapping[str, Array]) -> str:
-    """Name views in an error message."""
-    if list(views) == [TABLE]:
-        return "one table"
-    return f"{len(views)} view{'s' * (len(views) > 1)} ({', '.join(map(repr, views))})"
-
-
-def _length(view: Any) -> int:
-    """Return the number of rows of what may be a view, zero if it is unknown."""
-    shape = getattr(view, "shape", None)
-    if shape is None:
-        return len(view) if hasattr(view, "__len__") else 0
-    return int(shape[0]) if len(shape) and shape[0] == shape[0] else 0
-
-
-def _is_single(view: Any) -> bool:
-    """Return whether what may be a view holds float32 only."""
-    if is_foreign(view):
-        floating = namespace(view).isdtype(view.dtype, "real floating")
-        return floating and precision_of(view) == "float32"
-    dtypes = view.dtypes if hasattr(view, "dtypes") else [getattr(view, "dtype", None)]
-    return all(kind == np.float32 for kind in dtypes)

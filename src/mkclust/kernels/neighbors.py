@@ -60,10 +60,6 @@ LARGEST_WITH_ALL_TIES = 5000
 LONGEST_TIMES = 16
 
 
-class NeighborhoodsWarning(UserWarning):
-    """Neighborhoods leave samples alone, or form more separate groups than clusters."""
-
-
 @dataclass(frozen=True)
 class NeighborCount:
     """None, "auto", a number of neighbors, or a share of the samples."""

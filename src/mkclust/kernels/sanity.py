@@ -5,9 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from mkclust.kernels.computed import ComputedKernels, ViewKernels
+from mkclust.exceptions import KernelWarning
+from mkclust.kernels.computed import ComputedKernels
 from mkclust.kernels.formulas import Cosine, Gaussian, InnerProduct, Laplacian, SelfTuning
 from mkclust.kernels.preparations import sampled_rows
+from mkclust.kernels.view_kernels import ViewKernels
 from mkclust.linalg import is_sparse, to_host
 from mkclust.types import Array, Float
 
@@ -39,10 +41,6 @@ FEW_ROUNDINGS = 16
 COARSE = 1e-3
 # Kernels in which columns of a large scale outweigh the others, unlike those of cosines and shares.
 OF_DIFFERENCES = (Gaussian, InnerProduct, Laplacian, SelfTuning)
-
-
-class KernelWarning(UserWarning):
-    """A kernel made of a view says little: it is nearly flat, the identity, or of one column."""
 
 
 def warn_of_lost_digits(views: Mapping[str, Array], columns: Mapping[str, Sequence[str]]) -> None:
@@ -155,7 +153,7 @@ def _entries(view: ViewKernels) -> Iterator[Float]:
         samples = np.sort(np.random.default_rng(0).choice(len(samples), SAMPLED, replace=False))
     above = np.triu_indices(len(samples), 1)
     kernels = ComputedKernels.of([view], None, "float64").among(samples)
-    yield from (to_host(kernel)[above] for kernel in kernels.all_rows())
+    yield from to_host(kernels.all_rows())[:, *above]
 
 
 def _are_raw_counts(rows: Float) -> bool:

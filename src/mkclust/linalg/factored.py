@@ -17,15 +17,12 @@ SPARSE_STEPS = 1 / 50
 class FactoredMatrix:
     """The product of two sparse matrices, never written out: ``left @ right``.
 
-    Samples that share neighbors have similarities with hundreds of others, and are known by some
-    tens of numbers each. Products with vectors take these numbers only.
-
     Attributes
     ----------
     left : CSR array of shape (n, q)
         Its rows are selected.
     right : CSR array of shape (q, n)
-        Its columns are selected; the transpose of `left` where the matrix is symmetric.
+        Its columns are selected; the transpose of `left` if the matrix is symmetric.
     """
 
     left: Any = field(repr=False)
@@ -69,17 +66,13 @@ class FactoredMatrix:
         return self.left @ (self.right @ X)
 
     def __getitem__(self, where: Any) -> "FactoredMatrix":
-        """Return some rows, or some rows and columns: of slices, or by their numbers."""
-        parts = where if isinstance(where, tuple) else (where,)
-        rows, columns = (*parts, slice(None))[:2]
-        left = self.left if _is_all(rows) else self.left[rows]
-        right = self.right if _is_all(columns) else self.right[:, columns]
-        return FactoredMatrix(left, right)
+        """Return some rows, or some rows and columns: slices or indices."""
+        rows, *columns = where if isinstance(where, tuple) else (where,)
+        return FactoredMatrix(self.left[rows], self.right[:, columns[0]] if columns else self.right)
 
     def astype(self, dtype: Any, copy: bool = True) -> "FactoredMatrix":
         """Return the same in another number type."""
-        parts = (part.astype(dtype, copy=copy) for part in (self.left, self.right))
-        return FactoredMatrix(*parts)
+        return FactoredMatrix(*(part.astype(dtype, copy=copy) for part in (self.left, self.right)))
 
     def toarray(self) -> Float:
         """Write the entries out, (n, n)."""
@@ -106,8 +99,3 @@ class FactoredMatrix:
 def is_sparse(matrix: Any) -> bool:
     """Return whether a matrix is SciPy's and sparse, or known by factors that are."""
     return isinstance(matrix, FactoredMatrix) or scipy.sparse.issparse(matrix)
-
-
-def _is_all(where: Any) -> bool:
-    """Return whether rows or columns are selected by a slice that leaves none out."""
-    return isinstance(where, slice) and where == slice(None)

@@ -1,6 +1,5 @@
 """Which views agree beyond chance, which share nothing with any other, and which are copies."""
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ from mkclust.engine.agreement import (
     simulated_chance,
 )
 from mkclust.engine.row_order import alike_if_shifted, neighbor_chances, neighboring_rows
+from mkclust.exceptions import NoAgreementWarning, OrderWarning, warn
 from mkclust.linalg import to_host
 from mkclust.stack import Stack
 from mkclust.stack.compare import Comparison, compare, draw
@@ -44,18 +44,6 @@ SMALLEST_CHANCE = 1e-16
 JUDGED_SAMPLES = 192
 # Samples by which p-values are simulated, for kernels whose weight is on few of them.
 SIMULATED_SAMPLES = 512
-
-
-class NoAgreementWarning(UserWarning):
-    """No two views share anything beyond chance: nothing can tell which of them is right."""
-
-
-class GroupsWarning(UserWarning):
-    """The views fall into groups that share nothing with each other: the answer is that of one."""
-
-
-class OrderWarning(UserWarning):
-    """What views share may come from the order of the rows alone, such as time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,12 +398,12 @@ def measure_agreement(stack: Stack) -> Agreement:
     )
 
 
-def warn_of_agreement(agreement: Agreement, stacklevel: int) -> None:
+def warn_of_agreement(agreement: Agreement) -> None:
     """Warn if no views agree, or if those that do may agree by the order of the rows alone."""
     if agreement.is_testable and not agreement.any_share:
-        warnings.warn(agreement.verdict(), NoAgreementWarning, stacklevel + 1)
+        warn(agreement.verdict(), NoAgreementWarning)
     for sentence in agreement.order_sentences():
-        warnings.warn(sentence, OrderWarning, stacklevel + 1)
+        warn(sentence, OrderWarning)
 
 
 def _chances(

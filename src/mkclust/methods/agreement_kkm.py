@@ -1,12 +1,12 @@
 """AgreementKKM: kernel k-means on the compromise of the views that agree."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mkclust.methods.agreement import Agreement, GroupsWarning, measure_agreement
+from mkclust.exceptions import GroupsWarning, warn
+from mkclust.methods.agreement import Agreement, measure_agreement
 from mkclust.methods.inductive import InductiveClusterer
 from mkclust.methods.learned_fill import AlignedFills, learn_fills
 from mkclust.methods.mixture import Mixture
@@ -169,10 +169,7 @@ class AgreementKKM(InductiveClusterer):
 
     References
     ----------
-    .. [1] L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. Feature Selection via Dependence
-       Maximization. JMLR 13, 2012 (the debiased alignment).
-    .. [2] C. Lavit, Y. Escoufier, R. Sabatier, P. Traissac. The ACT (STATIS method). Computational
-       Statistics & Data Analysis 18, 1994 (the idea of a compromise).
+    {references}
 
     Examples
     --------
@@ -218,5 +215,5 @@ def names_set_aside(stack: Stack, solution: Solution) -> tuple[str, ...]:
     assert agreement is not None
     assert solution.heard is not None
     if len(agreement.groups) > 1:
-        warnings.warn(agreement.verdict(), GroupsWarning, stacklevel=4)
+        warn(agreement.verdict(), GroupsWarning)
     return tuple(name for p, name in enumerate(stack.names) if p not in solution.heard)

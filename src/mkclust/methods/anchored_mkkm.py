@@ -187,14 +187,7 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         these views. "auto" tries 0, 1/4, 1/2, 1, ..., 16, and takes the first at which the
         partition keeps 98 % of the compromise's leading k - 1 directions, and its clusters to an
         adjusted Rand index of 0.95.
-    prove : bool or "auto", default="auto"
-        Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
-        missed no eigenvector. "auto" does so where it is cheaper than a search, or where a
-        random search cannot tell; False only searches. ``certificate_`` says what was done.
-    tol : float, default=1e-6
-        Certified relative gap at which to stop.
-    max_iter : int, default=200
-        When to give up, with a warning that says how large the gap still is.
+    {proof}
     {seeds}
     {tables}
 
@@ -212,32 +205,15 @@ class AnchoredMKKM(CertifiedClusterer, InductiveClusterer):
         The anchor used.
     objective_ : float
         ``Tr((K + c H_0 H_0^T) H H^T)``, the minimum over the weights.
-    duality_gap_ : float
-        Relative distance of the objective to its global minimum at most, as SimpleMKKM's.
-    certificate_ : str
-        How it is known that the eigensolver missed nothing, as SimpleMKKM's.
+    {certificate}
     history_ : ndarray of shape (n_iter_,)
         Best objective after each iteration, falling, what the residuals leave open counted in.
-    lower_bounds_ : ndarray of shape (n_iter_,)
-        Certified lower bound after each iteration, rising.
-    cluster_gap_ : float
-        Relative gap between eigenvalues k - 1 and k of the mixed kernel, anchor included, where the
-        structure of k centered clusters shows; NaN for k = 1.
-    eigengap_ : float
-        Relative gap between eigenvalues k and k + 1: zero at a tie. It says nothing about clusters.
-    baseline_labels_ : ndarray of shape (n_samples,)
-        What the compromise finds: the clusters of `AgreementKKM`.
-    baseline_agreement_ : float
-        Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
-    n_passes_ : int
-        How often every kernel was read while solving.
     {notes}
     {approximation_error}
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020 (the problem without an anchor).
+    {references}
 
     Examples
     --------

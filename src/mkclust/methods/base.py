@@ -3,7 +3,7 @@
 import time
 import warnings
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mkclust.exceptions import FewerClustersWarning, MissingnessWarning, MissingViewsWarning, warn
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import NeighborCount
 from mkclust.linalg import arrays_to_host, copy_array, select, to_host
@@ -19,22 +20,18 @@ from mkclust.methods.agreement import Agreement, measure_agreement, warn_of_agre
 from mkclust.methods.documentation import fill
 from mkclust.methods.fields import Parameters, learned
 from mkclust.methods.leading_shares import leading_shares
-from mkclust.methods.missingness import (
-    MissingnessWarning,
-    MissingViewsWarning,
-    advise_on_missing,
-    measure_missingness,
-)
+from mkclust.methods.missingness import advise_on_missing, measure_missingness
 from mkclust.methods.neighborhoods import check_neighborhoods
 from mkclust.methods.out_of_sample import Extension
 from mkclust.methods.solution import Solution
 from mkclust.methods.source import Source
 from mkclust.methods.stopwatch import Stopwatch
 from mkclust.methods.training import (
+    Training,
     check_samples,
     embedding_cosines,
     in_order_of_fit,
-    open_samples,
+    open_training,
     read_training,
 )
 from mkclust.methods.uncovered import (
@@ -64,8 +61,9 @@ from mkclust.parameters import (
 from mkclust.plots import MIXING_WEIGHT
 from mkclust.samples.checks import is_dask
 from mkclust.samples.options import FILLS, IMPUTATIONS, JOINS, Selection, TableOptions
+from mkclust.samples.samples import Samples
 from mkclust.stack import Mix, Stack
-from mkclust.stack.discretize import FewerClustersWarning, assign, count_clusters, discretize
+from mkclust.stack.discretize import assign, count_clusters, discretize
 from mkclust.stack.distinct import count_distinct, has_distinct
 from mkclust.stack.kernel import dense_of
 from mkclust.text import printable, text_table
@@ -88,6 +86,18 @@ COMMON: dict[str, Allowed] = {
     "impute": Choice((None, *IMPUTATIONS)),
     "missing_views": Choice((None, *FILLS)),
 }
+
+
+class _Solved(NamedTuple):
+    """A solution, and what it is of."""
+
+    training: Training
+    noted: dict[str, Any]  # of neighborhoods
+    stack: Stack  # as given
+    filled: Stack  # with what was learned of missing samples
+    solution: Solution
+    unused: np.ndarray  # samples that only kernels have that are not used
+    aside: list[str]  # the names of these kernels
 
 
 class MultipleKernelClusterer(ClusterMixin, Parameters):
@@ -158,7 +168,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
     def __init_subclass__(cls, **options: Any) -> None:
         """Write the shared parts into the docstring of a method."""
         super().__init_subclass__(**options)
-        cls.__doc__ = fill(cls.__doc__)
+        cls.__doc__ = fill(cls.__doc__, cls.REFERENCES)
 
     def fit(self, X: Any, y: Any = None, *, observed: Any = None) -> Self:
         """Find the weights and the clusters.
@@ -177,90 +187,97 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         if getattr(y, "ndim", 0) == 2 and y.dtype == bool:
             raise ValueError(
                 f"y is an array of bool of shape {tuple(y.shape)}, and fit ignores labels: "
                 "pass observed=mask if it says which views have which samples"
             )
         watch = Stopwatch()
-        samples = read_training(self, X, observed)
-        part, fitted, aside = samples, None, list[str]()
-        lost = without_entries(samples.missing)
-        while True:  # once more without samples of which nothing turns out to be known
-            if len(lost):
-                fitted = np.delete(np.arange(part.n_samples) if fitted is None else fitted, lost)
-                check_covered(len(fitted), samples.n_samples, self.n_clusters)
-                part = samples.take(fitted)
-            watch.switch("kernel")
-            source, kernels = open_samples(self, part)
-            empty = source.empty_of_fit(part)
-            if len(lost := without_entries(empty)):
-                continue
-            noted = check_neighborhoods(
-                source.neighborhoods, source.ids, self.n_clusters, source.observed
-            )
-            watch.switch("check")
-            stack = source.stack(self, kernels)
-            self._check_n_clusters(stack)
-            watch.switch("solve")
-            with one_thread_if_small(stack.n_samples):
-                solution = self._timed_solution(stack)
-            watch.switch("agreement")
-            solved = stack if solution.stack is None else solution.stack
-            empty = empty_in_kernels(solved, empty)
-            used = used_kernels(solved, solution.coefficients, solution.heard)
-            unused = without_entries(empty, used)
-            aside += kernels_that_have(unused, solved, empty)
-            # Samples that the used views lack change nothing; empty rows of them would.
-            lost = np.setdiff1d(unused, without_entries(empty_in_kernels(solved), used))
-            if not len(lost) or not leaves_samples(solved, lost):
-                break
-        with one_thread_if_small(stack.n_samples):
-            if solution.agreement is None and stack.n_kernels > 1:
-                # Of what was observed: what was learned of missing samples agrees with all views.
-                solution = replace(solution, agreement=measure_agreement(stack))
-            watch.switch("label")
-            stack = solved
-            learned, further = self._common_attributes(source, stack, solution, unused)
-            learned |= self._learned(stack, solution, learned["labels_"], *further)
-            watch.switch("alignment")
-            learned["alignments_"] = self._alignments(stack, solution)
-            watch.switch("label")
-        if (agreement := solution.agreement) is not None:
-            learned["agreement_"] = agreement
-            warn_of_agreement(agreement, 2)
-        if "observed_" in learned:
-            views = learned.get("view_names_in_", learned["kernel_names_"])
-            labels, seen = (
-                np.delete(learned[name], unused, 0) for name in ("labels_", "observed_")
-            )
-            missingness = measure_missingness(labels, seen, views)
-            learned["missingness_"] = missingness
-            if missingness.follows:
-                warnings.warn(missingness.warning(), MissingnessWarning, 2)
-            is_scaled = self.missing_views is None and not self._asks_to_learn
-            if is_scaled and (advice := advise_on_missing(seen)) is not None:
-                warnings.warn(advice, MissingViewsWarning, 2)
-        n_found = count_clusters(learned["labels_"])
-        if n_found < self.n_clusters:
-            warnings.warn(self._explain_fewer_clusters(n_found), FewerClustersWarning, 2)
-        if not solution.converged:
-            reason = self._explain_stop(solution)
-            warnings.warn(
-                f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning, 2
-            )
-        learned |= noted | watch.attributes()
-        if fitted is not None or len(unused):
-            uncovered = spread_over_all(learned, samples, fitted, unused)
-            aside = list(dict.fromkeys(aside))
-            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, 2, aside)
+        solved = self._solve_covered(read_training(self, X, observed), watch)
+        learned = self._learn(solved, watch)
+        self._warn_of_fit(learned, solved.solution)
+        learned |= solved.noted | watch.attributes()
+        samples, fitted = solved.training.samples, solved.training.fitted
+        if fitted is not None or len(solved.unused):
+            uncovered = spread_over_all(learned, samples, fitted, solved.unused)
+            warn_of_uncovered(uncovered, samples.n_samples, samples.ids, solved.aside)
         # All at once and last, so that a failed fit leaves nothing half-learned behind.
         for name in self._learned_names:
             delattr(self, name)
         for name, value in (learned | {"_learned_names": (*learned, "_learned_names")}).items():
             setattr(self, name, value)
         return self
+
+    def _solve_covered(self, samples: Samples, watch: Stopwatch) -> _Solved:
+        """Solve; once more without samples of which nothing turns out to be known."""
+        fitted, lost, aside = None, without_entries(samples.missing), list[str]()
+        while True:
+            watch.switch("kernel")
+            training = open_training(self, samples, fitted, lost)
+            source, fitted = training.source, training.fitted
+            noted = check_neighborhoods(
+                source.neighborhoods, source.ids, self.n_clusters, source.observed
+            )
+            watch.switch("check")
+            stack = source.stack(self, training.kernels)
+            self._check_n_clusters(stack)
+            watch.switch("solve")
+            with one_thread_if_small(stack.n_samples):
+                solution = self._timed_solution(stack)
+            watch.switch("agreement")
+            filled = stack if solution.stack is None else solution.stack
+            empty = empty_in_kernels(filled, training.empty)
+            used = used_kernels(filled, solution.coefficients, solution.heard)
+            unused = without_entries(empty, used)
+            aside += kernels_that_have(unused, filled, empty)
+            # Samples that the used views lack change nothing; empty rows of them would.
+            lost = np.setdiff1d(unused, without_entries(empty_in_kernels(filled), used))
+            if not len(lost) or not leaves_samples(filled, lost):
+                names = list(dict.fromkeys(aside))
+                return _Solved(training, noted, stack, filled, solution, unused, names)
+
+    def _learn(self, solved: _Solved, watch: Stopwatch) -> dict[str, Any]:
+        """Return what a fit learns, by name."""
+        solution, stack, unused = solved.solution, solved.filled, solved.unused
+        with one_thread_if_small(stack.n_samples):
+            if solution.agreement is None and stack.n_kernels > 1:
+                # Of what was observed: what was learned of missing samples agrees with all views.
+                solution = replace(solution, agreement=measure_agreement(solved.stack))
+            watch.switch("label")
+            learned, further = self._common_attributes(
+                solved.training.source, stack, solution, unused
+            )
+            learned |= self._learned(stack, solution, learned["labels_"], *further)
+            watch.switch("alignment")
+            learned["alignments_"] = self._alignments(stack, solution)
+            watch.switch("label")
+        if solution.agreement is not None:
+            learned["agreement_"] = solution.agreement
+        if "observed_" in learned:
+            views = learned.get("view_names_in_", learned["kernel_names_"])
+            labels, seen = (
+                np.delete(learned[name], unused, 0) for name in ("labels_", "observed_")
+            )
+            learned["missingness_"] = measure_missingness(labels, seen, views)
+        return learned
+
+    def _warn_of_fit(self, learned: dict[str, Any], solution: Solution) -> None:
+        """Warn of what a fit has learned that its user should know."""
+        if "agreement_" in learned:
+            warn_of_agreement(learned["agreement_"])
+        if "missingness_" in learned:
+            if learned["missingness_"].follows:
+                warn(learned["missingness_"].warning(), MissingnessWarning)
+            is_scaled = self.missing_views is None and not self._asks_to_learn
+            if is_scaled and (advice := advise_on_missing(learned["observed_"])) is not None:
+                warn(advice, MissingViewsWarning)
+        n_found = count_clusters(learned["labels_"])
+        if n_found < self.n_clusters:
+            warn(self._explain_fewer_clusters(n_found), FewerClustersWarning)
+        if not solution.converged:
+            reason = self._explain_stop(solution)
+            warn(f"{type(self).__name__} did not converge: {reason}", ConvergenceWarning)
 
     if TYPE_CHECKING:  # scikit-learn's, which has no types
 
@@ -305,18 +322,8 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         rows = [["kernel", "weight", "alignment"]]
         for name, *values in zip(self.kernel_names_, self.weights_, self.alignments_, strict=True):
             rows.append([name, f"{values[0]:.4f}", f"{values[1]:.2f}"])
-        lines = [*self._source.explain(), *text_table(rows).splitlines(), self.WEIGHT_MEANING]
+        lines = [*self._source.notes, *text_table(rows).splitlines(), self.WEIGHT_MEANING]
         return "\n".join(map(printable, lines))
-
-    def check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of.
-
-        Raises
-        ------
-        ValueError or TypeError
-            With the parameter, its value and what it may be.
-        """
-        self._check_parameters()
 
     def mixed_kernel(self, X: Any, samples: Any = None) -> Float:
         """Return the similarities by which the samples are clustered, all or among some.
@@ -473,8 +480,14 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             "the samples apart"
         )
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that no data could make sense of."""
+    def check_parameters(self) -> None:
+        """Refuse parameters that no data could make sense of.
+
+        Raises
+        ------
+        ValueError or TypeError
+            With the parameter, its value and what it may be.
+        """
         parameters = self.get_params(deep=False)
         for name, allowed in (COMMON | self.ALLOWED).items():
             if name in parameters:

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from mkclust.linalg import arrays_to_host, to_device, to_host
@@ -102,7 +102,11 @@ class InductiveClusterer(
         check_is_fitted(self)
         samples = self._source.read_new(self, X, observed)
         rows, _ = self._embed(samples, self_similarity)
-        if samples.ids is None or _get_output_config("transform", self)["dense"] != "pandas":
+        asked = getattr(self, "_sklearn_output_config", {})
+        if (
+            samples.ids is None
+            or asked.get("transform", get_config()["transform_output"]) != "pandas"
+        ):
             return rows
         import pandas as pd
 
@@ -120,7 +124,7 @@ class InductiveClusterer(
         if not len(uncovered):
             return source.embed(self, samples, self_similarity, extension), uncovered
         n = samples.n_samples
-        warn_of_uncovered(uncovered, n, samples.ids, 3)
+        warn_of_uncovered(uncovered, n, samples.ids)
         others = np.delete(np.arange(n), uncovered)
         if not len(others):
             return np.zeros((n, self.n_clusters)), uncovered

@@ -119,8 +119,7 @@ class KAMMR(InductiveClusterer):
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020.
+    {references}
 
     Examples
     --------
@@ -256,8 +255,7 @@ class KAMMA(InductiveClusterer):
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020.
+    {references}
 
     Examples
     --------

@@ -228,8 +228,7 @@ class LFMVC(InductiveClusterer):
 
     References
     ----------
-    .. [1] S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering
-       via Late Fusion Alignment Maximization. IJCAI 2019.
+    {references}
 
     Examples
     --------

@@ -108,8 +108,7 @@ class LKAM(MultipleKernelClusterer):
 
     References
     ----------
-    .. [1] M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local
-       Kernel Alignment Maximization. IJCAI 2016.
+    {references}
 
     Examples
     --------

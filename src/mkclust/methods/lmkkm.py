@@ -198,8 +198,7 @@ class LMKKM(MultipleKernelClusterer):
 
     References
     ----------
-    .. [1] M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with
-       Application to Cancer Biology. NIPS 2014.
+    {references}
 
     Examples
     --------

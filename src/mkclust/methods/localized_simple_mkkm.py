@@ -1,11 +1,11 @@
 """LocalizedSimpleMKKM: SimpleMKKM that trusts similarities between neighbors only; certified."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from mkclust.exceptions import warn
 from mkclust.linalg import to_host
 from mkclust.methods.localize import (
     Mask,
@@ -89,7 +89,8 @@ class LocalizedSimpleMKKM(SimpleClusterer):
     Similarities of far samples tell little, and most of a kernel's entries are such. The
     neighborhoods are those of the average of the kernels, centered and of unit diagonal, and stay
     as they are; with the mask B, which they make, kernels remain kernels, so that the problem is
-    convex as SimpleMKKM's is, and certified alike. It has no partition of samples it has not seen.
+    convex as SimpleMKKM's is, and certified alike. Masked kernels are not centered: k clusters show
+    in k eigenvalues rather than k - 1. It has no partition of samples it has not seen.
 
     **What a weight means.** ``weights_`` are mixing weights, not importance: a large one means
     little agreement with the consensus among neighbors. Views that share nothing with the others
@@ -113,19 +114,8 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         origin, and a warning names it. "cosine" is A_ab / sqrt(A_aa A_bb), every sample being in
         its own neighborhood: samples in few neighborhoods count as much as others. Take it for
         kernels with little beside their diagonal, such as graphs repaired by ``psd="shift"``.
-    solver : {"subspace", "reduced-gradient"}, default="subspace"
-        The certified subspace solver, or the paper's reduced gradient, as in `SimpleMKKM`.
-    stopping : {"gap", "step"}, default="gap"
-        Stop at the certified relative gap ``tol`` or, for the reduced gradient only, when no weight
-        changes by more than 1e-4.
-    prove : bool or "auto", default="auto"
-        Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
-        missed no eigenvector. "auto" does so if it is cheaper than a search, or if a
-        random search cannot tell; False only searches. ``certificate_`` says what was done.
-    tol : float, default=1e-6
-        Certified relative gap at which to stop.
-    max_iter : int, default=200
-        When to give up, with a warning that says how large the gap still is.
+    {solver}
+    {proof}
     {seeds}
     {tables}
 
@@ -141,32 +131,14 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         How many samples a neighborhood has, itself not counted.
     objective_ : float
         ``Tr((B o K) H H^T)``, the minimum over the weights.
-    duality_gap_ : float
-        Relative distance of the objective to its global minimum at most, as SimpleMKKM's.
-    certificate_ : str
-        How it is known that the eigensolver missed nothing, as SimpleMKKM's.
+    {certificate}
     history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
         Best objective after each iteration, falling, what the residuals leave open counted in.
-    lower_bounds_ : ndarray of the shape of history_
-        Certified lower bound after each iteration, rising.
-    cluster_gap_ : float
-        Relative gap between eigenvalues k - 1 and k of the masked mix; NaN for k = 1. Masked
-        kernels are not centered: k clusters show in k eigenvalues rather than k - 1.
-    eigengap_ : float
-        Relative gap between eigenvalues k and k + 1 of the masked mix: zero at a tie.
-    baseline_labels_ : ndarray of shape (n_samples,)
-        What the compromise of the views finds, all similarities counted: the clusters of
-        `AgreementKKM`.
-    baseline_agreement_ : float
-        Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
-    n_passes_ : int
-        How often every masked kernel was read while solving.
     {notes}
 
     References
     ----------
-    .. [1] X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple
-       Kernel K-means. ICCV 2021.
+    {references}
 
     Examples
     --------
@@ -232,10 +204,9 @@ def _warn_of_isolated_samples(mask: Mask) -> None:
     if not len(isolated):
         return
     samples, have = ("sample is", "it has") if len(isolated) == 1 else ("samples are", "they have")
-    warnings.warn(
+    warn(
         f"{len(isolated)} {samples} in no neighborhood ({list_first(isolated)}): {have} no "
         "similarity to any other sample, so the cluster means nothing; raise neighbors, "
         "or pass mask='counts'",
         UserWarning,
-        stacklevel=5,
     )

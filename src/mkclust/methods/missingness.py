@@ -39,14 +39,6 @@ MOST_NAMED = 3
 MUCH_MISSING = 0.1
 
 
-class MissingnessWarning(UserWarning):
-    """The clusters follow which views samples are missing from, beyond chance."""
-
-
-class MissingViewsWarning(UserWarning):
-    """Much is missing, and the method scales samples up because it cannot learn."""
-
-
 def advise_on_missing(observed: np.ndarray) -> str | None:
     """Say what a method that cannot learn does to samples that views lack; None if few are.
 

@@ -108,16 +108,12 @@ class MKKM(InductiveClusterer):
         ``Tr(K (I - H H^T))`` of the mixed kernel.
     history_ : ndarray of shape (n_iter_ + 1,)
         The objective after each update of the weights, falling; the last is that of the final pair.
-    fill_history_ : ndarray of shape (n_fills + 1,)
-        The objective without and with each of the fills, falling; only if
-        ``missing_views="learn"`` had something to learn. ``history_`` is that of the last descent.
     {notes}
     {approximation_error}
 
     References
     ----------
-    .. [1] H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE
-       Transactions on Fuzzy Systems 20(1), 2012.
+    {references}
     .. [2] X. Liu, X. Zhu, M. Li, L. Wang, E. Zhu, T. Liu, M. Kloft, D. Shen, J. Yin, W. Gao.
        Multiple Kernel k-Means with Incomplete Kernels. IEEE TPAMI 42(5), 2020.
 

@@ -131,8 +131,7 @@ class MKKMMiR(InductiveClusterer):
 
     References
     ----------
-    .. [1] X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with
-       Matrix-Induced Regularization. AAAI 2016.
+    {references}
 
     Examples
     --------

@@ -221,8 +221,7 @@ class MKKMMM(InductiveClusterer):
 
     References
     ----------
-    .. [1] S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max
-       Optimization. arXiv:1803.02458, 2018.
+    {references}
 
     Examples
     --------

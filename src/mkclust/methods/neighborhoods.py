@@ -1,15 +1,14 @@
 """Shared neighborhoods of precomputed kernels, and what a fit says about neighborhoods."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mkclust.exceptions import NeighborhoodsWarning, warn
 from mkclust.kernels.neighbors import (
     Neighborhoods,
-    NeighborhoodsWarning,
     SimilarityLists,
     count_components,
     count_neighbors,
@@ -200,11 +199,10 @@ def check_neighborhoods(
         )
     for name, isolated in alone.items():
         if isolated.any():
-            warnings.warn(
+            warn(
                 f"in {name}, {_listed(isolated, ids)} no neighbor (only similarities above "
                 "zero count): only the other kernels decide their clusters",
                 NeighborhoodsWarning,
-                3,
             )
     if not are_all:
         return {}
@@ -212,13 +210,12 @@ def check_neighborhoods(
         [(each, np.flatnonzero(seen[name])) for name, each in every.items()], everyone
     )
     if n_components > n_clusters:
-        warnings.warn(
+        warn(
             f"the neighborhoods of all kernels together form {n_components} groups that "
             f"are not connected, and n_clusters={n_clusters}: the clusters join "
             "unconnected groups arbitrarily; raise neighbors, or ask for as many clusters "
             "as there are groups",
             NeighborhoodsWarning,
-            3,
         )
     return {"n_components_": n_components}
 

@@ -1,6 +1,5 @@
 """ONKC: learn a kernel in the neighborhood of the mixed one."""
 
-import warnings
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from mkclust.engine.certificate import rounding_of_entries
 from mkclust.engine.eigen import relax
 from mkclust.engine.simplex import drop_small, minimize_quadratic
+from mkclust.exceptions import warn
 from mkclust.linalg import (
     copy_array,
     namespace,
@@ -241,8 +241,7 @@ class ONKC(MultipleKernelClusterer):
 
     References
     ----------
-    .. [1] X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel
-       Clustering with Multiple Kernels. AAAI 2017.
+    {references}
 
     Examples
     --------
@@ -304,11 +303,11 @@ class ONKC(MultipleKernelClusterer):
         assert solution.kernel_rank is not None
         rank, k = solution.kernel_rank, self.n_clusters
         if rank < k:
-            warnings.warn(
+            warn(
                 f"the learned kernel has rank {rank}, too low for n_clusters={k}: it says nothing "
                 f"about the embedding beyond the first {rank} columns; raise proximity (now "
                 f"{self.proximity:g}), or ask for fewer clusters if the kernels given are of "
                 "low rank themselves",
-                stacklevel=3,
+                UserWarning,
             )
         return {"kernel_rank_": rank}

@@ -64,22 +64,6 @@ def with_columns(samples: Samples, covered: np.ndarray, n_samples: int) -> Sampl
     return replace(samples, names=names, parts=parts, whole=None)
 
 
-def empty_or_missing(samples: Samples, empty: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    """Return which parts lack which samples, or have empty rows of them; None if none."""
-    found = [rows for rows in empty if rows is not None and rows.any()]
-    if not found:
-        return samples.missing
-    shape = len(found[0]), len(empty)
-    every = np.zeros(shape, bool) if samples.missing is None else samples.missing.copy()
-    for number, rows in enumerate(empty):
-        if rows is not None:
-            places = np.flatnonzero(~every[:, number])
-            if len(rows) != len(places):  # kernels of other samples are refused elsewhere
-                return samples.missing
-            every[places[rows], number] = True
-    return every
-
-
 def check_same_missing(samples: Samples, fitted: np.ndarray | None) -> None:
     """Refuse samples that are missing from other views than those that a model was fitted on."""
     missing = samples.missing
@@ -143,18 +127,8 @@ def check_self_similarity(
 ) -> list[Float]:
     """Return the similarities to themselves of the new samples that each kernel has.
 
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Fitted on precomputed kernels.
-    standardizations : sequence of m Standardization
-        How these were centered and scaled.
-    self_similarity : array of shape (m, n_new)
-        What was passed. Entries of samples that kernels lack do not matter.
-    cross : sequence of m arrays
-        The similarities of those new samples that each kernel has.
-    seen : ndarray of bool of shape (m, n_new)
-        Which these are.
+    Those are `seen`, (m, n_new) of bool, and their similarities to the training samples are
+    `cross`. What was passed for samples that a kernel lacks does not matter.
     """
     if is_frame(self_similarity):
         raise TypeError(

@@ -1,6 +1,5 @@
 """SimpleMKKM: minimize over the weights what the partition maximizes."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -10,6 +9,7 @@ from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.missed import search_key
 from mkclust.engine.relaxation import Relaxation
 from mkclust.engine.search import Search, search
+from mkclust.exceptions import WeightsWarning, warn
 from mkclust.methods.agreement import Agreement
 from mkclust.methods.certified import CertifiedClusterer
 from mkclust.methods.inductive import InductiveClusterer
@@ -27,10 +27,6 @@ from mkclust.types import Array, Float
 OTHER_CLUSTERS = 0.8
 # By so many roundings of the kernels' entries, at most, alignments are rounded up.
 ROUNDINGS = 2
-
-
-class WeightsWarning(UserWarning):
-    """The learned weights find other clusters than the views agree on."""
 
 
 def solve_simple_mkkm(
@@ -132,9 +128,9 @@ class SimpleClusterer(CertifiedClusterer):
         "stopping": Choice(("gap", "step")),
     }
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Refuse parameters that no data could make sense of."""
-        super()._check_parameters()
+        super().check_parameters()
         if self.stopping == "step" and self.solver == "subspace":
             raise ValueError(
                 "stopping='step' is the reduced gradient's rule: pass solver='reduced-gradient', "
@@ -207,20 +203,8 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
     {inputs}
     {neighbors}
     {approximation}
-    solver : {"subspace", "reduced-gradient"}, default="subspace"
-        The certified subspace solver, or the paper's Algorithm 1. Both reach the same minimizer,
-        but where eigenvalues k and k + 1 tie there, the reduced gradient can stall before it.
-    stopping : {"gap", "step"}, default="gap"
-        Stop at the certified relative gap ``tol`` or, for the reduced gradient only, as the paper
-        does: when no weight changes by more than 1e-4.
-    prove : bool or "auto", default="auto"
-        Whether to prove, by a Cholesky factorization of one more n x n matrix, that the eigensolver
-        missed no eigenvector. "auto" does so where it is cheaper than a search, or where a
-        random search cannot tell; False only searches. ``certificate_`` says what was done.
-    tol : float, default=1e-6
-        Certified relative gap at which to stop.
-    max_iter : int, default=200
-        When to give up, with a warning that says how large the gap still is.
+    {solver}
+    {proof}
     {seeds}
     {tables}
 
@@ -234,42 +218,15 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
         ``Tr(K H H^T)``, the minimum over the weights.
-    duality_gap_ : float
-        Relative distance of the objective to its global minimum at most. The lower side is exact,
-        and so is the upper one where ``certificate_`` is "proved"; otherwise it holds but for the
-        probability that is told there. With an
-        approximation it is the gap of the approximated problem; how far that is from the kernels
-        themselves, ``approximation_error_`` tells.
-    certificate_ : str
-        How it is known that the eigensolver missed nothing: "proved" (by a factorization or a dense
-        eigendecomposition), "searched (missed with probability at most ...)" or, for streamed
-        kernels and those computed on the fly, "searched"; "open" where the solver stopped before.
+    {certificate}
     history_ : ndarray of shape (n_iter_,), with the start before it for the reduced gradient
         Best objective after each iteration, falling, what the residuals leave open counted in.
-    lower_bounds_ : ndarray of the shape of history_
-        Certified lower bound after each iteration, rising.
-    cluster_gap_ : float
-        Relative gap between eigenvalues k - 1 and k of the mixed kernel, where the structure of k
-        centered clusters shows; NaN for k = 1.
-    eigengap_ : float
-        Relative gap between eigenvalues k and k + 1: zero at a tie, where the objective has a
-        kink. It says nothing about clusters.
-    baseline_labels_ : ndarray of shape (n_samples,)
-        What the compromise of the views finds: the clusters of `AgreementKKM`.
-    baseline_agreement_ : float
-        Adjusted Rand index between ``labels_`` and ``baseline_labels_``.
-    n_passes_ : int
-        How often every kernel was read while solving.
-    fill_history_ : ndarray of shape (n_fills + 1,)
-        The objective without and with each of the fills, rising; only if
-        ``missing_views="learn"`` had something to learn. ``history_`` is that of the last solve.
     {notes}
     {approximation_error}
 
     References
     ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020.
+    {references}
 
     Examples
     --------
@@ -314,7 +271,7 @@ def warn_of_other_clusters(solution: Solution, rand_index: float) -> None:
     agreement = solution.agreement
     if agreement is not None and agreement.any_share and rand_index < OTHER_CLUSTERS:
         message = _explain_other_clusters(agreement, solution.weights, rand_index)
-        warnings.warn(message, WeightsWarning, stacklevel=4)
+        warn(message, WeightsWarning)
 
 
 def _explain_other_clusters(agreement: Agreement, weights: Float, rand_index: float) -> str:

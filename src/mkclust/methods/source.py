@@ -28,7 +28,6 @@ from mkclust.methods.same_input import (
     check_same_kernel,
     check_same_missing,
     check_self_similarity,
-    empty_or_missing,
     match_kernels,
     match_views,
     refuse_self_similarity,
@@ -52,6 +51,8 @@ from mkclust.stack.build import stack_observed
 from mkclust.stack.discretize import assign
 from mkclust.stack.feature_maps import PreparedMap
 from mkclust.stack.observed import SampleMap, maps_of, with_maps
+from mkclust.stack.sources import GivenRows
+from mkclust.stack.sources import Source as RowsSource
 from mkclust.types import Array, Float
 
 # Rounding may change the cluster of single samples between two, and of no larger share than this.
@@ -67,52 +68,37 @@ def training_index(model: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What the three have in common; as it stands, for views.
+    """What the three have in common; as it stands, for views."""
 
-    Attributes
-    ----------
-    ids : ndarray of shape (n_samples,) or None
-        Ids of the training samples.
-    index_names : tuple of str or None
-        Names of the levels of their index; None for arrays, which have no index.
-    missing : ndarray of bool of shape (n_samples, n_views) or None
-        Which of them each view, or kernel, lacks; None if none is missing.
-    encodings : dict of str to Encoding
-        What was learned of the columns of tables.
-    notes : tuple of str
-        What was understood of the input.
-    feature_names : ndarray of shape (n_features,) or None
-        Columns of one table, if they have names.
-    extension : Extension or None
-        How similarities are embedded; None if a method embeds no new samples.
-    maps : sequence of (SampleMap or None)
-        What became of samples that are missing, kernel by kernel.
-    """
-
+    # Ids of the training samples, and the names of the levels of their index (None for arrays).
     ids: np.ndarray | None
     index_names: tuple[str | None, ...] | None = None
+    # Which of them each view, or kernel, lacks, (n_samples, n_views) of bool; None if none.
     missing: np.ndarray | None = None
+    # What was learned of the columns of tables, and what was understood of the input.
     encodings: dict[str, Encoding] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    # The views, and the number of that of each kernel (None for kernels of one view each), and the
+    # columns of one table if they have names.
+    view_names: tuple[str, ...] | None = None
+    kernel_views: tuple[int, ...] | None = None
     feature_names: np.ndarray | None = None
+    # How similarities are embedded; None if a method embeds no new samples.
     extension: Extension | None = None
+    # What became of samples that are missing, kernel by kernel.
     maps: Sequence[SampleMap | None] = ()
     neighborhoods: ClassVar[Any] = {}
 
-    def explain(self) -> list[str]:
-        """Say what was understood of the input."""
-        return list(self.notes)
-
-    def kernel_views(self, n_kernels: int) -> Sequence[int]:
-        """Return the number of the view that each kernel is of."""
-        return range(n_kernels)
+    def of_kernels(self, by_view: np.ndarray | None) -> np.ndarray | None:
+        """Return columns of kernels, given those of views, (n, n_views) to (n, m)."""
+        if by_view is None or self.kernel_views is None:
+            return by_view
+        return by_view[:, list(self.kernel_views)]
 
     @property
     def observed(self) -> np.ndarray | None:
         """Which kernels have which samples, (n_samples, n_kernels) of bool; None if all."""
-        if self.missing is None:
-            return None
-        return ~self.missing[:, list(self.kernel_views(self.missing.shape[1]))]
+        return None if self.missing is None else self.of_kernels(~self.missing)
 
     def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> Any:
         """Return the same with what embeds new samples."""
@@ -140,6 +126,25 @@ class Source:
     def take_new(self, samples: Samples, numbers: np.ndarray) -> Samples:
         """Return some new samples."""
         return samples.take(numbers)
+
+    def empty(self: Any, samples: Samples, model: Any = None) -> np.ndarray | None:
+        """Return which views, or kernels, have nothing of which samples, by n; None if none.
+
+        Of new samples if a model is given, else of the samples of the fit.
+        """
+        empty = self.zero_rows(samples, model)
+        found = [rows for rows in empty if rows is not None and rows.any()]
+        if not found:
+            return samples.missing
+        shape = len(found[0]), len(empty)
+        every = np.zeros(shape, bool) if samples.missing is None else samples.missing.copy()
+        for number, rows in enumerate(empty):
+            if rows is not None:
+                places = np.flatnonzero(~every[:, number])
+                if len(rows) != len(places):  # kernels of other samples are refused elsewhere
+                    return samples.missing
+                every[places[rows], number] = True
+        return every
 
     def check(self: Any, model: Any, X: Any) -> None:
         """Refuse what cannot be what the model was fitted on."""
@@ -170,11 +175,6 @@ class FromKernels(Source):
     """
 
     found: Sequence[KernelNeighborhoods] = ()
-    view_names: ClassVar[None] = None
-
-    def explain(self) -> list[str]:
-        """Say what was understood of the input."""
-        return [*self.notes, "precomputed kernels, taken as they are"]
 
     @property
     def neighborhoods(self) -> dict[str, Neighborhoods]:  # type: ignore[override]
@@ -210,16 +210,11 @@ class FromKernels(Source):
             return replace(samples, whole=select(samples.whole, numbers, axis=1))
         return replace(replace(samples, kind="views").take(numbers), kind="kernels")
 
-    def empty_of_fit(self, samples: Samples, cross: bool = False) -> np.ndarray | None:
-        """Return which kernels have nothing of which samples, (n, m); None if none."""
+    def zero_rows(self, samples: Samples, model: Any) -> list[np.ndarray | None]:
+        """Return of which samples each kernel has nothing but zeros, as far as that is known."""
         if isinstance(samples.whole, RowSource):
-            return samples.missing
-        parts = samples.parts if samples.whole is None else single_kernels(samples.whole)
-        return empty_or_missing(samples, [zero_samples(part, cross) for part in parts])
-
-    def empty_of_new(self, model: Any, samples: Samples) -> np.ndarray | None:
-        """Return which kernels have nothing of which new samples; None if none."""
-        return self.empty_of_fit(samples, cross=True)
+            return []
+        return [zero_samples(part, model is not None) for part in _matrices(samples)]
 
     def kernels(self, model: Any, X: Any) -> Samples:
         """Return the kernels that the model was fitted on, neither centered nor scaled."""
@@ -259,8 +254,8 @@ class FromKernels(Source):
         missing = samples.missing
         seen = np.ones((samples.n_samples, m), bool) if missing is None else ~missing
         rows = [np.flatnonzero(has) for has in seen.T]
-        parts = samples.parts if samples.whole is None else single_kernels(samples.whole)
-        cross: list[Any] = [as_numbers(K, name) for name, K in zip(names, parts, strict=True)]
+        named = zip(names, _matrices(samples), strict=True)
+        cross: list[Any] = [as_numbers(K, name) for name, K in named]
         check_one_place(cross, names)
         for p, name in enumerate(names):
             cross[p] = self._training_columns(model, p, cross[p], len(rows[p]))
@@ -300,40 +295,23 @@ class FromViews(Source):
     bank: KernelBank
 
     @property
-    def view_names(self) -> tuple[str, ...]:
-        """The names of the views."""
-        return tuple(self.bank.views_)
-
-    def explain(self) -> list[str]:
-        """Say what was understood of the input, and which kernels are made of it."""
-        return [*self.notes, *self.bank.explain().splitlines()]
-
-    @property
     def neighborhoods(self) -> dict[str, Neighborhoods | None]:  # type: ignore[override]
         """The neighborhoods, or links, that every kernel consists of; None if of more."""
         return dict(zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True))
 
-    def kernel_views(self, n_kernels: int) -> Sequence[int]:
-        """Return the number of the view that each kernel is of."""
-        return self.bank.kernel_views_
-
-    def empty_of_fit(self, samples: Samples) -> np.ndarray | None:
-        """Return which kernels have nothing of which samples of the fit, (n, m); None if none."""
-        zero = self.bank.empty_rows(self.bank.views_)
-        empty = empty_or_missing(samples, [zero.get(name) for name in samples.names])
-        return None if empty is None else empty[:, list(self.bank.kernel_views_)]
-
-    def empty_of_new(self, model: Any, samples: Samples) -> np.ndarray | None:
-        """Return which views have nothing of which new samples; None if none."""
-        if samples.is_lazy or not self.bank.views_ignoring_zeros:
-            return samples.missing
-        with warnings.catch_warnings():  # which come when they are embedded
-            warnings.simplefilter("ignore", UserWarning)
-            views = check_new_table(model, samples).views
-        if {name: view.shape[1] for name, view in views.items()} != self._widths:
-            return samples.missing  # others are refused when they are embedded
+    def zero_rows(self, samples: Samples, model: Any) -> list[np.ndarray | None]:
+        """Return which rows of each view say nothing, as far as that is known."""
+        views = self.bank.views_
+        if model is not None:
+            if samples.is_lazy or not self.bank.views_ignoring_zeros:
+                return []
+            with warnings.catch_warnings():  # which come when they are embedded
+                warnings.simplefilter("ignore", UserWarning)
+                views = check_new_table(model, samples).views
+            if {name: view.shape[1] for name, view in views.items()} != self._widths:
+                return []  # others are refused when they are embedded
         zero = self.bank.empty_rows(views)
-        return empty_or_missing(samples, [zero.get(name) for name in samples.names])
+        return [zero.get(name) for name in samples.names]
 
     @property
     def _widths(self) -> dict[str, int]:
@@ -431,7 +409,7 @@ class FromViews(Source):
                 diagonals, known = source.diagonal(), self.extension.standardizations
                 standardized = tuple(
                     Standardized(
-                        Computed(source, index, diagonals[index, :]),
+                        Computed(_rows_of(source), index, diagonals[index, :]),
                         known[place].to_same_device(diagonals),
                     )
                     for index, place in enumerate(places)
@@ -471,53 +449,31 @@ class FromViews(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class FromFeatures(Source):
-    """Views that features stand for: new samples come as views, and are looked at in blocks.
+    """Views that features stand for: new samples come as views, and are looked at in blocks."""
 
-    Attributes
-    ----------
-    widths : dict of str to int
-        Number of columns of each view.
-    columns : dict of str to list of str
-        Names of the columns of those views that have any.
-    features : Features
-        What makes features of views.
-    matrix : array of shape (n_columns, n_clusters) or None
-        What takes features to rows of the embedding; None before the fit has ended.
-    ranks : dict of str to ColumnRanks
-        By which the columns of views can be recognized.
-    """
-
+    # Numbers of columns of the views, and their names if they have any.
     widths: dict[str, int]
     columns: dict[str, list[str]]
+    # What makes features of views, and what takes these to rows of the embedding after the fit.
     features: Any
     matrix: Array = None
+    # By which the columns of views can be recognized.
     ranks: dict[str, ColumnRanks] = field(default_factory=dict)
-
-    @property
-    def view_names(self) -> tuple[str, ...]:
-        """The names of the views."""
-        return tuple(self.widths)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is stored of it: arrays of the host."""
         return {name: arrays_to_host(value) for name, value in vars(self).items()}
 
-    def empty_of_fit(self, samples: Samples) -> np.ndarray | None:
-        """Return which views have nothing of which samples, as far as these are in memory."""
-        if samples.is_lazy:
-            return samples.missing
+    def zero_rows(self, samples: Samples, model: Any) -> list[np.ndarray | None]:
+        """Return which rows of each view say nothing, as far as these are in memory."""
+        if samples.is_lazy or set(samples.names) != set(self.widths):
+            return []  # others are refused when they are embedded
         tables, zero = samples.tables, {}
         for name, map_ in zip(self.widths, self.features.maps, strict=True):
             is_held = is_foreign(tables[name]) or is_in_memory(tables[name])
             if is_held and isinstance(map_, PreparedMap) and map_.preparation.ignores_zeros:
                 zero[name] = map_.preparation.zero_rows(tables[name])
-        return empty_or_missing(samples, [zero.get(name) for name in samples.names])
-
-    def empty_of_new(self, model: Any, samples: Samples) -> np.ndarray | None:
-        """Return which views have nothing of which new samples; None if none."""
-        if set(samples.names) != set(self.widths):
-            return samples.missing  # others are refused when they are embedded
-        return self.empty_of_fit(samples)
+        return [zero.get(name) for name in samples.names]
 
     def stack(self, model: Any, stack: Stack) -> Stack:
         """Return the compressed kernels themselves."""
@@ -589,3 +545,12 @@ def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack
     """Return kernels centered, scaled and repaired as a model asks for."""
     options |= {"center": model.center, "normalize": model.normalize, "psd": model.psd}
     return as_stack(kernels, validate=validate, fill=model.table_options.fill_rule, **options)
+
+
+def _matrices(samples: Samples) -> Sequence[Any]:
+    """Return kernels one by one."""
+    return samples.parts if samples.whole is None else single_kernels(samples.whole)
+
+
+def _rows_of(kernels: Any) -> Any:
+    return kernels if isinstance(kernels, RowsSource) else GivenRows(kernels)

@@ -1,16 +1,17 @@
 """From what is passed to what a model is fitted on, and what it was fitted on passed once more."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array
-from sklearn.utils.validation import _get_feature_names
+from sklearn.utils.validation import validate_data
 
 from mkclust.kernels import KernelBank, default_bank
-from mkclust.kernels.bank import expected_input
+from mkclust.kernels.by_name import expected_input
 from mkclust.kernels.chosen_rules import learn_preparations, rules_of
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
@@ -19,7 +20,7 @@ from mkclust.methods.memory_checks import require_memory_for_features, require_m
 from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import with_checked_table
 from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
-from mkclust.methods.uncovered import only_covered, without_entries
+from mkclust.methods.uncovered import NOBODY, check_covered, only_covered, without_entries
 from mkclust.samples.checks import check_observed
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
 from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views
@@ -29,38 +30,37 @@ from mkclust.stack.features import compress
 from mkclust.types import Float
 
 
-def open_source(model: Any, X: Any, observed: Any = None) -> tuple[Source, Any]:
-    """Read what a model is to be fitted on, and make its kernels.
+class Training(NamedTuple):
+    """What a model is fitted on: its kernels, of the samples that have an entry in any of them."""
 
-    Samples of which nothing is known are left out.
+    samples: Samples  # all that were read
+    fitted: np.ndarray | None  # the numbers of those that are fitted; None if all are
+    source: Source
+    kernels: Any  # what its ``stack`` takes
+    empty: np.ndarray | None  # which kernels have nothing of which samples; None if none
 
-    Parameters
-    ----------
-    model : MultipleKernelClusterer
-        Its parameters are checked.
-    X : object
-        What was passed to ``fit``.
-    observed : array of bool of shape (n_samples, n_views), default=None
-        Which views have which samples, where that was passed.
 
-    Returns
-    -------
-    source : FromKernels, FromViews or FromFeatures
-        What the model is fitted on.
-    kernels : Samples, list or Stack
-        What its ``stack`` takes.
+def open_training(
+    model: Any, samples: Samples, fitted: np.ndarray | None = None, lost: np.ndarray = NOBODY
+) -> Training:
+    """Make the kernels of samples that have been read, without those that have no entry.
+
+    Fitted are the numbers of the samples that are left, lost the places among these of others to
+    leave out.
     """
-    samples = read_training(model, X, observed)
-    if len(lost := without_entries(samples.missing)):
-        samples = samples.take(np.delete(np.arange(samples.n_samples), lost))
-    source, kernels = open_samples(model, samples)
-    if len(lost := without_entries(source.empty_of_fit(samples))):
-        return open_samples(model, samples.take(np.delete(np.arange(samples.n_samples), lost)))
-    return source, kernels
+    while True:
+        if len(lost):
+            fitted = np.delete(np.arange(samples.n_samples) if fitted is None else fitted, lost)
+            check_covered(len(fitted), samples.n_samples, model.n_clusters)
+        part = samples if fitted is None else samples.take(fitted)
+        source, kernels = open_samples(model, part)
+        empty = source.of_kernels(source.empty(part))
+        if not len(lost := without_entries(empty)):
+            return Training(samples, fitted, source, kernels, empty)
 
 
 def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
-    """Read what a model is to be fitted on: the parameters are those of `open_source`."""
+    """Read what was passed to ``fit``."""
     options = model.table_options
     if model.approximation is not None:
         samples = read_views(X, options=options, observed=observed)
@@ -72,11 +72,11 @@ def read_training(model: Any, X: Any, observed: Any = None) -> Samples:
 
 
 def open_samples(model: Any, samples: Samples) -> tuple[Source, Any]:
-    """Make the kernels of samples that have been read; returned is what `open_source` returns."""
+    """Return what a model is fitted on, and the kernels that its ``stack`` takes."""
     if model.approximation is not None:
         return _compress(model, samples)
     if samples.kind == "kernels":
-        source = FromKernels(**_known(samples))
+        source = FromKernels(**_known(samples, ["precomputed kernels, taken as they are"]))
         if model.kernel_neighbors is None:
             return source, samples
         found = find_neighborhoods(model, samples)
@@ -95,23 +95,35 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
         )
     feature_names = None
     if samples.kind == "table":
-        feature_names = _feature_names(samples)
+        if TABLE in samples.columns:
+            feature_names = np.array(samples.columns[TABLE], dtype=object)
+        else:
+            # scikit-learn refuses names of several types.
+            validate_data(BaseEstimator(), samples.parts[0], skip_check_array=True)
         samples = _check_training_table(model, samples)
     bank = make_bank(model, several_views=samples.kind == "views")
     require_memory_for_views(model, bank, samples)
-    source = FromViews(bank=bank.fit(samples), feature_names=feature_names, **_known(samples))
+    known = _known(samples, bank.fit(samples).explain().splitlines())
+    source = FromViews(
+        bank=bank,
+        view_names=tuple(bank.views_),
+        kernel_views=bank.kernel_views_,
+        feature_names=feature_names,
+        **known,
+    )
     kernels = []
-    for part, _ in source.parts(samples.missing is not None):
+    for part, _ in source.parts():
         kernels.append(part.training_kernels())
         if part.on_the_fly and model.NEEDS_ENTRIES and not part.only_neighborhoods:
             kernels[-1] = kernels[-1].entries(type(model).__name__)
     return source, kernels
 
 
-def _known(samples: Samples) -> dict[str, Any]:
+def _known(samples: Samples, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Return what every source knows of its samples."""
-    names = ("ids", "index_names", "missing", "encodings", "notes")
-    return {name: getattr(samples, name) for name in names}
+    names = ("ids", "index_names", "missing", "encodings")
+    known = {name: getattr(samples, name) for name in names}
+    return known | {"notes": (*samples.notes, *notes)}
 
 
 def make_bank(model: Any, several_views: bool) -> KernelBank:
@@ -159,6 +171,7 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
     names = samples.columns.get(TABLE)
     widths = dict(zip(blocks.names, blocks.n_features, strict=True))
     source = FromFeatures(
+        view_names=tuple(widths),
         widths=widths,
         columns=samples.columns,
         feature_names=np.array(names, object) if names is not None else None,
@@ -168,13 +181,6 @@ def _compress(model: Any, samples: Samples) -> tuple[FromFeatures, Stack]:
         **_known(samples),
     )
     return source, stack
-
-
-def _feature_names(samples: Samples) -> np.ndarray | None:
-    """Return the names of the columns of one table, None where they have none."""
-    if TABLE in samples.columns:
-        return np.array(samples.columns[TABLE], dtype=object)
-    return _get_feature_names(samples.parts[0])  # refuses names of several types
 
 
 def _check_training_table(model: Any, samples: Samples) -> Samples:

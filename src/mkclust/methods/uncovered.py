@@ -1,12 +1,12 @@
 """Samples of which nothing is known: they have no entry in any view that is used, and label -1."""
 
-import warnings
 from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 
+from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import select
 from mkclust.linalg.sparse_rows import spread_rows
 from mkclust.samples.checks import is_dask
@@ -27,10 +27,6 @@ PER_SAMPLE = {
     "embedding_": 0,
     "sample_weights_": 0,
 }
-
-
-class UncoveredSamplesWarning(UserWarning):
-    """Samples have no entry in any view that is used: nothing is known of them."""
 
 
 def without_entries(empty: np.ndarray | None, is_used: Any = slice(None)) -> np.ndarray:
@@ -106,14 +102,15 @@ def uncovered_among_new(model: Any, samples: Samples) -> np.ndarray:
         New samples, as they were read.
     """
     source, names = model._source, samples.names
-    empty = source.empty_of_new(model, samples)
+    empty = source.empty(samples, model)
     coefficients = getattr(model, "coefficients_", None)
     if empty is None or coefficients is None:
         return without_entries(empty)
     is_learned = hasattr(model, "fill_history_")
     is_used = source.extension.active if is_learned else np.asarray(coefficients) != 0
     known = getattr(model, "view_names_in_", model.kernel_names_)
-    used = {known[view] for view in np.asarray(source.kernel_views(len(is_used)))[is_used]}
+    views = range(len(is_used)) if source.kernel_views is None else source.kernel_views
+    used = {known[view] for view in np.asarray(views)[is_used]}
     return without_entries(
         empty, np.array([name in used for name in (names if set(names) == set(known) else known)])
     )
@@ -218,7 +215,6 @@ def warn_of_uncovered(
     uncovered: np.ndarray,
     n_samples: int,
     ids: np.ndarray | None,
-    stacklevel: int,
     aside: Sequence[str] = (),
 ) -> None:
     """Warn of samples that have no entry in any view that is used.
@@ -231,17 +227,14 @@ def warn_of_uncovered(
         How many samples there are.
     ids : ndarray of shape (n_samples,) or None
         Ids of the samples.
-    stacklevel : int
-        Whose line to show, as for ``warnings.warn``.
     aside : sequence of str, default=()
         Views without a weight that have some of them.
     """
     have, them = ("has", "it") if len(uncovered) == 1 else ("have", "them")
     named = join_words(uncovered if ids is None else ids[uncovered])
     only = f", only in {join_words(aside)}, which a method such as AverageKKM uses" if aside else ""
-    warnings.warn(
+    warn(
         f"{len(uncovered)} of {count(n_samples, 'sample')} {have} no entry in any view that is "
         f"used{only}: {named}. Nothing is known of {them}, and the label is {UNCOVERED}",
         UncoveredSamplesWarning,
-        stacklevel=stacklevel + 1,
     )

@@ -31,10 +31,6 @@ ALL_ROWS = 100_000
 BLOCK_ROWS = 1 << 16
 
 
-class FewerClustersWarning(UserWarning):
-    """Fewer clusters have samples than were asked for."""
-
-
 def normalize_rows(rows: Array) -> Array:
     """Return the rows scaled to unit length; a zero row has no direction and becomes zero."""
     xp = namespace(rows)
