@@ -66,8 +66,6 @@ class Solution:
         What the solve took, where an estimator timed it.
     shared_sums : ndarray of shape (n_kernels,) or None
         ``Tr(H^T K_p H)`` of every kernel and the partition H, where the solver knows them.
-    kernel_products : array of shape (n_kernels, n_samples, n_clusters) or None
-        ``K_p H`` of every kernel and the partition H, where the solver has them.
     stack : Stack or None
         The kernels that it is of, where samples that are missing from some became something else
         than they were given as.
@@ -99,7 +97,6 @@ class Solution:
     cycle: int = 0
     seconds: float = 0.0
     shared_sums: Float | None = None
-    kernel_products: Array | None = None
     stack: Stack | None = None
     fill_history: Float | None = None
 
