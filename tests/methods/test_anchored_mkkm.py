@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from mkclust.linalg.operators import Anchor, AnchoredOperator
 from scipy.optimize import minimize
 
 from agreeing import (
@@ -19,7 +20,6 @@ from mkclust import AgreementKKM, AnchoredMKKM, SimpleMKKM
 from mkclust.engine.simplex import best_mixture, best_response
 from mkclust.exceptions import GroupsWarning, NoAgreementWarning
 from mkclust.kernels import Nystroem
-from mkclust.linalg.operators import Anchor, AnchoredOperator
 from mkclust.methods import solve_agreement_kkm, solve_anchored_mkkm, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack

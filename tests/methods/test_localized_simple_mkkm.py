@@ -1,25 +1,18 @@
 """LocalizedSimpleMKKM: the masks, the certificate, and who is whose neighbor."""
 
-import warnings
-
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
-from conftest import blob_views, gaussian_kernels
-from libraries import FOREIGN, as_library
+from conftest import blob_views
 from mkclust import LocalizedSimpleMKKM, SimpleMKKM
 from mkclust.exceptions import WeightsWarning
-from mkclust.linalg import to_host
 from mkclust.methods import solve_localized_simple_mkkm
 from mkclust.methods.localize import localize, neighborhood_mask, neighborhood_size
-from mkclust.metrics import adjusted_rand_index, clustering_accuracy
+from mkclust.metrics import clustering_accuracy
 from mkclust.stack import as_stack
 from pairs import first_quick
 from problems import (
     FAMILIES,
-    leading,
-    projector,
     random_kernels,
     random_weights,
     top_eigenvalue_sum,
@@ -48,31 +41,15 @@ def mask_by_a_loop(kernels, size, mask):
     return counts / np.sqrt(np.outer(counts.diagonal(), counts.diagonal()))
 
 
+def of_duplicates(n, m):
+    """Return kernels of equal similarities, of samples that are there twice."""
+    return with_duplicates(np.random.default_rng(0), n, m, 4)
+
+
 def with_duplicates(rng, n, m, k):
     """Kernels of samples of which every one is there twice, and of equal similarities."""
     places = np.repeat(rng.integers(0, 4, size=((n + 1) // 2, m)), 2, axis=0)[:n]
     return np.stack([(places[:, [p]] == places[:, p]).astype(float) for p in range(m)])
-
-
-# The masks -------------------------------------------------------------------------------------
-
-
-@over_masks
-@pytest.mark.parametrize("size", [2, 7, 24])
-@pytest.mark.parametrize("make", [lambda: random_kernels(25, 3), lambda: random_kernels(270, 2)])
-def test_a_mask_is_the_sum_over_the_neighborhoods_of_all_samples(make, size, mask):
-    kernels = make()
-    found = neighborhood_mask(raw(kernels), size, mask).rows(slice(None))
-    np.testing.assert_allclose(found, mask_by_a_loop(kernels, size, mask), rtol=1e-14)
-    np.testing.assert_array_equal(found, found.T)
-
-
-@over_masks
-@pytest.mark.parametrize("seed", range(4))
-def test_among_equals_the_first_are_neighbors(seed, mask):
-    kernels = with_duplicates(np.random.default_rng(seed), 31, 3, 4)
-    found = neighborhood_mask(raw(kernels), 5, mask).rows(slice(None))
-    np.testing.assert_allclose(found, mask_by_a_loop(kernels, 5, mask), rtol=1e-14)
 
 
 @over_masks
@@ -97,9 +74,6 @@ def test_where_all_samples_are_neighbors_it_is_simplemkkm(mask):
     np.testing.assert_array_equal(model.baseline_labels_, expected.baseline_labels_)
 
 
-# The certificate -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("family", [*FAMILIES, with_duplicates], ids=lambda family: family.__name__)
 @pytest.mark.parametrize("seed", first_quick(4, range(10)))
 def test_a_dense_eigensolver_confirms_the_certificate(family, seed):
@@ -120,24 +94,6 @@ def test_a_dense_eigensolver_confirms_the_certificate(family, seed):
         assert value >= solution.lower_bound * (1 - 1e-12)
 
 
-@over_masks
-@pytest.mark.parametrize("n", [60, 260])
-def test_no_weights_on_a_grid_beat_the_certified_minimum(n, mask):
-    kernels, _ = gaussian_kernels(np.random.default_rng(3), n=n, k=3)
-    stack = as_stack(kernels)
-    local = stack.among().entries * mask_by_a_loop(stack.among().entries, 9, mask)
-    solution = solve_localized_simple_mkkm(stack, 3, neighbors=9, mask=mask)
-    steps = 40 if n == 60 else 8
-    grid = [
-        np.array([a, b, steps - a - b]) / steps
-        for a in range(steps + 1)
-        for b in range(steps + 1 - a)
-    ]
-    best = min(top_eigenvalue_sum(local, weights, 3) for weights in grid)
-    assert solution.lower_bound <= best + 1e-12
-    assert solution.objective <= best * (1 + 1e-6)
-
-
 def test_both_solvers_reach_the_same_minimizer():
     kernels = random_kernels(120, 3)
     certified, descended = (
@@ -149,25 +105,6 @@ def test_both_solvers_reach_the_same_minimizer():
     np.testing.assert_array_equal(descended.labels_, certified.labels_)
 
 
-# Invariance, and awkward problems --------------------------------------------------------------
-
-
-@over_masks
-@pytest.mark.parametrize("library", FOREIGN)
-def test_masks_are_the_same_wherever_the_kernels_are(library, mask):
-    kernels = random_kernels(70, 3)
-    expected = neighborhood_mask(raw(kernels), 9, mask)
-    found = neighborhood_mask(raw(as_library(library, kernels)), 9, mask)
-    np.testing.assert_array_equal(to_host(found.counts), expected.counts)
-    np.testing.assert_allclose(
-        to_host(found.rows(slice(None))), expected.rows(slice(None)), rtol=1e-15
-    )
-    some = np.array([3, 60, 0])
-    np.testing.assert_allclose(
-        to_host(found.among(some)), expected.rows(slice(None))[np.ix_(some, some)], rtol=1e-15
-    )
-
-
 @over_masks
 def test_the_mixed_kernel_is_the_mix_among_neighbors(mask):
     kernels = random_kernels(60, 3)
@@ -176,9 +113,6 @@ def test_the_mixed_kernel_is_the_mix_among_neighbors(mask):
     expected = np.tensordot(model.coefficients_, entries, 1) * mask_by_a_loop(entries, 9, mask)
     np.testing.assert_allclose(model.mixed_kernel(kernels), expected, atol=1e-13)
     assert "among neighbors" in model.describe_mixed_kernel()
-
-
-# Samples that no one is near to ----------------------------------------------------------------
 
 
 def kernels_with_an_outlier(n):
@@ -211,41 +145,6 @@ def test_a_kernel_that_is_zero_among_neighbors_is_refused_by_name():
         model.fit(kernels)
 
 
-@pytest.mark.parametrize("mask", ["counts", "cosine"])
-def test_a_sample_in_its_own_neighborhood_is_near_to_those_near_to_it(mask):
-    kernels = kernels_with_an_outlier(50)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = LocalizedSimpleMKKM(3, neighbors=3, mask=mask, center=False, random_state=0).fit(
-            kernels
-        )
-    assert np.count_nonzero(model.mixed_kernel(kernels)[0]) >= 4
-
-
-# Neighborhoods, noise, and what is refused -----------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("neighbors", "n", "size"),
-    [(0.1, 200, 20), (0.05, 50, 3), (1.0, 40, 40), (7, 40, 7), (39, 40, 39)],
-)
-def test_a_neighborhood_is_a_share_or_a_count(neighbors, n, size):
-    assert neighborhood_size(neighbors, n, 3) == size
-    same = np.float64(neighbors) if isinstance(neighbors, float) else np.int32(neighbors)
-    assert neighborhood_size(same, n, 3) == size
-
-
-@pytest.mark.parametrize(
-    ("n", "k", "size"),
-    [
-        *[(2000, 10, 133), (1360, 17, 53), (210, 7, 20), (169, 6, 20), (90, 3, 20)],
-        *[(90, 2, 30), (90, 1, 30), (30, 10, 10), (10, 5, 3), (4, 2, 1), (5000, 1000, 20)],
-    ],
-)
-def test_neighborhoods_are_by_default_somewhat_smaller_than_clusters(n, k, size):
-    assert neighborhood_size("auto", n, k) == size
-
-
 @pytest.mark.data
 def test_neighborhoods_raise_the_accuracy_on_handwritten_digits(uci_digit):
     views, y = uci_digit
@@ -264,27 +163,31 @@ def test_views_of_noise_are_warned_of_where_they_mislead():
     assert model.baseline_agreement_ < 0.8
 
 
+@over_masks
+@pytest.mark.parametrize("size", [2, 7, 24])
+@pytest.mark.parametrize("make", [random_kernels, of_duplicates])
+def test_a_mask_is_the_sum_over_the_neighborhoods_of_all_samples(make, size, mask):
+    kernels = make(31, 3)
+    found = neighborhood_mask(raw(kernels), size, mask)
+    expected, some = mask_by_a_loop(kernels, size, mask), np.array([3, 30, 0])
+    np.testing.assert_allclose(found.rows(slice(None)), expected, rtol=1e-14)
+    np.testing.assert_allclose(found.rows(some), expected[some], rtol=1e-14)
+
+
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("neighbors", "n", "k", "size"),
     [
-        (
-            {"neighbors": 1},
-            "neighbors=1: pass a share .* 1.0 is all of them.* at least 2, or 'auto'",
-        ),
-        ({"neighbors": 0}, "neighbors=0: pass a share"),
-        ({"neighbors": 0.0}, "neighbors=0.0: pass a share"),
-        ({"neighbors": 1.01}, "neighbors=1.01: pass a share"),
-        ({"neighbors": -3}, "neighbors=-3: pass a share"),
-        ({"neighbors": True}, "neighbors=True: pass a share"),
-        ({"neighbors": "all"}, "neighbors='all': pass a share"),
-        ({"neighbors": None}, "neighbors=None: pass a share"),
-        ({"neighbors": float("nan")}, "neighbors=nan: pass a share"),
-        ({"neighbors": 30}, "neighbors=30 with n_samples=30: a sample has 29 others; pass a count"),
-        ({"mask": "share"}, "mask='share': choose one of 'counts', 'published', 'cosine'"),
-        ({"stopping": "step"}, "stopping='step' is the reduced gradient's rule"),
-        ({"prove": 1}, "prove=1"),
+        *[(0.1, 200, 3, 20), (0.05, 50, 3, 3), (1.0, 40, 3, 40), (1e-6, 20, 3, 1), (7, 40, 3, 7)],
+        *[("auto", 2000, 10, 133), ("auto", 210, 7, 20), ("auto", 90, 2, 30), ("auto", 4, 2, 1)],
     ],
 )
-def test_parameters_out_of_range_are_refused_by_name(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        LocalizedSimpleMKKM(3, **parameters).fit(random_kernels(30, 2))
+def test_a_neighborhood_is_a_share_a_count_or_somewhat_smaller_than_a_cluster(
+    neighbors, n, k, size
+):
+    assert neighborhood_size(neighbors, n, k) == size
+
+
+@pytest.mark.parametrize("neighbors", [1, 0, 0.0, 1.01, -3, True, None, float("nan"), 30])
+def test_neighborhoods_of_no_size_are_refused_by_name(neighbors):
+    with pytest.raises(ValueError, match=f"neighbors={neighbors}"):
+        LocalizedSimpleMKKM(3, neighbors=neighbors).fit(random_kernels(30, 2))

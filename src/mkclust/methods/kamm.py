@@ -15,8 +15,8 @@ from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
 from mkclust.types import Float
 
-# Weights that differ by less than this are equal but for rounding.
-EQUAL = 1e-9
+# Weights that differ by less, relatively, are equal up to rounding.
+WEIGHT_ROUNDING = 1e-9
 
 
 def solve_kamm_r(
@@ -47,11 +47,6 @@ def solve_kamm_r(
     -------
     Solution
         Its history is J before the first and after every step, rising.
-
-    References
-    ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020. Ablation.
     """
     mixture = Mixture(stack, n_clusters)
     gamma = mixture.uniform
@@ -60,12 +55,12 @@ def solve_kamm_r(
     while not converged and len(history) <= max_iter:
         gradient = 2 * gamma * mixture.alignments(relaxation)  # Theorem 1
         change = _ascent(gamma, gradient, tol)
-        # However short, a step ends a weight; only where none leads up is the ascent at its end.
+        # However short, a step ends a weight; the ascent is at its end only if none leads up.
         converged = not change.any()
         if converged:
             break
         gamma = gamma + change
-        gamma[gamma < EQUAL] = 0  # what the step ended, but for rounding
+        gamma[gamma < WEIGHT_ROUNDING] = 0  # what the step ended, but for rounding
         gamma /= gamma.sum()
         relaxation = mixture.relax(gamma**2)
         history.append(relaxation.value)
@@ -77,7 +72,9 @@ def _ascent(gamma: Float, gradient: Float, tol: float) -> Float:
     """Return the longest step along the reduced gradient."""
     # Of several largest weights the one that gains most pays for the others, not the first: the
     # order of the kernels must not decide.
-    pivot = int(np.argmax(np.where(gamma >= (1 - EQUAL) * gamma.max(), gradient, -np.inf)))
+    pivot = int(
+        np.argmax(np.where(gamma >= (1 - WEIGHT_ROUNDING) * gamma.max(), gradient, -np.inf))
+    )
     order = np.r_[pivot, np.delete(np.arange(len(gamma)), pivot)]
     same = np.abs(gradient - gradient[pivot]) <= tol * np.abs(gradient[pivot])
     slope = np.where(same, gradient[pivot], gradient)
@@ -110,12 +107,12 @@ class KAMMR(InductiveClusterer):
     ----------
     {labels}
     weights_ : ndarray of shape (n_kernels,)
-        One for a single kernel and zero for the others; uniform where no kernel stands out at all.
+        One for a single kernel and zero for the others; uniform if no kernel stands out at all.
     coefficients_ : ndarray of shape (n_kernels,)
         Squares of the weights: the mixed kernel is ``sum_p coefficients_p K_p``.
     objective_ : float
         ``Tr(K H H^T)``, a local maximum over the weights.
-    history_ : ndarray of shape (n_iter_ + 1,), or (1,) where no step leads up
+    history_ : ndarray of shape (n_iter_ + 1,), or (1,) if no step leads up
         The objective before the first and after every step, rising.
     {notes}
     {approximation_error}
@@ -181,12 +178,7 @@ def solve_kamm_a(
     -------
     Solution
         Its history is the objective of the start and of every iterate, and that of the returned one
-        where it is not the last.
-
-    References
-    ----------
-    .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
-       Kernel K-means. ICML 2020. Ablation.
+        if it is not the last.
     """
     return alternate_with_best_weights(stack, n_clusters, alternate, tol=tol, max_iter=max_iter)
 
@@ -228,7 +220,7 @@ class KAMMA(InductiveClusterer):
 
     .. math:: \min_{\gamma \in \Delta} \max_{H^\top H = I_k} \mathrm{Tr}(K_\gamma H H^\top)
 
-    Alternation between the two sides of a min-max problem need not lead anywhere. Where kernels
+    Alternation between the two sides of a min-max problem need not lead anywhere. If kernels
     are much alike it finds SimpleMKKM's minimum; otherwise it mostly ends in a cycle far from it:
     ``converged_`` and a warning say so, and the best iterate is returned (the start, uniform
     weights, is none, though often better). It is here to show what SimpleMKKM's optimization is
@@ -257,7 +249,7 @@ class KAMMA(InductiveClusterer):
         ``Tr(K H H^T)`` of the returned iterate.
     history_ : ndarray of shape (n_iter_ + 1,) or (n_iter_ + 2,)
         The objective of the uniform weights and of each iterate, neither falling nor rising, closed
-        by that of the returned one where it is not the last.
+        by that of the returned one if it is not the last.
     {notes}
     {approximation_error}
 

@@ -71,11 +71,6 @@ def solve_lf_mvc(
     Solution
         Its history is the objective after each update of the weights, and that of the final
         partition, rotations and weights. It has no combined kernel, but projections.
-
-    References
-    ----------
-    .. [1] S. Wang, X. Liu, E. Zhu, C. Tang, J. Liu, J. Hu, J. Xia, J. Yin. Multi-view Clustering
-       via Late Fusion Alignment Maximization. IJCAI 2019.
     """
     mixture = Mixture(stack, n_clusters)
     average = mixture.relax(mixture.uniform)
@@ -198,7 +193,7 @@ class LFMVC(InductiveClusterer):
     stays near the partition :math:`H_0` of the average kernel. After the eigenproblems of the
     kernels and of their average, one each, an iteration takes time linear in the samples. The
     problem is not convex; the result is a stationary point. The rotations start by turning every
-    partition towards that of the average kernel, so that the result does not hang on the signs of
+    partition towards that of the average kernel, so that the result does not depend on the signs of
     eigenvectors, which differ from machine to machine.
 
     Parameters

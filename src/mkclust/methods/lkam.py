@@ -62,11 +62,6 @@ def solve_lkam(
     -------
     Solution
         Its history is the objective before each update of the weights, and that of the final pair.
-
-    References
-    ----------
-    .. [1] M. Li, X. Liu, L. Wang, Y. Dou, J. Yin, E. Zhu. Multiple Kernel Clustering with Local
-       Kernel Alignment Maximization. IJCAI 2016.
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
     local, correlations = localize(stack, neighborhood_mask(stack, size))

@@ -64,11 +64,6 @@ def solve_lmkkm(stack: Stack, n_clusters: int, *, tol: float = 0.0, max_iter: in
     ------
     MemoryError
         If the blocks do not fit into memory, before any of them is written out.
-
-    References
-    ----------
-    .. [1] M. Gönen, A. A. Margolin. Localized Data Fusion for Kernel k-Means Clustering with
-       Application to Cancer Biology. NIPS 2014.
     """
     problem = _Localized(stack, n_clusters)
     descent = descend(
@@ -181,7 +176,7 @@ class LMKKM(MultipleKernelClusterer):
     {neighbors}
     tol : float, default=0.0
         Relative change of the objective at which to stop. Zero runs all iterations, as the authors
-        do; they count as converged where the last one changed the objective by less than 1e-3.
+        do; they count as converged if the last one changed the objective by less than 1e-3.
     max_iter : int, default=10
         Most iterations.
     {seeds}
@@ -207,7 +202,7 @@ class LMKKM(MultipleKernelClusterer):
 
     Examples
     --------
-    The objective falls, but for rounding where it has settled:
+    The objective falls, up to rounding once it has settled:
 
     >>> import numpy as np
     >>> from mkclust import LMKKM

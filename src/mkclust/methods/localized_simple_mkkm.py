@@ -69,11 +69,6 @@ def solve_localized_simple_mkkm(
     Returns
     -------
     Solution
-
-    References
-    ----------
-    .. [1] X. Liu, S. Zhou, L. Liu, C. Tang, S. Wang, J. Liu, Y. Zhang. Localized Simple Multiple
-       Kernel K-means. ICCV 2021.
     """
     size = neighborhood_size(neighbors, stack.n_samples, n_clusters)
     local, _ = localize(stack, neighborhood_mask(stack, size, mask))
@@ -99,7 +94,7 @@ class LocalizedSimpleMKKM(SimpleClusterer):
 
     **What a weight means.** ``weights_`` are mixing weights, not importance: a large one means
     little agreement with the consensus among neighbors. Views that share nothing with the others
-    mislead the neighborhoods as well as the weights, more than they do SimpleMKKM: where there are
+    mislead the neighborhoods as well as the weights, more than they do SimpleMKKM: if there are
     such, and the clusters are not those that the views agree on, a `WeightsWarning` says so. Leave
     them out, or take `AgreementKKM` or `AnchoredMKKM`, which set them aside.
 
@@ -181,13 +176,12 @@ class LocalizedSimpleMKKM(SimpleClusterer):
         mask = neighborhood_mask(stack, self._size(stack), self.mask)
         _warn_of_isolated_samples(mask)
         solution = self._minimize(localize(stack, mask)[0])
-        # These are of the localized kernels.
-        return replace(solution, shared_sums=None, kernel_products=None)
+        return replace(solution, shared_sums=None)  # these are of the localized kernels
 
     def _learned(
         self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
-        """Return the certificate and what the compromise finds; warn where noise misled."""
+        """Return the certificate and what the compromise finds; warn if noise misled."""
         learned = super()._learned(stack, solution, labels, *further)
         # Other clusters are what neighborhoods are for, unless views of noise are in them.
         if solution.agreement is not None and solution.agreement.set_aside:

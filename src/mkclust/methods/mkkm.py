@@ -47,11 +47,6 @@ def solve_mkkm(
     -------
     Solution
         Its history is the objective after each update of the weights, and that of the final pair.
-
-    References
-    ----------
-    .. [1] H.-C. Huang, Y.-Y. Chuang, C.-S. Chen. Multiple Kernel Fuzzy Clustering. IEEE
-       Transactions on Fuzzy Systems 20(1), 2012.
     """
     mixture = Mixture(stack, n_clusters)
     descent = descend(
@@ -86,7 +81,7 @@ class MKKM(InductiveClusterer):
 
     With ``missing_views="learn"``, the default, it is also minimized over what stands for samples
     that are missing from views [2]_: their features are regressions of those observed on the
-    partition, found in turns with the rest. Turns end where the objective falls by 0.1 % or less,
+    partition, found in turns with the rest. Turns end if the objective falls by 0.1 % or less,
     or after 20.
 
     Parameters
@@ -146,7 +141,7 @@ class MKKM(InductiveClusterer):
     LEARNS_MISSING: ClassVar[bool] = True
 
     def _solve(self, stack: Stack) -> Solution:
-        """Solve by block descent, with what was learned of missing samples where asked for."""
+        """Solve by block descent, with what was learned of missing samples if asked for."""
         if not self._learns_missing(stack):
             return self._descend(stack)
         return learn_fills(stack, self._descend, RegressedFills(), goal="falling")

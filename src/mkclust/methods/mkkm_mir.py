@@ -49,11 +49,6 @@ def solve_mkkm_mir(
     -------
     Solution
         Its history is the objective before each update of the weights, and that of the final pair.
-
-    References
-    ----------
-    .. [1] X. Liu, Y. Dou, J. Yin, L. Wang, E. Zhu. Multiple Kernel k-Means Clustering with
-       Matrix-Induced Regularization. AAAI 2016.
     """
     return descend_regularized(stack, n_clusters, reg * stack.gram(), tol=tol, max_iter=max_iter)
 

@@ -49,13 +49,8 @@ def solve_mkkm_mm(
     Returns
     -------
     Solution
-        Its history is ``|a(H)|_2`` of every iteration, and that of the returned one where it is not
+        Its history is ``|a(H)|_2`` of every iteration, and that of the returned one if it is not
         the last.
-
-    References
-    ----------
-    .. [1] S. Bang, Y. Yu, W. Wu. Robust Multiple Kernel k-means Clustering using Min-Max
-       Optimization. arXiv:1803.02458, 2018.
     """
     return alternate_with_worst_weights(stack, n_clusters, alternate, tol=tol, max_iter=max_iter)
 
@@ -144,13 +139,14 @@ def solve_mkkm_mm_saddle(
         shortest = minimize_quadratic(A @ A.T) @ A
         upper.append(float(np.linalg.norm(shortest)))
         gap = upper[-1] - lower[-1] + best[1].error
-        converged = gap <= tol * upper[-1]
+        # If nothing is left unexplained, the errors of the eigenvalues are rounding.
+        converged = gap <= tol * upper[-1] or upper[-1] == 0
         if converged or len(lower) >= max_iter:
             break
         theta = shortest / upper[-1]
     theta, relaxation = best
-    room = tol * upper[-1] - max(upper[-1] - lower[-1], 0.0) if converged else tol * upper[-1]
-    certificate = mixture.certify(relaxation, theta, room, random_state=random_state)
+    allowed = tol * upper[-1] - (max(upper[-1] - lower[-1], 0.0) if converged else 0.0)
+    certificate = mixture.certify(relaxation, theta, allowed, random_state=random_state)
     return mixture.solution(
         replace(relaxation, error=certificate.error),
         theta,
@@ -170,7 +166,7 @@ def _unit(weights: Float) -> Float:
 
 def _worst_weights(unexplained: Float) -> Float:
     """Return the weights of unit norm under which most is left unexplained."""
-    # Where nothing is, all weights are as bad; the uniform ones prefer no kernel.
+    # If nothing is, all weights are as bad; the uniform ones prefer no kernel.
     return _unit(unexplained if unexplained.any() else np.ones_like(unexplained))
 
 
@@ -214,7 +210,7 @@ class MKKMMM(InductiveClusterer):
         saddle point, the value of its weights.
     history_ : ndarray of shape (n_iter_,) or (n_iter_ + 1,)
         The objective of each iteration, neither falling nor rising, closed by that of the returned
-        one where it is not the last; for the saddle point the best so far, rising.
+        one if it is not the last; for the saddle point the best so far, rising.
     duality_gap_ : float
         Only for the saddle point: relative distance of the objective to its maximum at most.
     certificate_ : str

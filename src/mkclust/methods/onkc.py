@@ -96,11 +96,6 @@ def solve_onkc(
         Partition, weights and kernel are those of the last iteration: the first two both made from
         the kernel before, the kernel made from them. The history is the objective after each
         iteration.
-
-    References
-    ----------
-    .. [1] X. Liu, S. Zhou, Y. Wang, M. Li, Y. Dou, E. Zhu, J. Yin. Optimal Neighborhood Kernel
-       Clustering with Multiple Kernels. AAAI 2017.
     """
     M, totals = stack.gram(), stack.traces()
     gamma = np.full(stack.n_kernels, 1 / stack.n_kernels)

@@ -46,7 +46,7 @@ def discretize(
     n_init: int = 10,
     init: str = "k-means++",
     random_state: int | np.random.RandomState | None = None,
-    all_rows: int = ALL_ROWS,
+    all_rows: int | None = None,
 ) -> tuple[Array, Float]:
     """Cluster the row-normalized embedding by k-means.
 
@@ -65,10 +65,10 @@ def discretize(
         How a start chooses its centers: spread out, or any samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts, and of the sample.
-    all_rows : int, default=100_000
-        Up to this many rows, the centers are learned from all of them; from more, on a sample of
-        half this number, the same however the rows are cut into chunks. All rows are assigned to
-        the nearest center.
+    all_rows : int, default=None
+        Up to this many rows, 100,000 by default, the centers are learned from all of them; of more,
+        from a sample of half this number, the same however the rows are cut into chunks. All rows
+        are assigned to the nearest center.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def discretize(
     >>> discretize(rows, 2, random_state=0)[0].tolist()
     [0, 0, 1]
     """
-    sample = normalize_rows(_training_rows(rows, all_rows, random_state))
+    sample = normalize_rows(_training_rows(rows, all_rows or ALL_ROWS, random_state))
     options: Any = {"n_init": n_init, "init": init, "random_state": random_state}
     if is_on_accelerator(sample):
         centers = k_means(sample, n_clusters, **options)
