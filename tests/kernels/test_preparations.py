@@ -112,27 +112,6 @@ def test_the_unit_of_a_view_is_forgotten_or_left_as_it_was(make, seed, factor):
     np.testing.assert_allclose(scaled, expected, rtol=1e-9, atol=1e-12)
 
 
-@given(st.sampled_from([LogTfIdf, SquareRootsOfShares, LimitColumnScale]), st.integers(0, 100))
-def test_the_order_of_samples_and_columns_is_kept(make, seed):
-    X = counts(seed) if make is not LimitColumnScale else loud(seed)
-    rng = np.random.default_rng(seed)
-    rows, columns = rng.permutation(X.shape[0]), rng.permutation(X.shape[1])
-    moved = X[rows][:, columns]
-    expected = make.learn(X).apply(X)[rows][:, columns]
-    np.testing.assert_allclose(make.learn(moved).apply(moved), expected, rtol=1e-10, atol=1e-13)
-
-
-def test_long_views_are_learned_from_in_blocks(monkeypatch):
-    X = counts(shape=(300, 7))
-    whole = [make.learn(X) for make in (LogTfIdf, LimitColumnScale)]
-    prepared = whole[0].apply(X)
-    monkeypatch.setattr("mkclust.kernels.preparations.BLOCK_ENTRIES", 100)
-    parts = [make.learn(X) for make in (LogTfIdf, LimitColumnScale)]
-    np.testing.assert_allclose(whole[0].apply(X), prepared, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(parts[0].rarity, whole[0].rarity, rtol=1e-13)
-    np.testing.assert_allclose(parts[1].factors, whole[1].factors, rtol=1e-13)
-
-
 def test_negative_entries_of_new_rows_count_as_zero():
     X = counts()
     new = np.array([[-1.0, *X[0, 1:]]])

@@ -146,7 +146,7 @@ def test_the_same_samples_are_missing_however_kernels_are_held(storage, data, tm
         np.save(tmp_path / "kernels.npy", kernels)
         on_disk = np.load(tmp_path / "kernels.npy", mmap_mode="r")
         stack = as_stack(read_samples(on_disk, expected="precomputed"), streamed=True)
-        assert stack.storage == "streamed"
+        assert {kernel.storage for kernel in stack.kernels} == {"streamed"}
         dense = as_stack(read_samples(kernels, expected="precomputed"))
         a, b = (SimpleMKKM(K).solve(each) for each in (stack, dense))
         np.testing.assert_allclose(a.weights, b.weights, atol=1e-5)

@@ -6,7 +6,7 @@ asks of the kernels is products with thin matrices, and a mix of them if they ar
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,8 @@ MOST_SAMPLED, FEWEST_SAMPLED = 2048, 150
 MOST_STREAMED = 256
 # Samples per cluster that they are learned from at least.
 SAMPLED_PER_CLUSTER = 5
+# Up to so many samples they are taken from a copy of all kernels, which is likely to be needed.
+COPIED_FIRST = 4096
 # Relative accuracy of first weights and vectors, and most passes over a sample.
 FIRST_TOLERANCE, SAMPLE_PASSES = 1e-4, 4
 # The search in single precision is left out if one pass over the sample came within so many times
@@ -210,33 +212,34 @@ def search(
 def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array | None) -> Search:
     """Search among a sample, on all samples in single precision, and on the kernels as they are."""
     n, m, tol, like = stack.n_samples, stack.n_kernels, problem.tol, stack.kernels[0].like
-    in_memory = is_in_memory(stack)
+    in_memory, copy = is_in_memory(stack), None
     single = in_memory and n > FEW_SAMPLES and m > 1 and _is_safe_in_single_precision(stack)
-    weights, sampled, is_near = _first_weights(
-        stack, problem, weights, "float32" if single else "float64"
-    )
-    single = single and tol >= LEAST_TOLERANCE_FROM_SINGLE
-    dtype, copy = "float32" if single else "float64", None
-    if single and not is_near and fits(4 * (m + 2) * n**2, available=free_bytes(like)):
+    dtype = "float32" if single and tol >= LEAST_TOLERANCE_FROM_SINGLE else "float64"
+    may_copy = dtype == "float32" and fits(4 * (m + 2) * n**2, available=free_bytes(like))
+    if may_copy and n <= COPIED_FIRST:
         copy = stack.among(None, dtype)
-    mixes = Mixes(problem, stack if copy is None else copy, dtype)
+    sampled = _first_weights(copy or stack, problem, weights, "float32" if single else "float64")
+    if may_copy and copy is None and not sampled.is_near:
+        copy = stack.among(None, dtype)
+    mixes, weights = Mixes(problem, copy or stack, dtype), sampled.weights
+    mixes.n_passes += copy is not None
     mix = mixes(weights)
-    if start is None and sampled is not None:
+    if start is None and sampled.vectors is not None:
         # Multiplied with the mix, the sample's eigenvectors are extended to all samples.
-        start = orthonormalize(mix @ astype(sampled, dtype))
+        start = orthonormalize(mix @ astype(sampled.vectors, dtype))
         mixes.n_passes += not in_memory
-    if not in_memory:  # each product is a pass: the basis is the better place for it
+    if not in_memory:  # each product is a pass, so the vectors are improved in the basis
         drawn = random_normal((n, block_width(n, problem.n_clusters)), like, 0)
         start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
-        return _search_subspace(stack, mixes, weights, start[:, : drawn.shape[1]])
-    X = _first_vectors(mix, problem, 0.1 * tol if is_near else FIRST_TOLERANCE, start, dtype)
-    if copy is not None:
-        single_tol = SINGLE_SHARE * max(tol, LEAST_SINGLE_TOLERANCE)
-        rough = Mixes(replace(problem, tol=single_tol), copy, dtype)
-        found = _search_subspace(copy, rough, weights, X, dtype)
-        weights, mixes.n_passes = found.weights, mixes.n_passes + 1 + found.n_passes
+        return _search_subspace(stack, problem, mixes, weights, start[:, : drawn.shape[1]])
+    first_tol = INNER_SHARE * tol if sampled.is_near else FIRST_TOLERANCE
+    X = _first_vectors(mix, problem, first_tol, start, dtype)
+    if copy is not None and not sampled.is_near:
+        rough = replace(problem, tol=SINGLE_SHARE * max(tol, LEAST_SINGLE_TOLERANCE))
+        found = _search_subspace(copy, rough, mixes, weights, X, dtype)
+        weights = found.weights
         X = _better_vectors(mixes(weights), found.relaxation, INNER_SHARE * tol, dtype)
-    return _search_subspace(stack, mixes, weights, X)
+    return _search_subspace(stack, problem, mixes, weights, X)
 
 
 def _is_safe_in_single_precision(stack: Any) -> bool:
@@ -245,14 +248,20 @@ def _is_safe_in_single_precision(stack: Any) -> bool:
     return bool(np.all((sizes > SINGLE_SIZES[0]) & (sizes < SINGLE_SIZES[1])))
 
 
-def _first_weights(
-    stack: Any, problem: Problem, uniform: Float, dtype: str
-) -> tuple[Float, Array | None, bool]:
-    """Return weights that a sample asks for, its partition, and whether one pass may be enough."""
+class Sampled(NamedTuple):
+    """Weights that a sample asks for, its partition, and whether one pass over all may be enough."""
+
+    weights: Float
+    vectors: Array | None
+    is_near: bool
+
+
+def _first_weights(stack: Any, problem: Problem, uniform: Float, dtype: str) -> Sampled:
+    """Return the weights that a sample of the samples asks for, if there are enough of them."""
     n, k, in_memory = stack.n_samples, problem.n_clusters, is_in_memory(stack)
     size = min(n // 4, MOST_SAMPLED if in_memory else max(MOST_STREAMED, SAMPLED_PER_CLUSTER * k))
     if problem.n_weights == 1 or size < max(FEWEST_SAMPLED, SAMPLED_PER_CLUSTER * k):
-        return uniform, None, False
+        return Sampled(uniform, None, False)
     samples, half = np.random.default_rng(0).choice(n, size, replace=False), size // 2
     samples = np.concatenate([np.sort(samples[:half]), np.sort(samples[half:])])
     sample = stack.among(samples, dtype)
@@ -269,7 +278,7 @@ def _first_weights(
         trend = (size**-0.5 - n**-0.5) / (half**-0.5 - size**-0.5)
         weights = weights * (weights / fewer) ** trend
         weights /= weights.sum()
-    return weights, sampled, is_near
+    return Sampled(weights, sampled, is_near)
 
 
 def _search_sample(sample: Any, problem: Problem, weights: Float, dtype: str) -> Search:
@@ -279,7 +288,7 @@ def _search_sample(sample: Any, problem: Problem, weights: Float, dtype: str) ->
         return _search_whole_space(sample, replace(problem, max_iter=MOST_EVALUATIONS), weights)
     mixes = Mixes(problem, sample, dtype)
     X = _first_vectors(mixes(weights), problem, 10 * FIRST_TOLERANCE, None, dtype)
-    return _search_subspace(sample, mixes, weights, X, dtype)
+    return _search_subspace(sample, problem, mixes, weights, X, dtype)
 
 
 def _first_vectors(
@@ -316,7 +325,7 @@ class Mixes:
     """
 
     def __init__(self, problem: Problem, stack: Any, dtype: str):
-        self.problem, self.dtype, self.n_passes = problem, dtype, 0
+        self._problem, self.dtype, self.n_passes = problem, dtype, 0
         self.in_memory = is_in_memory(stack)
         self._stack, self._weights, self._mix = stack, np.zeros(0), None
 
@@ -324,7 +333,7 @@ class Mixes:
         """Return the mix of some weights; the latest one is kept."""
         if not np.array_equal(weights, self._weights):
             self._mix = None  # so that there is memory for the next
-            mix = self._stack.mix(self.problem.coefficients(weights))
+            mix = self._stack.mix(self._problem.coefficients(weights))
             matrix = getattr(mix, "matrix", None)
             if self.dtype == "float32" and matrix is not None:
                 mix = replace(mix, matrix=astype(matrix, self.dtype))
@@ -437,8 +446,21 @@ def _relative(error: float, relaxation: Relaxation) -> float:
     return error / max(relaxation.value, np.finfo(np.float64).tiny)
 
 
+def _surfaces(stack: Any, problem: Problem, weights: Float, is_bound: bool) -> CuttingSurfaces:
+    """Return no surfaces yet, and where to begin; if their bound counts, rounding is taken off."""
+    rounding = ALIGNMENT_ROUNDINGS * rounding_of_entries(stack) if is_bound else 0.0
+    surfaces = CuttingSurfaces(problem.n_weights, rounding)
+    surfaces.weights = weights
+    return surfaces
+
+
 def _search_subspace(
-    stack: Any, mixes: Mixes, weights: Float, X: Array, rough: str | None = None
+    stack: Any,
+    problem: Problem,
+    mixes: Mixes,
+    weights: Float,
+    X: Array,
+    rough: str | None = None,
 ) -> Search:
     """Search from some weights and vectors on.
 
@@ -453,9 +475,8 @@ def _search_subspace(
     rough : {"float64", "float32"} or None, default=None
         Number type of a search that ends without a certificate; None asks for one.
     """
-    problem, tol = mixes.problem, mixes.problem.tol
-    surfaces = CuttingSurfaces(problem.n_weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack))
-    surfaces.weights, basis = weights, Basis(stack, problem, rough or "float64")
+    tol, surfaces = problem.tol, _surfaces(stack, problem, weights, is_bound=rough is None)
+    basis = Basis(stack, problem, rough or "float64")
     certificate, history = None, list[tuple[float, float]]()
     error, best_gap, n_waited, n_refinements = 1e-2, np.inf, 0, 0
     while True:
@@ -531,8 +552,7 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
         H = relaxation.vectors[:, :k]
         return problem.evaluation(relaxation.value, inner_products(stack.apply(H), H), relaxation)
 
-    surfaces = CuttingSurfaces(problem.n_weights, ALIGNMENT_ROUNDINGS * rounding_of_entries(stack))
-    surfaces.weights = weights
+    surfaces = _surfaces(stack, problem, weights, is_bound=True)
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
     relaxation: Relaxation = best.state
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value

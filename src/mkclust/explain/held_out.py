@@ -220,7 +220,7 @@ def _check_unit_kernels(model: Any) -> None:
                 "the bound is for kernels centered and scaled to a unit diagonal; fit with "
                 "center=True and normalize=True"
             )
-        if standardization.added is not None:
+        if standardization.is_repaired:
             raise ValueError(
                 f"{name} was indefinite and has been repaired, so its entries for new samples are "
                 "not known to stay within one, as the bound needs; pass positive semidefinite "

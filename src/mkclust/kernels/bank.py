@@ -1,6 +1,6 @@
 """Turn views of the samples into a bank of kernels."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, Literal, Self
 
@@ -23,15 +23,15 @@ from mkclust.kernels.training import (
     check_files,
     common_precision,
     is_single,
+    kernel_names,
     length_of,
     match_views,
+    require_kernel_memory,
 )
 from mkclust.kernels.view_kernels import ViewKernels
-from mkclust.linalg import copy_array, free_bytes, is_foreign, namespace, to_host
-from mkclust.linalg.memory import require_memory
+from mkclust.linalg import copy_array, is_foreign, namespace, to_host
 from mkclust.linalg.sparse_rows import are_equal_rows
 from mkclust.parameters import Choice, check_parameter
-from mkclust.samples.forms import TABLE
 from mkclust.samples.local import fingerprint
 from mkclust.samples.samples import Samples, read_views
 from mkclust.types import Array
@@ -158,19 +158,16 @@ class KernelBank(TransformerMixin, BaseEstimator):
     All are positive semidefinite except "self-tuning" and "from_distances", which models check as
     they check precomputed kernels.
 
-    Kernels that consist of shared neighborhoods are sparse on the host (`FactoredMatrix`); for
-    views on a device, beside others that do not, they are written out there.
-
-    Sparse views of SciPy are never written out, except for sampled rows; their distances are
+    Sparse views of SciPy are never written out, except for sampled rows. Their distances are
     computed from zero and not from their median, which costs digits of rows that are far from zero
     and close to each other. New rows may be sparse or not.
 
     For views of another library than NumPy, such as torch or CuPy, the kernels are arrays of that
-    library, computed on the device of the views; new rows are brought there. They are computed in
-    their own precision: those of float32 views are good to about 1e-6, Gaussian ones narrower than
-    the median distance to fewer digits (1e-5 at an eighth of it), and those of rows far from the
-    rest to fewer as well. A pickled bank, and pickled rows of kernels on the fly, hold their arrays
-    on the host, so that they can be loaded without that device.
+    library on the device of the views, and new rows are brought there. Kernels of float32 views are
+    computed in float32 and good to about 1e-6, Gaussian ones narrower than the median distance and
+    those of rows far from the rest to fewer digits. Kernels of shared neighborhoods alone are
+    sparse on the host (`FactoredMatrix`), and written out beside others on a device. Pickled banks
+    and sources of rows hold arrays of the host.
 
     Examples
     --------
@@ -195,12 +192,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
 
     The same kernels for more samples than their matrices fit into memory:
 
-    >>> from mkclust import SimpleMKKM
-    >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, on_the_fly=True)
-    >>> bank.fit_transform(views).rows(0, 4).shape
+    >>> bank.set_params(on_the_fly=True).fit_transform(views).rows(0, 4).shape
     (2, 4, 30)
-    >>> SimpleMKKM(2, kernels=bank, random_state=0).fit(views).labels_.shape
-    (30,)
     """
 
     def __init__(
@@ -255,11 +248,20 @@ class KernelBank(TransformerMixin, BaseEstimator):
             )
             for name, view in samples.views.items()
         )
-        self._views, self._fingerprints = learned, fingerprints
-        self._encodings, self.columns_ = samples.encodings, samples.columns
-        self.kernel_names_ = tuple(self._names())
+        self._set_views(learned)
+        self._fingerprints, self._encodings = fingerprints, samples.encodings
+        self.columns_, self.kernel_names_ = samples.columns, kernel_names(self._views)
         warn_of_kernels(self._views, self.columns_)
         return self
+
+    def _set_views(self, views: tuple[ViewKernels, ...]) -> None:
+        """Set what is learned, and the attributes that show it."""
+        self._views = views
+        self.rules_ = {view.name: view.kind for view in views}
+        self.scales_ = {view.name: view.units.scale for view in views}
+        self.medians_ = {view.name: view.median for view in views if view.median is not None}
+        self.kernel_views_ = tuple(p for p, view in enumerate(views) for _ in view.formulas)
+        self.n_features_in_ = sum(view.view.shape[1] for view in views)
 
     def _with_neighborhoods(self, view: ViewKernels) -> ViewKernels:
         """Return a view with the neighborhoods that the parameters or its rule ask for."""
@@ -273,46 +275,10 @@ class KernelBank(TransformerMixin, BaseEstimator):
         size = min(view.rule.neighbors, count_neighbors("auto", n))
         return view.with_neighborhoods(size, view.rule.neighborhood_share, as_links=False)
 
-    def _names(self) -> Iterator[str]:
-        """Name the kernels of every view."""
-        for view in self._views:
-            kinds = list(map(str, view.formulas))
-            if len(kinds) == 1:
-                yield view.name
-            elif list(self.views_) == [TABLE]:
-                yield from kinds
-            else:
-                yield from (f"{view.name} {kind}" for kind in kinds)
-
     @property
     def views_(self) -> dict[str, Array]:
         """The training views by name."""
         return {view.name: view.view for view in self._views}
-
-    @property
-    def rules_(self) -> dict[str, str]:
-        """The rule of each view by name."""
-        return {view.name: view.kind for view in self._views}
-
-    @property
-    def scales_(self) -> dict[str, float]:
-        """Mean squared norm of a prepared training row, by the name of the view."""
-        return {view.name: view.units.scale for view in self._views}
-
-    @property
-    def medians_(self) -> dict[str, float]:
-        """Median distance between two prepared training rows, by the name of the view."""
-        return {view.name: view.median for view in self._views if view.median is not None}
-
-    @property
-    def kernel_views_(self) -> tuple[int, ...]:
-        """The index of the view that each kernel is computed from."""
-        return tuple(number for number, view in enumerate(self._views) for _ in view.formulas)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns over all views."""
-        return sum(view.view.shape[1] for view in self._views)
 
     @property
     def neighborhoods_(self) -> dict[int, Neighborhoods]:
@@ -342,40 +308,23 @@ class KernelBank(TransformerMixin, BaseEstimator):
     def of_view(self, name: str) -> "KernelBank":
         """Return a bank of one of the views, as if it had been fitted on that alone.
 
-        Parameters
-        ----------
-        name : str
-            The view.
-
-        Returns
-        -------
-        KernelBank
-            Its kernels have the names that they have among all.
+        Its kernels have the names that they have among all.
         """
         check_is_fitted(self)
         other, number = copy(self), list(self.views_).index(name)
         pairs = zip(self.kernel_names_, self.kernel_views_, strict=True)
-        other._views = self._views[number : number + 1]
         other.kernel_names_ = tuple(kernel for kernel, view in pairs if view == number)
-        other._fingerprints = {name: self._fingerprints[name]}
-        for attribute in ("_encodings", "columns_"):
+        other._set_views(self._views[number : number + 1])
+        for attribute in ("_fingerprints", "_encodings", "columns_"):
             values = getattr(self, attribute)
             setattr(other, attribute, {name: values[name]} if name in values else {})
         return other
 
     def empty_rows(self, views: Mapping[str, Array]) -> dict[str, np.ndarray]:
-        """Return which rows of views say nothing.
+        """Return by view which rows, training or new, say nothing, (n_rows,) of bool.
 
-        Parameters
-        ----------
-        views : mapping of str to array of shape (n_rows, n_features)
-            The training views, or new ones with their columns.
-
-        Returns
-        -------
-        dict of str to ndarray of bool of shape (n_rows,)
-            Rows that are zero after preparation, for those views whose kernels compare directions
-            or entries that two rows have in common. In other views every row says something.
+        These are rows that are zero after preparation, in views whose kernels compare directions
+        or entries that two rows have in common. In other views every row says something.
         """
         return {
             view.name: view.preparation.zero_rows(views[view.name])
@@ -443,32 +392,17 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return self._kernels(None if is_training else views)
 
     def training_kernels(self) -> Array | ComputedKernels | KernelList:
-        """Return the kernels of the views that the bank was fitted on, where these live.
-
-        Returns
-        -------
-        array of shape (n_kernels, n_samples, n_samples), ComputedKernels or KernelList
-            As :meth:`fit_transform` does.
-        """
+        """Return the kernels of the training views, as :meth:`fit_transform` does."""
         check_is_fitted(self)
         n = self._views[0].view.shape[0]
         self._require_memory(len(self.kernel_names_), n, n, self.views_)
         return self._kernels(None)
 
     def announce(self, X: Any) -> tuple[int, int, np.dtype]:
-        """Return the size of the kernels of views by the shapes of the views alone.
+        """Return the number of kernels of views, of samples, and the number type of the kernels.
 
-        Parameters
-        ----------
-        X : mapping, list, tuple, array or data frame
-            Views, as :meth:`fit` takes them; they need not be valid.
-
-        Returns
-        -------
-        n_kernels, n_samples : int
-            How many kernels there will be, and of how many samples; by kind, how many at most.
-        dtype : dtype
-            Their number type, as NumPy names it.
+        Only the shapes of views are read, which need not be valid; by kind there may be fewer
+        kernels.
         """
         formulas, views = self._read_parameters(), read_views(X).parts
         n = max(map(length_of, views), default=0)
@@ -540,14 +474,8 @@ class KernelBank(TransformerMixin, BaseEstimator):
         self, m: int, n_new: int, n: int, views: Mapping[str, Array], advice: str = ""
     ) -> None:
         """Refuse kernels that do not fit into memory, before anything is learned or computed."""
-        if self.on_the_fly or self.neighbors is not None:
-            return
-        require_memory(
-            m * n_new * n * np.dtype(common_precision(views)).itemsize,
-            f"holding {m} kernels of {n_new} x {n} entries",
-            f"pass on_the_fly=True to compute them when they are asked for{advice}",
-            available=free_bytes(next(iter(views.values()))),
-        )
+        if not self.on_the_fly and self.neighbors is None:
+            require_kernel_memory((m, n_new, n), views, advice)
 
     def _read_new(self, X: Any) -> dict[str, Array]:
         """Return new views in the order and place of the training views, or say how they differ."""

@@ -20,18 +20,10 @@ MOST_LEVELS, LEVELS_SHARE = 20, 0.5
 
 @dataclass(frozen=True)
 class ChosenRule:
-    """The rule of one view, with what is done to its rows before.
+    """The rule of one view, with what is done to its rows before."""
 
-    Attributes
-    ----------
-    rule : Rule
-        The rule.
-    preprocessed : Preprocessed or None
-        A transformer that was fitted on the training rows.
-    """
-
-    rule: Rule
-    preprocessed: Preprocessed | None = None
+    rule: Rule  # the rule
+    preprocessed: Preprocessed | None = None  # A transformer that was fitted on the training rows
 
     def learn(self, view: Array, *, mapped: bool = False) -> Preparation:
         """Learn what is done to rows from the training rows, before kernels or features of them."""

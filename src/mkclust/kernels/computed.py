@@ -61,32 +61,21 @@ class KernelList(list[Any]):
 
 @dataclass(frozen=True)
 class ComputedKernel:
-    """One kernel of a source, computed from points.
+    """One kernel of a source, computed from points."""
 
-    Attributes
-    ----------
-    formula : Formula
-        How it is computed.
-    x, y : Points or None
-        The samples and the training samples; None if the kernel consists of neighborhoods.
-    shared : FactoredMatrix, CSR array or None
-        Its neighborhoods.
-    share : float
-        Their share in the kernel.
-    """
-
-    formula: Formula
+    formula: Formula  # how it is computed
+    # The samples and the training samples; None if the kernel consists of neighborhoods.
     x: Points | None = field(repr=False)
     y: Points | None = field(repr=False)
-    shared: Any = field(default=None, repr=False)
-    share: float = 0.0
+    shared: Any = field(default=None, repr=False)  # its neighborhoods
+    share: float = 0.0  # their share in the kernel
 
     def among(self, samples: np.ndarray, made: dict[int, Points]) -> "ComputedKernel":
         """Return the kernel of some samples; points that were selected already are in `made`."""
         if self.y is not None and id(self.y) not in made:
             made[id(self.y)] = self.y.among(samples)
         points = None if self.y is None else made[id(self.y)]
-        shared = None if self.shared is None else self.shared[samples][:, samples]
+        shared = None if self.shared is None else self.shared[samples, :][:, samples]
         return replace(self, x=points, y=points, shared=shared)
 
 
@@ -98,25 +87,13 @@ class ComputedKernels:
     their square. The kernels of a view share its distances and its inner products. Rows are
     computed where the views live. The kernels of the training samples have `diagonal` and are a
     ``mkclust.stack.RowSource``: rows are symmetric up to rounding, with an exact diagonal.
-
-    Attributes
-    ----------
-    kernels : tuple of ComputedKernel
-        What computes each kernel.
-    shape : tuple of int
-        Number of kernels, of samples and of training samples.
-    precision : str
-        Number type of the kernels.
-    like : array
-        An array that says where rows live.
-    self_similarities : array of shape (n_kernels, n_samples) or None
-        The diagonals; None if the samples are not the training samples.
     """
 
-    kernels: tuple[ComputedKernel, ...]
-    shape: tuple[int, int, int]
-    precision: str
-    like: Any = field(repr=False)
+    kernels: tuple[ComputedKernel, ...]  # what computes each kernel
+    shape: tuple[int, int, int]  # number of kernels, of samples and of training samples
+    precision: str  # number type of the kernels
+    like: Any = field(repr=False)  # an array that says where rows live
+    # The diagonals; None if the samples are not the training samples.
     self_similarities: Any = field(default=None, repr=False)
 
     @classmethod

@@ -7,7 +7,7 @@ units of their median distance, and computes entries from `Pairs` of samples in 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -57,8 +57,8 @@ class Formula:
     is_definite: ClassVar[bool] = True
     # Whether features of prepared rows can approximate the kernel.
     has_features: ClassVar[bool] = False
-    # How the most similar samples are found, with all self-similarities scaled to one.
-    neighbors_by: ClassVar[Literal["distance", "cosine", "entries"]] = "entries"
+    # How the most similar samples are found: by "distance", "cosine" or "entries".
+    neighbors_by: ClassVar[str] = "entries"
 
     @property
     def median(self) -> float | None:
@@ -122,8 +122,8 @@ class InnerProduct(Formula):
         return "linear"
 
     def coordinates(self, rows: Array, units: Units, precision: str) -> dict[str, Array]:
-        """Return rows in units of the root mean squared norm."""
-        return {"scaled": astype(astype(rows, "float64") / float(np.sqrt(units.scale)), precision)}
+        """Return rows in units of about the root mean squared norm."""
+        return {"scaled": astype(astype(rows, "float64") / units.length, precision)}
 
     def entries(self, pairs: Pairs) -> Array:
         """Return the inner products themselves."""
@@ -300,16 +300,11 @@ class OfDistances(Formula):
 
 @dataclass(frozen=True)
 class SelfTuning(Formula):
-    """The kernel exp(-|x - y|^2 / (s_x s_y)), s being the distance to the 7th nearest sample.
-
-    Attributes
-    ----------
-    scales : ndarray of shape (n_samples,) or None
-        The local scales s of the training samples; None before they are learned.
-    """
+    """The kernel exp(-|x - y|^2 / (s_x s_y)), s being the distance to the 7th nearest sample."""
 
     is_definite = False
 
+    # The local scales s of the training samples; None before they are learned.
     scales: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:

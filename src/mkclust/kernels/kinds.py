@@ -45,45 +45,24 @@ NEAR = 1 / 3
 
 @dataclass(frozen=True)
 class Rule:
-    """What is made of views of one kind.
+    """What is made of views of one kind."""
 
-    Attributes
-    ----------
-    kind : str
-        The kind, and the name of the rule.
-    why : str
-        How views of this kind are recognized, in words that follow the name of a view.
-    fits : callable
-        Whether a profile is of this kind, if it is of none that comes before.
-    preparation : type
-        What is done to its rows.
-    formula : Formula or None
-        Its one kernel; None for the kernels that the bank makes of every view.
-    neighbors : int or None
-        Number of neighbors, if its kernel contains neighborhoods.
-    neighborhood_share : float
-        The share of shared neighborhoods in its kernel; the rest is the formula.
-    of_pairs : bool
-        Whether columns are the training samples, so that the rule takes all samples at once.
-    is_nonnegative : bool
-        Whether the rule makes no sense of negative entries.
-    by_name : bool
-        Whether it is the name of a kernel: never recognized, only asked for.
-    mapped : type or None
-        What is done to rows before features are made of them, if that is more than before kernels
-        are computed.
-    """
-
-    kind: str
-    why: str
+    kind: str  # the kind, and the name of the rule
+    why: str  # how views of this kind are recognized, in words that follow the name of a view
+    # Whether a profile is of this kind, if it is of none that comes before.
     fits: Callable[[ViewProfile], bool]
-    preparation: type[Preparation] = RowsAsTheyAre
+    preparation: type[Preparation] = RowsAsTheyAre  # what is done to its rows
+    # Its one kernel; None for the kernels that the bank makes of every view.
     formula: Formula | None = None
-    neighbors: int | None = None
+    neighbors: int | None = None  # number of neighbors, if its kernel contains neighborhoods
+    # The share of shared neighborhoods in its kernel; the rest is the formula.
     neighborhood_share: float = 1.0
+    # Whether columns are the training samples, so that the rule takes all samples at once.
     of_pairs: bool = False
-    is_nonnegative: bool = False
-    by_name: bool = False
+    is_nonnegative: bool = False  # whether the rule makes no sense of negative entries
+    by_name: bool = False  # whether it is the name of a kernel: never recognized, only asked for
+    # What is done to rows before features are made of them, if that is more than before kernels
+    # are computed.
     mapped: type[Preparation] | None = None
 
     @property

@@ -99,16 +99,7 @@ def count_neighbors(neighbors: Any, n_samples: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
-    """The neighborhoods of all samples by one kernel.
-
-    Attributes
-    ----------
-    members : CSR array of bool of shape (n_samples, n_samples)
-        Entry (a, i) is stored if sample a is in the neighborhood of i. Every sample is in its own.
-    kth_similarity : ndarray of shape (n_samples,)
-        How similar a sample must be to i to join its neighborhood: as the last neighbor is. By
-        distance it is the negative squared distance. Similarities of zero or less never count.
-    """
+    """The neighborhoods of all samples by one kernel."""
 
     members: Any = field(repr=False)
     kth_similarity: Float = field(repr=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import astype, namespace, precision_of, ranges, select, to_host
+from mkclust.linalg import arrays_to_host, astype, namespace, precision_of, ranges, select, to_host
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.sparse_rows import dense_rows, row_products
 from mkclust.samples.distances import clip_rounding
@@ -21,41 +21,37 @@ FEWEST_FUSED = 2**14
 
 @dataclass(frozen=True)
 class Units:
-    """What coordinates of the rows of a view are measured from, and in.
+    """What coordinates of the rows of a view are measured from, and in."""
 
-    Attributes
-    ----------
-    origin : array of shape (n_features,)
-        A common origin: close to all rows, it saves digits of distances.
-    median : float
-        Median distance between two training rows.
-    scale : float
-        Mean squared norm of a training row.
-    """
-
+    # A common origin: close to all rows, it saves digits of distances.
     origin: Any = field(repr=False)
-    median: float
-    scale: float
+    median: float  # median distance between two training rows
+    scale: float  # mean squared norm of a training row
+
+    @property
+    def length(self) -> float:
+        """The power of two nearest to the root mean squared norm: dividing by it costs no digit."""
+        return 2.0 ** round(np.log2(np.sqrt(self.scale)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: arrays on the host, wherever they are."""
+        return vars(self) | {"origin": arrays_to_host(self.origin)}
 
 
 @dataclass(frozen=True)
 class Points:
-    """Rows of one view in the coordinates that its formulas compare.
+    """Rows of one view in the coordinates that its formulas compare."""
 
-    Attributes
-    ----------
-    coordinates : dict of str to array or CSR array
-        By name, with one entry or row per sample.
-    """
-
-    coordinates: dict[str, Any] = field(repr=False)
+    coordinates: dict[str, Any] = field(repr=False)  # by name, with one entry or row per sample
+    units: Units  # the units of the coordinates
 
     def __getitem__(self, name: str) -> Array:
         return self.coordinates[name]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: arrays on the host, which computes in float64."""
-        return {"coordinates": {name: to_host(each) for name, each in self.coordinates.items()}}
+        coordinates = {name: to_host(each) for name, each in self.coordinates.items()}
+        return {"coordinates": coordinates, "units": self.units}
 
     @cached_property
     def split(self) -> Any:
@@ -68,34 +64,25 @@ class Points:
 
     def part(self, samples: slice) -> "Points":
         """Return some of the rows."""
-        return Points({name: select(each, samples) for name, each in self.coordinates.items()})
+        some = {name: select(each, samples) for name, each in self.coordinates.items()}
+        return Points(some, self.units)
 
     def among(self, samples: np.ndarray) -> "Points":
         """Return some of the training rows; distances only to the same samples."""
         some = {name: select(each, samples) for name, each in self.coordinates.items()}
         if "distances" in some:
             some["distances"] = select(some["distances"], samples, axis=1)
-        return Points(some)
+        return Points(some, self.units)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Some samples and some training samples, with what several formulas of a view share.
+    """Some samples and some training samples, with what several formulas of a view share."""
 
-    Attributes
-    ----------
-    x, y : Points
-        The samples, and the training samples.
-    columns : slice
-        The indices of the training samples.
-    precision : str
-        Number type of the entries.
-    """
-
-    x: Points
+    x: Points  # the samples, and the training samples
     y: Points
-    columns: slice
-    precision: str
+    columns: slice  # the indices of the training samples
+    precision: str  # number type of the entries
 
     @cached_property
     def squared_distances(self) -> Array:
@@ -109,7 +96,9 @@ class Pairs:
     @cached_property
     def products(self) -> Array:
         """Inner products in units of the mean squared norm."""
-        return row_products(self.x["scaled"], self.y["scaled"])
+        units, products = self.x.units, row_products(self.x["scaled"], self.y["scaled"])
+        products *= units.length**2 / units.scale
+        return products
 
     def compare(self, function: Callable[[Array, Array], Array]) -> Array:
         """Apply a function to all rows x and some rows y at a time, dense in float64."""

@@ -115,20 +115,13 @@ class LogTfIdf(Preparation):
 
     An entry x becomes log(1 + x / u) (ln((1 + n) / (1 + f)) + 1), with u the median of the positive
     entries and f the number of the n training rows in which its column is not zero.
-
-    Attributes
-    ----------
-    unit : float
-        u.
-    rarity : ndarray of shape (n_features,)
-        The factor of every column.
     """
 
     SUMMARY = "logarithms of entries, rare columns count more, rows of unit length"
     ignores_zeros = True
 
-    unit: float
-    rarity: Float = field(repr=False)
+    unit: float  # u
+    rarity: Float = field(repr=False)  # the factor of every column
 
     @classmethod
     def learn(cls, view: Array) -> "LogTfIdf":
@@ -164,14 +157,9 @@ class LimitColumnScale(Preparation):
     """Scale columns down that vary more than twice as much as the median column.
 
     No column is ever amplified: what hardly varies is often noise.
-
-    Attributes
-    ----------
-    factors : ndarray of shape (n_features,)
-        What every column is multiplied with, at most one.
     """
 
-    factors: Float = field(repr=False)
+    factors: Float = field(repr=False)  # what every column is multiplied with, at most one
 
     @classmethod
     def learn(cls, view: Array) -> "LimitColumnScale":
@@ -235,15 +223,10 @@ class UnitRows(Preparation):
 
 @dataclass(frozen=True)
 class OneHot(Preparation):
-    """Encode the category of a row in every column: the cosine is the share of equal ones.
+    """Encode the category of a row in every column: the cosine is the share of equal ones."""
 
-    Attributes
-    ----------
-    levels : tuple of ndarray or None
-        The distinct values of every column; None for rows that are one-hot already. A new row with
-        another value has zeros for that column.
-    """
-
+    # The distinct values of every column; None for rows that are one-hot already. A new row with
+    # another value has zeros for that column.
     levels: tuple[Float, ...] | None = field(repr=False)
 
     @classmethod
@@ -284,17 +267,10 @@ class OneHot(Preparation):
 
 @dataclass(frozen=True)
 class Preprocessed(Preparation):
-    """Transform rows by a fitted scikit-learn transformer, then prepare them by their kind.
+    """Transform rows by a fitted scikit-learn transformer, then prepare them by their kind."""
 
-    Attributes
-    ----------
-    transformer : transformer
-        Fitted on the training rows; it works on the host.
-    then : Preparation
-        What is done to the rows that it returns.
-    """
-
-    transformer: Any
+    transformer: Any  # fitted on the training rows; it works on the host
+    # What is done to the rows that it returns.
     then: Preparation = field(default_factory=RowsAsTheyAre)
 
     @classmethod

@@ -25,18 +25,10 @@ SYMMETRIC = 1e-6
 
 @dataclass(frozen=True)
 class ViewProfile:
-    """What the kind of a view is decided by.
+    """What the kind of a view is decided by."""
 
-    Attributes
-    ----------
-    view : array of shape (n_samples, n_features)
-        The view.
-    n_samples : int or None
-        How many samples there are; None if columns cannot be samples.
-    """
-
-    view: Array = field(repr=False)
-    n_samples: int | None
+    view: Array = field(repr=False)  # the view
+    n_samples: int | None  # how many samples there are; None if columns cannot be samples
 
     @cached_property
     def indices(self) -> np.ndarray:

@@ -1,11 +1,12 @@
-"""The training views of a bank: their precision, and what new views must have in common."""
+"""The training views of a bank: their kernels, and what new views must have in common."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mkclust.linalg import is_foreign, namespace, precision_of
+from mkclust.linalg import free_bytes, is_foreign, namespace, precision_of
+from mkclust.linalg.memory import require_memory
 from mkclust.linalg.sparse_rows import like_rows
 from mkclust.samples.forms import TABLE
 from mkclust.samples.local import fingerprint
@@ -17,6 +18,33 @@ def common_precision(views: Mapping[str, Array]) -> str:
     """Return the number type of the kernels of training views."""
     single = all(precision_of(view) == "float32" for view in views.values())
     return "float32" if single else "float64"
+
+
+def kernel_names(views: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of the kernels of every view."""
+    names: list[str] = []
+    for view in views:
+        kinds = list(map(str, view.formulas))
+        if len(kinds) == 1:
+            names.append(view.name)
+        elif len(views) == 1 and view.name == TABLE:
+            names += kinds
+        else:
+            names += [f"{view.name} {kind}" for kind in kinds]
+    return tuple(names)
+
+
+def require_kernel_memory(
+    shape: tuple[int, int, int], views: Mapping[str, Array], advice: str
+) -> None:
+    """Refuse kernels that do not fit into memory."""
+    m, n_new, n = shape
+    require_memory(
+        m * n_new * n * np.dtype(common_precision(views)).itemsize,
+        f"holding {m} kernels of {n_new} x {n} entries",
+        f"pass on_the_fly=True to compute them when they are asked for{advice}",
+        available=free_bytes(next(iter(views.values()))),
+    )
 
 
 def check_files(training: Mapping[str, Array], fingerprints: Mapping[str, Any]) -> None:
@@ -34,7 +62,7 @@ def check_files(training: Mapping[str, Array], fingerprints: Mapping[str, Any]) 
 def match_views(
     samples: Samples,
     training: Mapping[str, Array],
-    columns: Mapping[str, Sequence[str]],
+    columns: Mapping[str, list[str]],
     who: str,
 ) -> dict[str, Array]:
     """Return new views in the order and place of the training views, or say how they differ."""

@@ -30,42 +30,18 @@ from mkclust.types import Array
 
 @dataclass(frozen=True, kw_only=True)
 class ViewKernels:
-    """What is learned from one view: its preparation, its kernels and their neighborhoods.
+    """What is learned from one view: its preparation, its kernels and their neighborhoods."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the view.
-    view : array or CSR array of shape (n_samples, n_features)
-        The training rows.
-    kind : str
-        The name of the rule that the kernels follow.
-    preparation : Preparation
-        What is done to rows first.
-    formulas : tuple of Formula
-        The kernels of prepared rows, with what they learned.
-    units : Units
-        Origin, median distance and mean squared norm of the prepared training rows.
-    median : float or None
-        The median dissimilarity, if a kernel is as wide as it.
-    size : int or None
-        Number of neighbors, if kernels contain neighborhoods.
-    share : float
-        The share of neighborhoods in every kernel; 1 if it contains nothing else.
-    neighborhoods : tuple of Neighborhoods
-        One per kernel, or none at all.
-    """
-
-    name: str
-    view: Any = field(repr=False)
-    kind: str
-    preparation: Preparation
-    formulas: tuple[Formula, ...]
-    units: Units
-    median: float | None
-    size: int | None = None
-    share: float = 0.0
-    neighborhoods: tuple[Neighborhoods, ...] = ()
+    name: str  # name of the view
+    view: Any = field(repr=False)  # the training rows
+    kind: str  # the name of the rule that the kernels follow
+    preparation: Preparation  # what is done to rows first
+    formulas: tuple[Formula, ...]  # the kernels of prepared rows, with what they learned
+    units: Units  # origin, median distance and mean squared norm of the prepared training rows
+    median: float | None  # the median dissimilarity, if a kernel is as wide as it
+    size: int | None = None  # number of neighbors, if kernels contain neighborhoods
+    share: float = 0.0  # the share of neighborhoods in every kernel; 1 if it contains nothing else
+    neighborhoods: tuple[Neighborhoods, ...] = ()  # one per kernel, or none at all
 
     @classmethod
     def learn(
@@ -194,8 +170,7 @@ class ViewKernels:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: arrays on the host, wherever they are."""
-        units = replace(self.units, origin=arrays_to_host(self.units.origin))
-        return vars(self) | {"view": arrays_to_host(self.view), "units": units}
+        return vars(self) | {"view": arrays_to_host(self.view)}
 
     @property
     def rule(self) -> Rule:
@@ -225,7 +200,7 @@ class ViewKernels:
                 made |= formula.coordinates(prepared, self.units, precision)
             else:
                 made |= formula.coordinates_of_new(prepared, self.units, precision, training)
-        return Points(made)
+        return Points(made, self.units)
 
     def rows(self, X: Array) -> Array:
         """Return the similarities of rows to the training rows, (n_kernels, n_rows, n_samples)."""

@@ -67,8 +67,9 @@ class FactoredMatrix:
 
     def __getitem__(self, where: Any) -> "FactoredMatrix":
         """Return some rows, or some rows and columns: slices or indices."""
-        rows, *columns = where if isinstance(where, tuple) else (where,)
-        return FactoredMatrix(self.left[rows], self.right[:, columns[0]] if columns else self.right)
+        parts = where if isinstance(where, tuple) else (where,)
+        right = self.right if len(parts) == 1 else self.right[:, parts[1]]
+        return FactoredMatrix(self.left[parts[0]], right)
 
     def astype(self, dtype: Any, copy: bool = True) -> "FactoredMatrix":
         """Return the same in another number type."""

@@ -181,11 +181,13 @@ class Extension:
         """Embed new samples, (n_new, k), where their similarities live."""
         seen, rows = np.zeros((n_new, len(self.names)), bool), None
         for part in similarities:
-            if not len(part.rows):
+            if not len(part.rows) and n_new:
                 continue
             seen[np.ix_(part.rows, np.array(part.kernels))] = True
             own = SampleMap(part.rows, n_new).scatter(self._embed_some(part))
             rows = own if rows is None else rows + own
+        if rows is None:
+            raise ValueError("X is empty, it has no samples: pass at least one")
         return self._complete(rows, seen)
 
     def _embed_some(self, part: Similarities) -> Array:

@@ -144,7 +144,7 @@ def check_self_similarity(
             "one row per kernel, one column per new sample"
         )
     # A kernel that was repaired may have had negative ones.
-    sound = np.array([each.added is None for each in standardizations])
+    sound = np.array([not each.is_repaired for each in standardizations])
     wrong = seen & (~np.isfinite(values) | (sound[:, None] & (values < 0)))
     if model.normalize and model.psd == "error":
         # By a positive semidefinite kernel, what is not similar to itself is so to nothing.

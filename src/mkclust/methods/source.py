@@ -37,7 +37,14 @@ from mkclust.samples.blocks import Blocks, check_finite
 from mkclust.samples.checks import is_in_memory
 from mkclust.samples.encoding import Encoding
 from mkclust.samples.missing_kernels import zero_samples
-from mkclust.samples.samples import Samples, as_blocks, read_samples, read_views, single_kernels
+from mkclust.samples.samples import (
+    Samples,
+    as_blocks,
+    kernel_shapes,
+    read_samples,
+    read_views,
+    single_kernels,
+)
 from mkclust.stack import (
     Computed,
     RowSource,
@@ -159,8 +166,6 @@ class Source:
     ) -> Array:
         """Embed new samples, by another extension than that of the fit if there is one."""
         samples = self.read_new(model, X)
-        if samples.n_samples == 0:
-            raise ValueError("X is empty, it has no samples: pass at least one")
         extension = self.extension if extension is None else extension
         return extension.embed(
             self.similarities(model, samples, self_similarity), samples.n_samples
@@ -221,11 +226,15 @@ class FromKernels(Source):
         names, n = model.kernel_names_, len(model.labels_)
         samples = match_kernels(self.read(model, X), names)
         check_same_missing(samples, self.missing)
-        if samples.n_samples != n:
-            raise ValueError(
-                f"X has kernels of {samples.n_samples} samples, the model was fitted on {n} "
-                f"samples: pass the same {n} x {n} kernels"
-            )
+        given = samples.parts if samples.whole is None else samples.whole
+        shapes = kernel_shapes(given, len(names))
+        counts = [n] * len(names) if self.missing is None else (~self.missing).sum(axis=0)
+        for name, shape, count in zip(names, shapes, counts, strict=True):
+            if shape != (count, count):
+                raise ValueError(
+                    f"{name} has the shape {shape}, the model was fitted on {count} samples: pass "
+                    f"the same {count} x {count} kernels"
+                )
         if not self.found:
             return samples
         check_same_kernels(self.found, samples)

@@ -146,6 +146,8 @@ class Source:
     def _some(self, samples: np.ndarray) -> list[Array]:
         """Return the rows of some samples for every kernel."""
         rising, order = np.unique(samples, return_inverse=True)
+        if not len(rising):
+            return list(self.rows(0, 0))
         step, parts = self.step, []
         for tiles in np.split(rising, np.flatnonzero(np.diff(rising // step) > 1) + 1):
             if not len(tiles):
