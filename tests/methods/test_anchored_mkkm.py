@@ -88,7 +88,7 @@ def test_the_certificate_is_true_in_the_subspace_too(strengths, anchor):
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=240, strengths=strengths)
     stack = as_stack(kernels)
     solution = solve_anchored_mkkm(stack, 4, anchor=anchor)
-    K = anchored_matrix(stack.entries(), solution.weights, 4, anchor)
+    K = anchored_matrix(stack.among().entries, solution.weights, 4, anchor)
     value = np.linalg.eigvalsh(K)[-4:].sum()
     assert solution.agreement.set_aside == ()
     assert solution.converged
@@ -97,7 +97,7 @@ def test_the_certificate_is_true_in_the_subspace_too(strengths, anchor):
     np.testing.assert_allclose(projector(solution.partition), projector(leading(K, 4)), atol=2e-3)
     rng = np.random.default_rng(1)
     for gamma in (random_weights(rng, len(kernels)) for _ in range(4)):
-        other = anchored_matrix(stack.entries(), gamma, 4, anchor)
+        other = anchored_matrix(stack.among().entries, gamma, 4, anchor)
         assert np.linalg.eigvalsh(other)[-4:].sum() >= solution.lower_bound
 
 

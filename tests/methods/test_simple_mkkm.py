@@ -133,7 +133,7 @@ def test_the_partition_spans_the_top_eigenspace_of_the_mixed_kernel(n):
     kernels, _ = gaussian_kernels(np.random.default_rng(2), n=n, k=4)
     stack = as_stack(kernels)
     solution = solve_simple_mkkm(stack, 4)
-    H, mixed = solution.partition, stack.combine(solution.coefficients).dense()
+    H, mixed = solution.partition, dense_of(stack.mix(solution.coefficients))
     np.testing.assert_allclose(H.T @ H, np.eye(4), atol=1e-10)
     assert np.trace(H.T @ mixed @ H) == pytest.approx(solution.objective, rel=1e-9)
     assert np.linalg.eigvalsh(mixed)[-4:].sum() == pytest.approx(solution.objective, rel=1e-6)
@@ -252,7 +252,7 @@ def test_gaps_are_those_of_the_mixed_kernels_spectrum():
     kernels, _ = gaussian_kernels(np.random.default_rng(7), n=350, k=4)
     model = SimpleMKKM(4, random_state=0).fit(kernels)
     stack = as_stack(kernels)
-    values = np.linalg.eigvalsh(stack.combine(model.coefficients_).dense())[::-1]
+    values = np.linalg.eigvalsh(dense_of(stack.mix(model.coefficients_)))[::-1]
     assert model.cluster_gap_ == pytest.approx(1 - values[3] / values[2], abs=1e-3)
     assert model.eigengap_ == pytest.approx(1 - values[4] / values[3], abs=1e-2)
 
