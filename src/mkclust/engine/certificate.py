@@ -172,6 +172,8 @@ def certify(
         Of kernels in memory, a certificate may have a probability of up to HIGHEST_PROBABILITY: the
         search was inconclusive. Of streamed kernels no probability is stated.
     """
+    if relaxation.residuals is None:  # of a dense eigendecomposition
+        return Verdict(Certificate("proved", relaxation.error), None, 0)
     n, in_memory, rounding = stack.n_samples, is_in_memory(stack), rounding_of_entries(stack)
     # Eigenvalues found by products in single precision may be too small for that alone.
     rounded = SUM_ROUNDINGS * rounding * relaxation.value if rounding > EPS else 0.0
