@@ -345,7 +345,8 @@ def search_missed(
     T, size, count = np.zeros((max_steps * n_probes,) * 2), n_known, 0
     rest = random_normal((n, n_probes), V, [seed, key], dtype)
     for step in range(1, max_steps + 1):
-        new = orthonormalize(rest, rows[:size, :].T)[:, : rows.shape[0] - size]
+        new = orthonormalize(rest, rows[:size, :].T)
+        new = new[:, : min(new.shape[1], rows.shape[0] - size)]
         if not new.shape[1]:  # all that can be reached was seen
             is_harmless = _is_below(T[:count, :count], harmless)
             return MissedSearch(None, probability if is_harmless else 1.0, step - 1)
