@@ -172,6 +172,8 @@ def certify(
         Of kernels in memory, a certificate may have a probability of up to HIGHEST_PROBABILITY: the
         search was inconclusive. Of streamed kernels no probability is stated.
     """
+    if relaxation.residuals is None:  # of a dense eigendecomposition
+        return Verdict(Certificate("proved", relaxation.error), None, 0)
     n, in_memory, rounding = stack.n_samples, is_in_memory(stack), rounding_of_entries(stack)
     # Eigenvalues found by products in single precision may be too small for that alone.
     rounded = SUM_ROUNDINGS * rounding * relaxation.value if rounding > EPS else 0.0
@@ -343,7 +345,8 @@ def search_missed(
     T, size, count = np.zeros((max_steps * n_probes,) * 2), n_known, 0
     rest = random_normal((n, n_probes), V, [seed, key], dtype)
     for step in range(1, max_steps + 1):
-        new = orthonormalize(rest, rows[:size, :].T)[:, : rows.shape[0] - size]
+        new = orthonormalize(rest, rows[:size, :].T)
+        new = new[:, : min(new.shape[1], rows.shape[0] - size)]
         if not new.shape[1]:  # all that can be reached was seen
             is_harmless = _is_below(T[:count, :count], harmless)
             return MissedSearch(None, probability if is_harmless else 1.0, step - 1)

@@ -36,8 +36,8 @@ MOST_STEPS = 4
 PATIENCE = 5
 # Rows of a kernel that are written out at a time.
 ROWS = 512
-# Vectors that a search for extreme eigenvalues starts from.
-EXTREME_WIDTH = 2
+# Vectors that a search for extreme eigenvalues starts from, and how many times each is multiplied.
+EXTREME_WIDTH, EXTREME_STEPS = 2, 12
 
 
 @dataclass(frozen=True)
@@ -171,11 +171,16 @@ def _complete(K: Any, start: Array | None, width: int, dtype: str) -> Array:
 
 
 def written_out(K: Any) -> Array:
-    """Return the entries of a kernel as a new array, (n, n), in float64."""
+    """Return the entries of a kernel as a new array, (n, n), in float64, exactly symmetric."""
     n = K.n_samples
     M = empty((n, n), K.like)
     for rows in ranges(n, ROWS):
         M[rows, :] = K.rows(rows)
+    for rows in ranges(n if K.storage == "streamed" else 0, ROWS):
+        # Rows that are read or computed one by one are symmetric up to rounding only.
+        rest = slice(rows.start, n)
+        half = (M[rows, rest] + M[rest, rows].T) / 2
+        M[rows, rest], M[rest, rows] = half, half.T
     return M
 
 
@@ -264,11 +269,11 @@ class Krylov:
         By how much the sum of the first k may be too small, by the residuals.
     """
 
-    def __init__(self, K: Any, start: Relaxation):
+    def __init__(self, K: Any, start: Relaxation, n_blocks: int = BLOCKS):
         n, self.width = start.vectors.shape
         self.kernel, self.n_clusters, self.n_products = K, start.n_clusters, 0
         self._dtype = precision_of(start.vectors)
-        self._rows = empty((min(BLOCKS * self.width, n), n), start.vectors, self._dtype)
+        self._rows = empty((min(n_blocks * self.width, n), n), start.vectors, self._dtype)
         self._T = np.zeros((self._rows.shape[0],) * 2)
         self._begin(start)
 
@@ -359,7 +364,7 @@ def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
     # In units of the entries of a product, so that no square overflows.
     unit = float(namespace(drawn).max(namespace(drawn).abs(K @ drawn))) or 1.0
     scaled = _Affine(K, 0.0, 1 / unit)
-    space = Krylov(scaled, rayleigh_ritz(scaled, orthonormalize(drawn), 1))
+    space = Krylov(scaled, rayleigh_ritz(scaled, orthonormalize(drawn), 1), EXTREME_STEPS)
     while space.has_room and space.expand():
         pass
     values = eigvalsh(space.T)

@@ -104,6 +104,7 @@ class Mixture:
         """
         key = search_key(random_state)
         verdict = certify(self.stack, coefficients, relaxation, allowed_error, prove=prove, key=key)
+        self.n_passes += verdict.n_passes
         return verdict.certificate or Certificate("open", relaxation.error)
 
     def alignments(self, partition: Relaxation) -> Float:
