@@ -434,7 +434,7 @@ class FromViews(Source):
         refuse_self_similarity(self_similarity)
         samples = self.read_new(model, X)
         if not samples.is_lazy:
-            return super().embed(model, samples, None, extension)
+            return super().embed(model, check_new_table(model, samples), None, extension)
         kind = samples.kind
 
         def embed_block(block: dict[str, np.ndarray], start: int) -> Array:
@@ -451,7 +451,7 @@ class FromViews(Source):
         """Return the similarities of new samples, view by view if some views lack samples."""
         return [
             Similarities(places, rows, bank.transform(part), bank.self_similarity(part))
-            for bank, places, part, rows in self._split(check_new_table(model, samples))
+            for bank, places, part, rows in self._split(samples)
             if len(rows)
         ]
 
