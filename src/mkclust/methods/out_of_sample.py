@@ -38,6 +38,13 @@ def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
     return is_positive / np.where(is_positive, eigenvalues, 1)
 
 
+def active_kernels(stack: Stack, active: Sequence[int] | None) -> np.ndarray:
+    """Return which kernels are not set aside, (m,) of bool, given their numbers or None for all."""
+    is_active = np.full(stack.n_kernels, active is None)
+    is_active[list(active or ())] = True
+    return is_active
+
+
 def eigenvector_projections(
     stack: Stack, coefficients: Float, H: Array, eigenvalues: Float
 ) -> list[Array]:
@@ -133,7 +140,7 @@ class Extension:
         is_active = np.array([bool(namespace(P).any(P != 0)) for P in projections])
         maps = [kernel.map if isinstance(kernel, Observed) else None for kernel in stack.kernels]
         if any(each is not None for each in maps):
-            is_active = np.isin(np.arange(stack.n_kernels), active) | (active is None)
+            is_active = active_kernels(stack, active)
         pairs = zip(maps, projections, strict=True)
         return cls(
             stack.names,
@@ -172,7 +179,7 @@ class Extension:
             own = _embedded(list(map(observed_part, kernels)), thin)
             if samples is not None:
                 own = SampleMap(samples, n).scatter(own)
-            seen[np.ix_(np.arange(n) if samples is None else samples, numbers)] = True
+            seen[np.ix_(np.arange(n) if samples is None else samples, np.array(numbers))] = True
             rows = own if rows is None else rows + own
         return self._complete(rows, seen)
 
@@ -236,7 +243,8 @@ class Extension:
 
 def observed_part(kernel: Any) -> Standardized:
     """Return a kernel over the samples that it has."""
-    return kernel.kernel if isinstance(kernel, Observed) else kernel
+    inner: Any = kernel.kernel if isinstance(kernel, Observed) else kernel
+    return inner
 
 
 def _embedded(kernels: Sequence[Standardized], thin: Sequence[Array]) -> Array:
