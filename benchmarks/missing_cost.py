@@ -28,12 +28,12 @@ from pathlib import Path
 import numpy as np
 import scipy
 import sklearn
+from mkclust.engine.basis import Basis
 
 import mkclust
 from missing_views import observed_mask
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
-from mkclust.engine.basis import Basis
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack

@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 import numpy as np
-from mkclust.engine.eigen import relax
 
+from mkclust.engine.eigen import relax
 from mkclust.methods import InductiveClusterer, MultipleKernelClusterer, Solution
 
 

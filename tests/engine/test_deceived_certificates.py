@@ -5,11 +5,11 @@ import operator
 import numpy as np
 import pytest
 import scipy.sparse
+from mkclust.engine.missed import search_key
+from mkclust.engine.relaxation import block_width
 
 from libraries import as_library
 from mkclust import SimpleMKKM
-from mkclust.engine.missed import search_key
-from mkclust.engine.relaxation import block_width
 from mkclust.linalg import gaussian_noise, noise
 from mkclust.methods import solve_anchored_mkkm, solve_reduced_gradient, solve_simple_mkkm
 from mkclust.stack import as_stack

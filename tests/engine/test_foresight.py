@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from mkclust.engine import subspace_in_memory
 from mkclust.engine.basis import Basis
-from mkclust.engine.cutting import CuttingSurfaces
 from mkclust.engine.first_weights import first_weights
 from mkclust.engine.relaxation import block_width, block_width_on_accelerator, relax
-from mkclust.engine.search import search
 from mkclust.engine.subspace_in_memory import InMemorySearch
-from mkclust.linalg import orthonormalize
 from mkclust.linalg.operators import Anchor
+
+from mkclust.engine import subspace_in_memory
+from mkclust.engine.cutting import CuttingSurfaces
+from mkclust.engine.search import search
+from mkclust.linalg import orthonormalize
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
 from problems import blob_kernels

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from mkclust.engine.leading import leading_share
 from mkclust.engine.leading_together import leading_shares_together
 from mkclust.linalg.operators import MatrixOperator

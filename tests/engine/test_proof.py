@@ -7,10 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from conftest import gaussian_kernels
-from libraries import LIBRARIES, as_library
-from mkclust import MKKMMM, SimpleMKKM
 from mkclust.engine.missed import (
     find_missed_eigenvectors,
     miss_probability,
@@ -19,6 +15,10 @@ from mkclust.engine.missed import (
 )
 from mkclust.engine.proof import Certificate, prove
 from mkclust.engine.relaxation import relax
+
+from conftest import gaussian_kernels
+from libraries import LIBRARIES, as_library
+from mkclust import MKKMMM, SimpleMKKM
 from mkclust.kernels import Nystroem
 from mkclust.linalg import gaussian_noise
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
 from mkclust.engine.first_weights import first_weights
 from mkclust.engine.relaxation import KrylovSpace, rayleigh_ritz
 from mkclust.linalg.operators import MatrixOperator
+
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack
 from problems import blob_kernels

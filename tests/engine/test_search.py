@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse.linalg
+from mkclust.engine.missed import MAX_STEPS, relax_from
+from mkclust.engine.relaxation import relax
+from mkclust.linalg.operators import WrappedOperator
 
 from conftest import gaussian_kernels
 from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.missed import MAX_STEPS, relax_from
-from mkclust.engine.relaxation import relax
 from mkclust.engine.search import search
-from mkclust.linalg.operators import WrappedOperator
 from mkclust.stack import as_stack
 from problems import FAMILIES, commuting
 

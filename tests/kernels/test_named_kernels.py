@@ -23,7 +23,10 @@ from mkclust.kernels import KernelBank, Linear, Nystroem
 from mkclust.kernels.kinds import RULES
 from mkclust.linalg import to_host
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
+]
 ONE = {"widths": (1.0,), "polynomials": (), "linear": None}
 N = 40
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from mkclust.kernels.tiles import FEWEST_FUSED
 
 from libraries import ON_CUDA, as_library
 from mkclust import KernelBank
-from mkclust.kernels.tiles import FEWEST_FUSED
 from mkclust.linalg import noise, to_host
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.stack import as_stack

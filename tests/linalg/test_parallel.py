@@ -5,9 +5,9 @@ import threading
 
 import numpy as np
 import pytest
+from mkclust.linalg.parallel import for_each, thin_product
 
 from mkclust.linalg import parallel, threads
-from mkclust.linalg.parallel import for_each, thin_product
 from mkclust.linalg.threads import (
     are_ours,
     n_threads,

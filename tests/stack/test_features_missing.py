@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from mkclust.stack.low_rank import compress
 from sklearn.preprocessing import FunctionTransformer
 
 from conftest import blob_views
@@ -17,7 +18,6 @@ from mkclust.samples.blocks import check_finite, observed_samples
 from mkclust.samples.dask import spread_lazily
 from mkclust.samples.local import LocalBlocks, SpreadRows
 from mkclust.samples.samples import Samples, as_blocks
-from mkclust.stack.low_rank import compress
 
 pytestmark = pytest.mark.slow
 

@@ -1,15 +1,15 @@
-r"""Certificates: whether a sum of leading eigenvalues is known, by a search or by a proof.
+"""Certificates: whether a sum of leading eigenvalues is known, by a search or by a proof.
 
 Residuals cannot tell: a subspace that a matrix maps into itself has none, whatever lies outside
 of it. Let V hold orthonormal vectors with Ritz values t_i and residuals R, and let no eigenvalue of
-the kernel K in the complement of V exceed s. Then, for all tau > s and d_i > 0 with
-``|R diag(d)^(-1/2)|^2 <= tau - s``,
+the kernel K in the complement of V exceed s. Then, for all tau > s, by the Schur complement,
 
-    K <= V diag(t + d) V^T + tau (I - V V^T),
+    K <= V (diag(t) + R^T R / (tau - s)) V^T + tau (I - V V^T),
 
-so the k largest eigenvalues of K sum to no more than the k largest of ``t_i + d_i`` and of tau as
-often as there are further dimensions. A search bounds s but for a stated probability; a proof shows
-by a Cholesky factorization that the right side minus K is positive semidefinite.
+so the k largest eigenvalues of K sum to no more than the k largest of the matrix in parentheses and
+of tau, as often as there are further dimensions. A search bounds s but for a stated probability; a
+proof shows by a Cholesky factorization that a right side of this kind minus K is positive
+semidefinite.
 """
 
 from dataclasses import dataclass
@@ -140,6 +140,7 @@ def certify(
     seed: int = 1,
     mix: Any = None,
     mix_error: float = 0.0,
+    may_refine: bool = False,
 ) -> Verdict:
     """Prove that no leading eigenvector of a mix was missed, or search for those that were.
 
@@ -162,6 +163,8 @@ def certify(
         The mix to search with, perhaps in single precision; None makes it of the kernels.
     mix_error : float, default=0.0
         How far eigenvalues of that may be from those of the kernels, at most.
+    may_refine : bool, default=False
+        Whether better vectors can be had, so that nothing is done if a search would be too long.
 
     Returns
     -------
@@ -169,6 +172,8 @@ def certify(
         Of kernels in memory, a certificate may have a probability of up to HIGHEST_PROBABILITY: the
         search was inconclusive. Of streamed kernels no probability is stated.
     """
+    if relaxation.residuals is None:  # of a dense eigendecomposition
+        return Verdict(Certificate("proved", relaxation.error), None, 0)
     n, in_memory, rounding = stack.n_samples, is_in_memory(stack), rounding_of_entries(stack)
     # Eigenvalues found by products in single precision may be too small for that alone.
     rounded = SUM_ROUNDINGS * rounding * relaxation.value if rounding > EPS else 0.0
@@ -183,14 +188,14 @@ def certify(
     options |= {"dtype": "float32" if single else "float64", "mix_error": mix_error}
     if not in_memory:
         options |= {"n_probes": STREAMED_PROBES, "max_steps": STREAMED_STEPS}
-    is_fast = n <= (
-        PROVED_FIRST_ON_ACCELERATOR if is_on_accelerator(relaxation.vectors) else PROVED_FIRST
-    )
-    proves_first = may_prove and (
-        prove is True
-        or is_fast
-        or steps_expected(relaxation, claimed - rounded, mix_error) > MAX_STEPS
-    )
+    on_accelerator = is_on_accelerator(relaxation.vectors)
+    is_fast = n <= (PROVED_FIRST_ON_ACCELERATOR if on_accelerator else PROVED_FIRST)
+    proves_first = may_prove and (prove is True or is_fast)
+    if in_memory and not proves_first:
+        is_long = steps_expected(relaxation, claimed - rounded, mix_error) > MAX_STEPS
+        if is_long and may_refine:
+            return Verdict(None, None, 0)
+        proves_first = may_prove and is_long
     n_passes = 0
     if proves_first:
         n_passes += 1
@@ -374,15 +379,20 @@ def largest_harmless(relaxation: Relaxation, allowed_error: float) -> float:
         return 0.0
     tau = float(values[k - 1]) + allowed_error / (2 * k)
     gram = np.zeros((len(values),) * 2) if R is None else to_host(R.T @ R)
-    lengths = np.sqrt(np.maximum(np.diag(gram), np.finfo(np.float64).tiny))
-    # Eigenvalues rise in proportion to squared residuals, since these are all but orthogonal.
-    rises = lengths**2 * float(eigvalsh(gram / lengths / lengths[:, None])[-1])
-    distances = tau * 2.0 ** np.arange(-60, 0, 0.25)
-    levels = np.full((len(distances), len(values) + k), tau)
-    levels[:, k:] = values + rises / distances[:, None]
-    sums = np.partition(levels, -k, axis=1)[:, -k:].sum(axis=1)
-    fitting = np.flatnonzero(sums - relaxation.value <= allowed_error)
-    return tau - float(distances[fitting[0]]) if fitting.size else 0.0
+
+    def is_allowed(distance: float) -> bool:
+        """Return whether a distance of tau from what lies outside is enough."""
+        raised = eigvalsh(np.diag(values) + gram / distance)
+        levels = np.sort(np.append(raised, np.full(k, tau)))
+        return float(levels[-k:].sum()) - relaxation.value <= allowed_error
+
+    low, high = -50.0, 0.0  # exponents of the distance as a share of tau
+    if not is_allowed(tau):
+        return 0.0
+    while high - low > 0.1:
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_allowed(tau * 2**middle) else (middle, high)
+    return tau * (1 - 2**high)
 
 
 def steps_expected(relaxation: Relaxation, allowed_error: float, mix_error: float) -> float:

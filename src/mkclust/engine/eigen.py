@@ -235,11 +235,11 @@ def improve(
         return start
     space, best, n_waited = Krylov(K, start), start.error, 0
     while space.error > goal and space.n_products < max_products and n_waited < PATIENCE:
-        n_steps = np.ceil(
-            np.log(space.error / max(goal, EPS * space.error)) / np.log(CONVERGENCE_RATE)
-        )
-        if not all([space.expand() for _ in range(int(np.clip(n_steps, 1, MOST_STEPS)))]):
-            max_products = 0  # an invariant space: the residuals are rounding
+        ratio = space.error / max(goal, EPS * space.error)
+        n_steps = int(np.clip(np.ceil(np.log(ratio) / np.log(CONVERGENCE_RATE)), 1, MOST_STEPS))
+        for _ in range(n_steps):
+            if not space.expand():
+                max_products = 0  # an invariant space: the residuals are rounding
         space.decompose()
         n_waited = 0 if space.error < 0.9 * best else n_waited + 1
         best = min(best, space.error)

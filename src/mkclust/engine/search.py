@@ -137,7 +137,7 @@ class Problem:
         return np.concatenate([weights**2, np.ones(self.n_fixed)])
 
     def evaluation(self, value: float, alignments: Float, state: Any) -> Evaluation:
-        """Return an evaluation; what fixed kernels have in common with a partition is its offset."""
+        """Return an evaluation; the alignments of fixed kernels are its offset."""
         m = self.n_weights
         return Evaluation(value, alignments[:m], state, float(alignments[m:].sum()))
 
@@ -232,9 +232,11 @@ def _search_in_steps(stack: Any, problem: Problem, weights: Float, start: Array 
         drawn = random_normal((n, block_width(n, problem.n_clusters)), like, 0)
         start = orthonormalize(drawn if start is None else side_by_side(start, drawn))
         return _search_subspace(stack, problem, mixes, weights, start[:, : drawn.shape[1]])
-    first_tol = INNER_SHARE * tol if sampled.is_near else FIRST_TOLERANCE
-    X = _first_vectors(mix, problem, first_tol, start, dtype)
-    if copy is not None and not sampled.is_near:
+    if sampled.is_near:
+        X = relax(mix, problem.n_clusters, tol=INNER_SHARE * tol, start=start, dtype=dtype).vectors
+        return _search_subspace(stack, problem, mixes, weights, X)
+    X = _first_vectors(mix, problem, FIRST_TOLERANCE, start, dtype)
+    if copy is not None:
         rough = replace(problem, tol=SINGLE_SHARE * max(tol, LEAST_SINGLE_TOLERANCE))
         found = _search_subspace(copy, rough, mixes, weights, X, dtype)
         weights = found.weights
@@ -249,7 +251,7 @@ def _is_safe_in_single_precision(stack: Any) -> bool:
 
 
 class Sampled(NamedTuple):
-    """Weights that a sample asks for, its partition, and whether one pass over all may be enough."""
+    """Weights that a sample asks for, its partition, and whether one pass may be enough."""
 
     weights: Float
     vectors: Array | None
@@ -510,6 +512,7 @@ def _search_subspace(
                 seed=len(history),
                 mix=mix,
                 mix_error=mixes.rounding_error(),
+                may_refine=n_refinements < REFINEMENTS and not is_last,
             )
             mixes.n_passes += verdict.n_passes
             certificate, X = verdict.certificate, verdict.missed

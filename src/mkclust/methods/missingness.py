@@ -294,7 +294,7 @@ def measure_missingness(
     view_counts = lacks.T.astype(int) @ table
     # One test per set of missing samples: with two patterns, to lack a view is to have one of them.
     keys = [b"" if len(lacks) == 2 else column.tobytes() for column in lacks.T]
-    is_tested = (lacks.any(axis=0) & ~lacks.all(axis=0)).tolist()
+    is_tested = [bool(column.any() and not column.all()) for column in lacks.T]
     tables = {b"": np.vstack([frequent, rare])}
     for key, tested, counts in zip(keys, is_tested, view_counts, strict=True):
         if tested:

@@ -5,9 +5,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mkclust.engine.cutting import CuttingSurfaces
-from mkclust.engine.missed import search_key
-from mkclust.engine.relaxation import Relaxation
+from mkclust.engine.certificate import search_key
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.search import Search, search
 from mkclust.exceptions import WeightsWarning, warn
 from mkclust.methods.agreement import Agreement
@@ -18,19 +17,17 @@ from mkclust.methods.reduced_gradient import solve_reduced_gradient
 from mkclust.methods.solution import Solution
 from mkclust.parameters import Allowed, Choice
 from mkclust.plots import LARGE_WEIGHT
-from mkclust.stack import KernelStack
+from mkclust.stack import Stack
 from mkclust.text import join_words
 from mkclust.types import Array, Float
 
-# The learned weights are warned of where they find other clusters than the compromise of the views
-# does: where the adjusted Rand index of both is below this.
+# The learned weights are warned of if they find other clusters than the compromise of the views
+# does: if the adjusted Rand index of both is below this.
 OTHER_CLUSTERS = 0.8
-# By so many roundings of the kernels' entries, at most, alignments are rounded up.
-ROUNDINGS = 2
 
 
 def solve_simple_mkkm(
-    stack: KernelStack,
+    stack: Stack,
     n_clusters: int,
     *,
     tol: float = 1e-6,
@@ -51,7 +48,7 @@ def solve_simple_mkkm(
 
     Parameters
     ----------
-    stack : KernelStack
+    stack : Stack
         The kernels.
     n_clusters : int
         Number of clusters, k.
@@ -79,22 +76,16 @@ def solve_simple_mkkm(
     .. [1] X. Liu, E. Zhu, J. Liu, T. Hospedales, Y. Wang, M. Wang. SimpleMKKM: Simple Multiple
        Kernel K-means. ICML 2020. Eqs. 4-5.
     """
-    surfaces = CuttingSurfaces(stack.n_kernels, ROUNDINGS * stack.precision)
     result = search(
         stack,
         n_clusters,
-        surfaces,
         tol=tol,
         max_iter=max_iter,
         prove=prove,
-        baseline=start,
+        start=None if start is None else start.vectors,
         key=search_key(random_state),
     )
-    return replace(
-        solution_of(result),
-        shared_sums=result.alignments,
-        kernel_products=result.kernel_products,
-    )
+    return replace(solution_of(result), shared_sums=result.alignments)
 
 
 def solution_of(result: Search) -> Solution:
@@ -137,7 +128,7 @@ class SimpleClusterer(CertifiedClusterer):
                 "or stopping='gap' for the subspace solver"
             )
 
-    def _minimize(self, stack: KernelStack, previous: Solution | None = None) -> Solution:
+    def _minimize(self, stack: Stack, previous: Solution | None = None) -> Solution:
         """Solve with the chosen solver, which may begin with an earlier solution."""
         if self.solver == "subspace":
             return solve_simple_mkkm(
@@ -251,14 +242,14 @@ class SimpleMKKM(SimpleClusterer, InductiveClusterer):
 
     LEARNS_MISSING: ClassVar[bool] = True
 
-    def _solve(self, stack: KernelStack) -> Solution:
+    def _solve(self, stack: Stack) -> Solution:
         """Solve with the chosen solver, and learn what is missing where that is asked for."""
         if not self._learns_missing(stack):
             return self._minimize(stack)
         return learn_fills(stack, self._minimize, AlignedFills(), goal="rising")
 
     def _learned(
-        self, stack: KernelStack, solution: Solution, labels: Array, *further: Array
+        self, stack: Stack, solution: Solution, labels: Array, *further: Array
     ) -> dict[str, Any]:
         """Return the certificate and what the compromise finds; warn where that is different."""
         learned = super()._learned(stack, solution, labels, *further)

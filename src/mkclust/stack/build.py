@@ -233,15 +233,14 @@ def stack_observed(
         What becomes of samples that are missing: they are similar to nobody; or, besides, every
         sample is scaled up to the total self-similarity of one that all kernels have.
     """
-    n, m = len(observed), sum(map(len, places))
-    scale = np.ones(n) if fill == "rescale" else None
-    kernels, names, views = ([None] * m for _ in range(3))  # type: ignore[var-annotated]
+    n, scale = len(observed), np.ones(len(observed)) if fill == "rescale" else None
+    found: dict[int, tuple[Kernel, str, int]] = {}
     for stack, has, numbers in zip(stacks, observed.T, places, strict=True):
         sample_map = SampleMap(np.flatnonzero(has), n, scale)
-        for p, number in enumerate(numbers):
-            kernels[number] = Observed(stack.kernels[p], sample_map)
-            names[number], views[number] = stack.names[p], stack.views[p]
-    return Stack(with_active(kernels, range(m)), tuple(names), tuple(views))
+        kernels = [Observed(kernel, sample_map) for kernel in stack.kernels]
+        found.update(zip(numbers, zip(kernels, stack.names, stack.views, strict=True), strict=True))
+    every, names, views = zip(*(found[number] for number in sorted(found)), strict=True)
+    return Stack(with_active(every, range(len(every))), names, views)
 
 
 def _stack_incomplete(

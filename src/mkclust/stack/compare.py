@@ -167,7 +167,7 @@ def compare(stack: Stack) -> list[Comparison]:
     for p, kernel in enumerate(stack.kernels):
         samples = np.arange(stack.n_samples)
         if isinstance(kernel, Observed):
-            kernel, samples = kernel.kernel, kernel.map.samples
+            samples, kernel = kernel.map.samples, kernel.kernel
         inner.append(kernel)
         groups.setdefault(samples.tobytes(), (samples, []))[1].append(p)
     comparisons = []

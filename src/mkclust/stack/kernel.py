@@ -51,10 +51,10 @@ class Kernel:
         Relative rounding of the entries.
     """
 
-    n_samples: int
+    n_samples: Any
     like: Any
-    storage: Storage
-    precision: float
+    storage: Any
+    precision: Any
 
     def rows(self, index: Any) -> AnyArray:
         """Return the rows of a slice or of an array of numbers, (s, n), in float64."""
@@ -94,25 +94,10 @@ class Array(Kernel):
 
     matrix: Any
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        """Number of samples, n."""
-        return self.matrix.shape[0]
-
-    @property
-    def like(self) -> Any:  # type: ignore[override]
-        """An array that says where vectors over the samples live."""
-        return self.matrix
-
-    @property
-    def storage(self) -> Storage:  # type: ignore[override]
-        """How the entries are held."""
-        return "sparse" if is_sparse(self.matrix) else "dense"
-
-    @property
-    def precision(self) -> float:  # type: ignore[override]
-        """Relative rounding of the entries."""
-        return rounding_of(self.matrix)
+    n_samples = property(lambda self: self.matrix.shape[0])
+    like = property(lambda self: self.matrix)
+    storage = property(lambda self: "sparse" if is_sparse(self.matrix) else "dense")
+    precision = property(lambda self: rounding_of(self.matrix))
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64; it may be a part of the matrix itself."""
@@ -141,22 +126,11 @@ class Factored(Kernel):
     """F F^T: features of a view, an anchor, or memberships of neighborhoods (a sparse F)."""
 
     F: Any
-    storage: Storage = "sparse"
+    storage: Any = "sparse"
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        """Number of samples, n."""
-        return self.F.shape[0]
-
-    @property
-    def like(self) -> Any:  # type: ignore[override]
-        """An array that says where vectors over the samples live."""
-        return self.F
-
-    @property
-    def precision(self) -> float:  # type: ignore[override]
-        """Relative rounding of the entries."""
-        return rounding_of(self.F)
+    n_samples = property(lambda self: self.F.shape[0])
+    like = property(lambda self: self.F)
+    precision = property(lambda self: rounding_of(self.F))
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64."""
@@ -180,25 +154,10 @@ class Wrapped(Kernel):
 
     kernel: Kernel
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        """Number of samples, n."""
-        return self.kernel.n_samples
-
-    @property
-    def like(self) -> Any:  # type: ignore[override]
-        """An array that says where vectors over the samples live."""
-        return self.kernel.like
-
-    @property
-    def storage(self) -> Storage:  # type: ignore[override]
-        """How the entries are held."""
-        return self.kernel.storage
-
-    @property
-    def precision(self) -> float:  # type: ignore[override]
-        """Relative rounding of the entries."""
-        return self.kernel.precision
+    n_samples = property(lambda self: self.kernel.n_samples)
+    like = property(lambda self: self.kernel.like)
+    storage = property(lambda self: self.kernel.storage)
+    precision = property(lambda self: self.kernel.precision)
 
     def before(self, V: AnyArray) -> AnyArray:
         """Return what the inner kernel is multiplied with."""
@@ -248,28 +207,18 @@ class Mix(Kernel):
     coefficients: Float
     kernels: Sequence[Kernel]
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        """Number of samples, n."""
-        return self.kernels[0].n_samples
+    n_samples = property(lambda self: self.kernels[0].n_samples)
+    like = property(lambda self: self.kernels[0].like)
 
     @property
-    def like(self) -> Any:  # type: ignore[override]
-        """An array that says where vectors over the samples live."""
-        return self.kernels[0].like
-
-    @property
-    def storage(self) -> Storage:  # type: ignore[override]
+    def storage(self) -> Storage:
         """How the entries are held."""
         storages = {kernel.storage for kernel in self.kernels}
         if "streamed" in storages:
             return "streamed"
         return "dense" if "dense" in storages else "sparse"
 
-    @property
-    def precision(self) -> float:  # type: ignore[override]
-        """Relative rounding of the entries."""
-        return max(kernel.precision for kernel in self.kernels)
+    precision = property(lambda self: max(kernel.precision for kernel in self.kernels))
 
     def _terms(self) -> list[tuple[float, Kernel]]:
         """Return the coefficients that are not zero, and their kernels."""
@@ -344,22 +293,11 @@ class Computed(Kernel):
     source: Any
     index: int
     self_similarities: AnyArray
-    storage: Storage = "streamed"
+    storage: Any = "streamed"
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        """Number of samples, n."""
-        return self.source.n_samples
-
-    @property
-    def like(self) -> Any:  # type: ignore[override]
-        """An array that says where vectors over the samples live."""
-        return self.self_similarities
-
-    @property
-    def precision(self) -> float:  # type: ignore[override]
-        """Relative rounding of the entries."""
-        return self.source.precision
+    n_samples = property(lambda self: self.source.n_samples)
+    like = property(lambda self: self.self_similarities)
+    precision = property(lambda self: self.source.precision)
 
     def rows(self, index: Any) -> AnyArray:
         """Return some rows, (s, n), in float64."""

@@ -183,10 +183,7 @@ class Observed(Wrapped):
     kernel: Kernel
     map: SampleMap
 
-    @property
-    def n_samples(self) -> int:  # type: ignore[override]
-        """Number of all samples, n."""
-        return self.map.n_samples
+    n_samples = property(lambda self: self.map.n_samples)
 
     def before(self, V: Array) -> Array:
         """Return what the inner kernel is multiplied with: E V."""
