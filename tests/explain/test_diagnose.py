@@ -35,8 +35,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::mkclust.exceptions.WeightsWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:the learned kernel has rank"),
-    pytest.mark.filterwarnings("ignore::mkclust.methods.agreement.NoAgreementWarning"),
-    pytest.mark.filterwarnings("ignore::mkclust.methods.agreement.GroupsWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.NoAgreementWarning"),
+    pytest.mark.filterwarnings("ignore::mkclust.exceptions.GroupsWarning"),
 ]
 
 

@@ -80,7 +80,7 @@ def test_a_solution_has_one_entry_per_kernel_and_says_which_are_included():
     rng = np.random.default_rng(0)
     views = kernels_of({"dice": one_hot(rng, 60, 3)} | named_blobs(rng)[0])
     solution = solve_agreement_kkm(as_stack(views), 3)
-    assert solution.heard == [1, 2, 3]
+    assert solution.included == [1, 2, 3]
     assert solution.weights.shape == solution.coefficients.shape == (4,)
     assert solution.weights[0] == solution.coefficients[0] == 0
     assert solution.weights.sum() == pytest.approx(1)

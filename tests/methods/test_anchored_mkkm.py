@@ -60,10 +60,10 @@ def test_the_certificate_of_an_anchored_problem_is_true(family, seed, anchor):
     kernels = family(rng, n, m, k)
     solution = solve_anchored_mkkm(raw(kernels), k, anchor=anchor)
     assert solution.converged
-    heard = kernels[solution.heard]
+    heard = kernels[solution.included]
     # Where the compromise ties, its partition is one of many: take the one that anchors.
     H_0 = solution.baseline.vectors[:, :k]
-    coefficients = solution.agreement.coefficients()[solution.heard] / len(heard)
+    coefficients = solution.agreement.coefficients()[solution.included] / len(heard)
     compromise = np.tensordot(coefficients, heard, 1)
     top = np.linalg.eigvalsh(compromise)[-k:]
     assert np.trace(H_0.T @ compromise @ H_0) == pytest.approx(top.sum(), rel=1e-9)
@@ -73,7 +73,7 @@ def test_the_certificate_of_an_anchored_problem_is_true(family, seed, anchor):
         K = np.tensordot(gamma**2, heard, 1) + c * projector(H_0)
         return np.linalg.eigvalsh(K)[-k:].sum()
 
-    value = J(solution.weights[solution.heard])
+    value = J(solution.weights[solution.included])
     assert value == pytest.approx(solution.objective, rel=1e-9)
     assert value - solution.lower_bound <= 2e-6 * value
     others = [random_weights(rng, len(heard)) for _ in range(15)]

@@ -115,7 +115,7 @@ def solve_agreement_kkm(stack: Stack, n_clusters: int, *, learn_missing: bool = 
     return replace(
         solution,
         agreement=compromise.agreement,
-        heard=compromise.indices,
+        included=compromise.indices,
         n_passes=solution.n_passes + 1,
         stack=active,
     )
@@ -213,7 +213,7 @@ def names_set_aside(stack: Stack, solution: Solution) -> tuple[str, ...]:
     """Return the names of the kernels set aside; warn if these agree among themselves."""
     agreement = solution.agreement
     assert agreement is not None
-    assert solution.heard is not None
+    assert solution.included is not None
     if len(agreement.groups) > 1:
         warn(agreement.verdict(), GroupsWarning)
-    return tuple(name for p, name in enumerate(stack.names) if p not in solution.heard)
+    return tuple(name for p, name in enumerate(stack.names) if p not in solution.included)

@@ -107,7 +107,7 @@ def solve_anchored_mkkm(
         projections=_projections(stack, solution, compromise, strength),
         anchor=factor,
         agreement=compromise.agreement,
-        heard=compromise.indices,
+        included=compromise.indices,
         n_passes=n_passes,
         stack=replace(stack, kernels=with_active(stack.kernels, compromise.indices)),
     )

@@ -228,7 +228,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
             watch.switch("agreement")
             filled = stack if solution.stack is None else solution.stack
             empty = empty_in_kernels(filled, training.empty)
-            used = used_kernels(filled, solution.coefficients, solution.heard)
+            used = used_kernels(filled, solution.coefficients, solution.included)
             unused = without_entries(empty, used)
             aside += kernels_that_have(unused, filled, empty)
             # Samples that the used views lack change nothing; empty rows of them would.
@@ -625,7 +625,7 @@ class MultipleKernelClusterer(ClusterMixin, Parameters):
         learned["labels_"][lost] = UNCOVERED
         uncovered = lost
         if further and solution.agreement is not None:  # they are of the views' compromise
-            used = used_kernels(stack, solution.agreement.coefficients(), solution.heard)
+            used = used_kernels(stack, solution.agreement.coefficients(), solution.included)
             uncovered = np.union1d(lost, without_entries(empty_in_kernels(stack), used))
         return learned, [self._discretize(rows, order, uncovered)[0] for rows in further]
 

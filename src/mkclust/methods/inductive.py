@@ -146,7 +146,7 @@ class InductiveClusterer(
             # New samples are compared with the centroids in the feature space of the mix.
             projections = [float(c) * means for c in solution.coefficients]
             rule = self.table_options.fill_rule
-            centroids = Extension.by(stack, projections, rule, solution.heard)
+            centroids = Extension.by(stack, projections, rule, solution.included)
             similarities = to_host(centroids.embed_training(stack))
             errors = np.delete(1 - similarities.max(axis=1), lost)
             learned |= {"alignment_error_": float(errors.mean()), "_centroids": centroids}
@@ -176,7 +176,7 @@ class InductiveClusterer(
     def _extend(self, stack: Stack, solution: Solution) -> Extension:
         """Return the partition as a function of similarities to the training samples."""
         rule, projections = self.table_options.fill_rule, self._projections(stack, solution)
-        extension = Extension.by(stack, projections, rule, solution.heard)
+        extension = Extension.by(stack, projections, rule, solution.included)
         if solution.projections is not None or not self._asks_to_learn:
             return extension
         assert solution.relaxation is not None

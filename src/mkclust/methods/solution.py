@@ -58,7 +58,7 @@ class Solution:
         How strongly the partition was drawn to that of the compromise.
     agreement : Agreement or None
         What the kernels share, where that was asked.
-    heard : sequence of int or None
+    included : sequence of int or None
         Which kernels are mixed, where others may be set aside.
     cycle : int
         Length of the cycle that the iterates were seen to repeat, zero where there is none.
@@ -93,7 +93,7 @@ class Solution:
     n_passes: int = 0
     anchor: float = 0.0
     agreement: Agreement | None = None
-    heard: Sequence[int] | None = None
+    included: Sequence[int] | None = None
     cycle: int = 0
     seconds: float = 0.0
     shared_sums: Float | None = None
