@@ -183,8 +183,6 @@ class KernelBank(TransformerMixin, BaseEstimator):
     >>> bank.transform({name: view[:2] + 0.1 for name, view in views.items()}).shape
     (2, 2, 30)
 
-    Kernels by the kind of each view:
-
     >>> views["words"] = rng.poisson(0.05, size=(30, 40)).astype(float)
     >>> bank = KernelBank(widths=(1.0,), polynomials=(), linear=None, rules="kind").fit(views)
     >>> bank.rules_
@@ -225,11 +223,6 @@ class KernelBank(TransformerMixin, BaseEstimator):
             the result of `mkclust.samples.read_samples` for tables that are to be joined or filled.
         y : None
             Ignored; present for pipelines.
-
-        Returns
-        -------
-        KernelBank
-            The fitted bank itself.
         """
         formulas, samples = self._read_parameters(), read_views(X)
         return self._learn(samples, formulas, self._read_rules(samples.views))
@@ -306,10 +299,7 @@ class KernelBank(TransformerMixin, BaseEstimator):
         return [each for view in self._views for each in view.lone_neighborhoods()]
 
     def of_view(self, name: str) -> "KernelBank":
-        """Return a bank of one of the views, as if it had been fitted on that alone.
-
-        Its kernels have the names that they have among all.
-        """
+        """Return a bank of one of the views; its kernels have the names that they have here."""
         check_is_fitted(self)
         other, number = copy(self), list(self.views_).index(name)
         pairs = zip(self.kernel_names_, self.kernel_views_, strict=True)
