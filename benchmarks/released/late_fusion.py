@@ -3,7 +3,7 @@
 import numpy as np
 
 from mkclust.linalg import polar_factor
-from mkclust.methods.lf_mvc import NEGLIGIBLE, Fusion, fuse
+from mkclust.methods.lf_mvc import SMALLEST_WEIGHT, Fusion, fuse
 from mkclust.stack import Stack
 from mkclust.stack.kernel import dense_of
 from mkclust.types import Float
@@ -46,7 +46,7 @@ def fuse_accumulated(
         if converged or len(history) == max_iter:
             history.append(float(b @ np.sum(M * W, axis=(1, 2))) + near)
             return Fusion(F, b, W, A, total, np.array(history), converged)
-        for p in np.flatnonzero(b > NEGLIGIBLE):
+        for p in np.flatnonzero(b > SMALLEST_WEIGHT):
             W[p] = polar_factor(M[p])
         c = np.sum(M * W, axis=(1, 2))
         b = c / np.linalg.norm(c)

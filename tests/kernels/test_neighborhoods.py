@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 
@@ -13,7 +12,6 @@ from mkclust import AverageKKM, KernelBank
 from mkclust.exceptions import NeighborhoodsWarning
 from mkclust.kernels.neighbors import count_neighbors
 from mkclust.linalg import FactoredMatrix
-from mkclust.linalg.factored import factored_sum
 
 GAUSSIAN = {"widths": (1.0,), "polynomials": (), "linear": None}
 COSINE = {"widths": (), "polynomials": (), "linear": "cosine"}
@@ -334,18 +332,3 @@ def test_more_unconnected_groups_than_clusters_are_told():
 
 
 # On the way to a solution -----------------------------------------------------------------------
-
-
-def test_sums_of_factored_matrices_have_any_sign():
-    rng = np.random.default_rng(0)
-    factors = [scipy.sparse.random_array((20, 30), density=0.2, random_state=rng) for _ in range(3)]
-    matrices = [FactoredMatrix.symmetric(factor) for factor in factors]
-    scales = [rng.uniform(size=20), None, rng.uniform(size=20)]
-    dense = [factor.toarray() @ factor.toarray().T for factor in factors]
-    for c in (np.array([1.0, -2.0, 0.5]), np.array([0.0, 0.0, 0.0]), np.array([0.0, 3.0, 1.0])):
-        ones = [np.ones(20) if s is None else s for s in scales]
-        expected = sum(x * np.outer(s, s) * K for x, s, K in zip(c, ones, dense, strict=True))
-        found = factored_sum(c, matrices, scales)
-        np.testing.assert_allclose(found.toarray(), expected, atol=1e-12)
-        np.testing.assert_allclose(found.sum(axis=0), expected.sum(axis=0), atol=1e-12)
-        np.testing.assert_allclose(found.T.toarray(), expected.T, atol=1e-12)

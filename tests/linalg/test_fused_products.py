@@ -6,7 +6,7 @@ import pytest
 from libraries import ON_CUDA, as_library
 from mkclust import KernelBank
 from mkclust.kernels.points import FEWEST_FUSED
-from mkclust.linalg import noise, to_host
+from mkclust.linalg import random_normal, to_host
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.stack import as_stack
 
@@ -40,7 +40,7 @@ def gaussian(rows, factor):
 def test_products_without_entries_are_those_of_the_kernel(fused, n, d, b, factor):
     rng = np.random.default_rng(0)
     rows = as_library("cuda", rng.normal(size=(n, d)) * 0.7 / np.sqrt(d)).float()
-    X = noise((n, b), 1, rows)
+    X = random_normal((n, b), rows, 1)
     product = fused.gaussian_products(fused.split_points(rows), factor, X)
     assert product.dtype == X.dtype
     assert relative_error(product, gaussian(rows, factor) @ X) < 3e-6
@@ -66,7 +66,7 @@ def test_kernels_on_the_fly_are_multiplied_as_their_rows_are():
         as_stack(bank.fit_transform([getattr(view, kind)() for view in views]), validate=False)
         for kind in ("float", "double")
     ]
-    V = noise((n, 5), 1, views[0])
+    V = random_normal((n, 5), views[0], 1)
     assert stacks[0].source.product(0, V) is not None
     assert stacks[0].source.product(3, V) is None  # a polynomial
     assert stacks[1].source.product(0, V) is None  # in double precision

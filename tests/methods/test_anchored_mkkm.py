@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from mkclust.linalg.operators import Anchor, AnchoredOperator
 from scipy.optimize import minimize
 
 from agreeing import (
@@ -172,17 +171,6 @@ def test_a_mixture_with_offsets_is_as_good_as_that_of_another_solver(seed):
         method="SLSQP",
     )
     assert value(q) >= -other.fun * (1 - 1e-6)
-
-
-def test_an_anchored_operator_is_the_sum_written_out():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 30))
-    stack = raw((X @ X.T)[None])
-    H = np.linalg.qr(rng.normal(size=(30, 3)))[0]
-    operator = AnchoredOperator(stack.kernel(0), Anchor(H, 2.5))
-    V = rng.normal(size=(30, 4))
-    np.testing.assert_allclose(operator @ V, operator.dense() @ V, atol=1e-10)
-    np.testing.assert_allclose(operator.dense(), X @ X.T + 2.5 * projector(H), atol=1e-10)
 
 
 # The estimator ---------------------------------------------------------------------------------

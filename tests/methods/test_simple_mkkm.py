@@ -13,6 +13,7 @@ from mkclust.exceptions import WeightsWarning
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.metrics import adjusted_rand_index, scores
 from mkclust.stack import as_stack
+from mkclust.stack.kernel import dense_of
 from pairs import first_quick
 from problems import FAMILIES, random_weights, top_eigenvalue_sum
 
