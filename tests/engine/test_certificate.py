@@ -70,6 +70,13 @@ def test_problems_that_deceived_an_earlier_search_are_certified_truly(name, seed
     assert not certificates.is_false(row), row
 
 
+@pytest.mark.parametrize("seed", [548, 743])
+def test_kernels_whose_rounding_exceeds_the_error_of_the_vectors_are_solved(seed):
+    row = certificates.check(certificates.draw(certificates.single_precision, seed))
+    assert row["converged"]
+    assert not certificates.is_false(row), row
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", FLAT)
 def test_flat_spectra_are_solved_where_a_subspace_stalls(seed):

@@ -436,12 +436,11 @@ class Basis:
             small_tol = SHARE * max(tol, error)
             surfaces.weights, best, _ = surfaces.minimize(self.evaluate, small_tol)
             relaxation = self.relaxation(surfaces.weights, best)
-            error, above = (
-                _relative(relaxation.error, relaxation),
-                best.value - surfaces.lower_bound,
-            )
+            error = _relative(relaxation.error, relaxation)
+            above = best.value - surfaces.lower_bound
             # Good enough as it is, it is not sought elsewhere, where the basis may know less.
-            if above <= SHARE * max(2 * tol, error) * best.value or small_tol <= SHARE * tol:
+            is_enough = above <= SHARE * max(2 * tol, error) * best.value
+            if is_enough or SHARE * max(tol, error) >= small_tol:
                 return relaxation, best
 
 
