@@ -247,7 +247,9 @@ def test_alignments_are_shares_of_the_top_eigenvalue_sums(method, center, normal
     model = method(3, center=center, normalize=normalize, random_state=0).fit(X)
     H = model.embedding_
     for share, K in zip(
-        model.alignments_, as_stack(X, center=center, normalize=normalize).entries(), strict=True
+        model.alignments_,
+        as_stack(X, center=center, normalize=normalize).among().entries,
+        strict=True,
     ):
         best = np.linalg.eigvalsh(K)[-3:].sum()
         assert share == pytest.approx(np.trace(H.T @ K @ H) / best, abs=2e-3)
@@ -260,7 +262,7 @@ def test_the_partition_spans_leading_eigenvectors_of_the_combined_kernel(inducti
     model = inductive(3, random_state=0, **options).fit(X)
     if not hasattr(model, "coefficients_"):
         pytest.skip(f"{inductive.__name__} has no combined kernel")
-    K = np.tensordot(model.coefficients_, as_stack(X).entries(), 1)
+    K = np.tensordot(model.coefficients_, as_stack(X).among().entries, 1)
     captured = np.trace(model.embedding_.T @ K @ model.embedding_)
     assert captured == pytest.approx(np.linalg.eigvalsh(K)[-3:].sum(), rel=1e-5)
 
