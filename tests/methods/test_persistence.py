@@ -94,7 +94,7 @@ INPUTS = {
     "repaired kernels": (KERNELS - 0.3 * np.eye(48), {"psd": "clip"}),
     "kernels on the fly": (VIEWS, {"kernels": "on-the-fly"}),
     "a bank": (VIEWS, {"kernels": KernelBank(polynomials=((1, 2),), linear="cosine")}),
-    "kernels by name": ({name: ALL_KINDS[name] for name in BY_NAME}, {"kernels": BY_NAME}),
+    "kernels by name": ({name: ALL_KINDS[name] for name in BY_NAME}, {"kernels": BY_NAME, "psd": "shift"}),
     "neighborhoods of views": (VIEWS, {"neighbors": 10}),
     "neighborhoods of kernels": (KERNELS, {"neighbors": 10}),
     "a graph of neighbors": (VIEWS, {"kernels": KernelBank(neighbors=8, neighborhoods="graph")}),

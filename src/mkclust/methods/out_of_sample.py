@@ -19,7 +19,8 @@ from mkclust.linalg import (
 )
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.seen_regression import SeenRegression
-from mkclust.stack import Kernel, Observed, Stack, Standardization, Standardized
+from mkclust.stack import Array as HeldKernel
+from mkclust.stack import Kernel, Observed, Shifted, Stack, Standardization, Standardized
 from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import multiply, row_blocks
 from mkclust.stack.observed import FillRule, SampleMap, rescaling
@@ -35,6 +36,13 @@ def inverse(eigenvalues: Float, n_samples: int, precision: float) -> Float:
     """Return the reciprocals of falling eigenvalues, zero where there is only rounding."""
     is_positive = eigenvalues > n_samples * precision * max(eigenvalues[0], 0)
     return is_positive / np.where(is_positive, eigenvalues, 1)
+
+
+def active_kernels(stack: Stack, active: Sequence[int] | None) -> np.ndarray:
+    """Return which kernels are not set aside, (m,) of bool, given their numbers or None for all."""
+    is_active = np.full(stack.n_kernels, active is None)
+    is_active[list(active or ())] = True
+    return is_active
 
 
 def eigenvector_projections(
@@ -132,7 +140,7 @@ class Extension:
         is_active = np.array([bool(namespace(P).any(P != 0)) for P in projections])
         maps = [kernel.map if isinstance(kernel, Observed) else None for kernel in stack.kernels]
         if any(each is not None for each in maps):
-            is_active = np.isin(np.arange(stack.n_kernels), active) | (active is None)
+            is_active = active_kernels(stack, active)
         pairs = zip(maps, projections, strict=True)
         return cls(
             stack.names,
@@ -165,15 +173,13 @@ class Extension:
         groups: dict[bytes, list[int]] = {}
         for p, samples in enumerate(self.samples):
             groups.setdefault(b"" if samples is None else samples.tobytes(), []).append(p)
-        for kernels in groups.values():
-            samples = self.samples[kernels[0]]
-            own = sum_of_products(
-                [observed_part(stack.kernels[p]) for p in kernels],
-                [to_device(self.projections[p], stack.kernels[p].like) for p in kernels],
-            )
+        for numbers in groups.values():
+            samples, kernels = self.samples[numbers[0]], [stack.kernels[p] for p in numbers]
+            thin = [to_device(self.projections[p], stack.kernels[p].like) for p in numbers]
+            own = _embedded(list(map(observed_part, kernels)), thin)
             if samples is not None:
                 own = SampleMap(samples, n).scatter(own)
-            seen[np.ix_(np.arange(n) if samples is None else samples, kernels)] = True
+            seen[np.ix_(np.arange(n) if samples is None else samples, np.array(numbers))] = True
             rows = own if rows is None else rows + own
         return self._complete(rows, seen)
 
@@ -237,7 +243,24 @@ class Extension:
 
 def observed_part(kernel: Any) -> Standardized:
     """Return a kernel over the samples that it has."""
-    return kernel.kernel if isinstance(kernel, Observed) else kernel
+    inner: Any = kernel.kernel if isinstance(kernel, Observed) else kernel
+    return inner
+
+
+def _embedded(kernels: Sequence[Standardized], thin: Sequence[Array]) -> Array:
+    """Return ``sum_p K_p P_p``, if that is possible by the very steps that new samples take."""
+    terms, others = [], []
+    for kernel, P in zip(kernels, thin, strict=True):
+        held = kernel.kernel.kernel if isinstance(kernel.kernel, Shifted) else kernel.kernel
+        if kernel.given is None and isinstance(held, HeldKernel):
+            how = kernel.standardization
+            own = how.diagonal - how.shift
+            terms.append(how.project(held.matrix, P, own, is_training=True))
+        else:
+            others.append((kernel, P))
+    if others:
+        terms.append(sum_of_products(*zip(*others, strict=True)))
+    return sum(terms[1:], terms[0])
 
 
 def sum_of_products(kernels: Sequence[Kernel], thin: Sequence[Array]) -> Array:

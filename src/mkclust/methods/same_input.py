@@ -67,7 +67,9 @@ def with_columns(samples: Samples, covered: np.ndarray, n_samples: int) -> Sampl
 def check_same_missing(samples: Samples, fitted: np.ndarray | None) -> None:
     """Refuse samples that are missing from other views than those that a model was fitted on."""
     missing = samples.missing
-    if (missing is None) != (fitted is None) or not np.array_equal(missing, fitted):
+    if missing is None and fitted is None:
+        return
+    if missing is None or fitted is None or not np.array_equal(missing, fitted):
         raise ValueError(
             "X lacks other samples than the model was fitted on, view by view: pass the same, with "
             "observed as it was in the fit by way of mkclust.samples.read_samples"

@@ -108,7 +108,7 @@ def learn_seen_regressions(stack: Stack, H: Array, active: np.ndarray) -> list[S
         teachers = np.flatnonzero(has_more)
         if len(teachers) >= fewest:
             teachers = teachers[draw(len(teachers), MOST_SAMPLES)]
-            coefficients = _learn(stack.subset(np.flatnonzero(seen)), teachers, targets)
+            coefficients = _learn(stack.subset(np.flatnonzero(seen).tolist()), teachers, targets)
             beside = to_device(coefficients, stack.kernels[0].like)
             regressions.append(SeenRegression(seen, active, beside))
     return regressions

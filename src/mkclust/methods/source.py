@@ -1,6 +1,6 @@
-"""What a model was fitted on: kernels, views of a bank, or views that features stand for.
+"""What a model was fitted on: kernels, or views of a bank; see `feature_source` for features.
 
-A model holds one of the three: it reads the same samples again, and embeds new ones. Nothing
+A model holds one source: it reads the same samples again, and embeds new ones. Nothing
 sample-sized of kernels and of views with features is stored, so that they are passed once more.
 What is passed must be what the model was fitted on: numbers of samples, names and shapes always
 tell; what a model remembers of its samples tells more, and is compared if it can be.
@@ -17,8 +17,7 @@ import numpy as np
 from mkclust.index import make_index
 from mkclust.kernels import KernelBank
 from mkclust.kernels.neighbors import Neighborhoods
-from mkclust.linalg import arrays_to_host, check_one_place, is_foreign, select, to_host
-from mkclust.methods.column_ranks import ColumnRanks
+from mkclust.linalg import check_one_place, select
 from mkclust.methods.memory_checks import require_memory_beside_kernels
 from mkclust.methods.neighborhoods import KernelNeighborhoods, check_same_kernels
 from mkclust.methods.out_of_sample import Extension, Similarities
@@ -33,8 +32,6 @@ from mkclust.methods.same_input import (
     refuse_self_similarity,
     with_columns,
 )
-from mkclust.samples.blocks import Blocks, check_finite
-from mkclust.samples.checks import is_in_memory
 from mkclust.samples.encoding import Encoding
 from mkclust.samples.missing_kernels import zero_samples
 from mkclust.samples.samples import (
@@ -55,15 +52,10 @@ from mkclust.stack import (
     row_sums,
 )
 from mkclust.stack.build import stack_observed
-from mkclust.stack.discretize import assign
-from mkclust.stack.feature_maps import PreparedMap
 from mkclust.stack.observed import SampleMap, maps_of, with_maps
 from mkclust.stack.sources import GivenRows
 from mkclust.stack.sources import Source as RowsSource
-from mkclust.types import Array, Float
-
-# Rounding may change the cluster of single samples between two, and of no larger share than this.
-CHANGED_SHARE = 0.02
+from mkclust.types import Array
 
 
 def training_index(model: Any) -> Any:
@@ -75,7 +67,7 @@ def training_index(model: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What the three have in common; as it stands, for views."""
+    """What all sources have in common; as it stands, for views."""
 
     # Ids of the training samples, and the names of the levels of their index (None for arrays).
     ids: np.ndarray | None
@@ -182,7 +174,7 @@ class FromKernels(Source):
     found: Sequence[KernelNeighborhoods] = ()
 
     @property
-    def neighborhoods(self) -> dict[str, Neighborhoods]:  # type: ignore[override]
+    def neighborhoods(self) -> dict[str, Neighborhoods]:
         """The neighborhoods of every kernel by its name, if they are used."""
         return {each.name: each.found for each in self.found}
 
@@ -304,7 +296,7 @@ class FromViews(Source):
     bank: KernelBank
 
     @property
-    def neighborhoods(self) -> dict[str, Neighborhoods | None]:  # type: ignore[override]
+    def neighborhoods(self) -> dict[str, Neighborhoods | None]:
         """The neighborhoods, or links, that every kernel consists of; None if of more."""
         return dict(zip(self.bank.kernel_names_, self.bank.lone_neighborhoods(), strict=True))
 
@@ -434,7 +426,7 @@ class FromViews(Source):
         refuse_self_similarity(self_similarity)
         samples = self.read_new(model, X)
         if not samples.is_lazy:
-            return super().embed(model, samples, None, extension)
+            return super().embed(model, check_new_table(model, samples), None, extension)
         kind = samples.kind
 
         def embed_block(block: dict[str, np.ndarray], start: int) -> Array:
@@ -451,103 +443,9 @@ class FromViews(Source):
         """Return the similarities of new samples, view by view if some views lack samples."""
         return [
             Similarities(places, rows, bank.transform(part), bank.self_similarity(part))
-            for bank, places, part, rows in self._split(check_new_table(model, samples))
+            for bank, places, part, rows in self._split(samples)
             if len(rows)
         ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FromFeatures(Source):
-    """Views that features stand for: new samples come as views, and are looked at in blocks."""
-
-    # Numbers of columns of the views, and their names if they have any.
-    widths: dict[str, int]
-    columns: dict[str, list[str]]
-    # What makes features of views, and what takes these to rows of the embedding after the fit.
-    features: Any
-    matrix: Array = None
-    # By which the columns of views can be recognized.
-    ranks: dict[str, ColumnRanks] = field(default_factory=dict)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is stored of it: arrays of the host."""
-        return {name: arrays_to_host(value) for name, value in vars(self).items()}
-
-    def zero_rows(self, samples: Samples, model: Any) -> list[np.ndarray | None]:
-        """Return which rows of each view say nothing, as far as these are in memory."""
-        if samples.is_lazy or set(samples.names) != set(self.widths):
-            return []  # others are refused when they are embedded
-        tables, zero = samples.tables, {}
-        for name, map_ in zip(self.widths, self.features.maps, strict=True):
-            is_held = is_foreign(tables[name]) or is_in_memory(tables[name])
-            if is_held and isinstance(map_, PreparedMap) and map_.preparation.ignores_zeros:
-                zero[name] = map_.preparation.zero_rows(tables[name])
-        return [zero.get(name) for name in samples.names]
-
-    def stack(self, model: Any, stack: Stack) -> Stack:
-        """Return the compressed kernels themselves."""
-        return stack
-
-    def extended(self, stack: Stack, rows: Array, extension: Extension | None) -> "FromFeatures":
-        """Return the same with what embeds new samples."""
-        features, matrix = stack.features.embedding_map(rows)
-        return replace(self, features=features, matrix=matrix)
-
-    def attributes(self, stack: Stack) -> dict[str, Any]:
-        """Return what a model shows of its input."""
-        shown = super().attributes(stack)
-        if stack.features.observed is not None:  # one kernel per view
-            shown["observed_"] = stack.features.observed
-        n_features = sum(self.widths.values())
-        error = stack.features.trace_errors
-        return shown | {"n_features_in_": n_features, "approximation_error_": error}
-
-    def check(self, model: Any, X: Any) -> None:
-        """Refuse what cannot be what the model was fitted on."""
-        self._blocks(model, X)
-
-    def match(self, samples: Samples) -> Samples:
-        """Return views in the order of those that features were learned from, or refuse others."""
-        return match_views(samples, self.widths, self.columns)
-
-    def mixed_entries(self, model: Any, X: Any, indices: np.ndarray | None) -> Array:
-        """Return the mixed kernel of features among some samples that the model was fitted on."""
-        indices = np.arange(len(model.labels_)) if indices is None else indices
-        pairs = zip(model.coefficients_, self._training_features(model, X, indices), strict=True)
-        terms = [float(c) * (F @ F.T) for c, F in pairs]
-        return sum(terms[1:], terms[0])
-
-    def embed(
-        self, model: Any, X: Any, self_similarity: Any, extension: Extension | None = None
-    ) -> Array:
-        """Embed new samples by their features, in blocks; dask arrays are left lazy."""
-        refuse_self_similarity(self_similarity)
-        features, matrix = self.features, self.matrix
-
-        def embed_block(block: dict[str, np.ndarray], start: int) -> np.ndarray:
-            check_finite(block, start)
-            return features.project(block, matrix)
-
-        return as_blocks(self.match(self.read_new(model, X)), keep=False).map(embed_block)
-
-    def _blocks(self, model: Any, X: Any) -> Blocks:
-        """Return the views that the model was fitted on, in the order of the fit."""
-        blocks, n = as_blocks(self.match(self.read(model, X))), len(model.labels_)
-        if blocks.n_samples != n:
-            raise ValueError(f"X has {blocks.n_samples} samples, the model was fitted on {n}")
-        return blocks
-
-    def _training_features(self, model: Any, X: Any, indices: np.ndarray) -> list[Float]:
-        """Return the features of some samples that the model was fitted on, view by view."""
-        rising, positions = np.unique(indices, return_inverse=True)
-        block = self._blocks(model, X).take(rising)
-        check_finite(block, rising)
-        if len(rising):
-            labels = assign(self.features.project(block, self.matrix), model._centers)
-            fitted = np.asarray(model.labels_[rising])
-            if np.mean((labels != fitted) & (fitted >= 0)) > CHANGED_SHARE:
-                raise ValueError(OTHER_SAMPLES)
-        return [to_host(F)[positions] for F in self.features.of(block)]
 
 
 def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack:
@@ -562,4 +460,5 @@ def _matrices(samples: Samples) -> Sequence[Any]:
 
 
 def _rows_of(kernels: Any) -> Any:
+    """Return kernels that are computed as a source of rows."""
     return kernels if isinstance(kernels, RowsSource) else GivenRows(kernels)

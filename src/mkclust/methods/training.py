@@ -16,10 +16,11 @@ from mkclust.kernels.chosen_rules import learn_preparations, rules_of
 from mkclust.linalg import arrays_to_host, is_foreign, select, to_host
 from mkclust.linalg.memory import require_memory
 from mkclust.methods.column_ranks import column_ranks
+from mkclust.methods.feature_source import FromFeatures
 from mkclust.methods.memory_checks import require_memory_for_features, require_memory_for_views
 from mkclust.methods.neighborhoods import find_neighborhoods
 from mkclust.methods.same_input import with_checked_table
-from mkclust.methods.source import FromFeatures, FromKernels, FromViews, Source
+from mkclust.methods.source import FromKernels, FromViews, Source
 from mkclust.methods.uncovered import NOBODY, check_covered, only_covered, without_entries
 from mkclust.samples.checks import check_observed
 from mkclust.samples.forms import TABLE, depth, looks_like_kernel
@@ -35,7 +36,7 @@ class Training(NamedTuple):
 
     samples: Samples  # all that were read
     fitted: np.ndarray | None  # the numbers of those that are fitted; None if all are
-    source: Source
+    source: Any  # FromKernels, FromViews or FromFeatures
     kernels: Any  # what its ``stack`` takes
     empty: np.ndarray | None  # which kernels have nothing of which samples; None if none
 
@@ -111,7 +112,7 @@ def _make_kernels(model: Any, samples: Samples) -> tuple[FromViews, list[Any]]:
         feature_names=feature_names,
         **known,
     )
-    kernels = []
+    kernels: list[Any] = []
     for part, _ in source.parts():
         kernels.append(part.training_kernels())
         if part.on_the_fly and model.NEEDS_ENTRIES and not part.only_neighborhoods:

@@ -9,6 +9,7 @@ import numpy as np
 from mkclust.exceptions import UncoveredSamplesWarning, warn
 from mkclust.linalg import select
 from mkclust.linalg.sparse_rows import spread_rows
+from mkclust.methods.out_of_sample import active_kernels
 from mkclust.samples.checks import is_dask
 from mkclust.samples.dask import persist, spread_lazily
 from mkclust.samples.samples import Samples
@@ -75,7 +76,7 @@ def used_kernels(
     if coefficients is None:
         return np.ones(stack.n_kernels, bool)
     if any(each is not None and each.fill is not None for each in maps_of(stack.kernels)):
-        return np.isin(np.arange(stack.n_kernels), active) | (active is None)
+        return active_kernels(stack, active)
     return np.asarray(coefficients) != 0
 
 
