@@ -272,7 +272,7 @@ def test_on_uci_digit_the_anchor_chosen_costs_nothing(uci_digit):
 def test_the_certificate_is_that_of_the_compromises_true_partition(anchor):
     kernels, _ = gaussian_kernels(np.random.default_rng(1), n=500, strengths=(2, 1, 0.7))
     model = AnchoredMKKM(4, anchor=anchor, random_state=0).fit(kernels)
-    K = anchored_matrix(as_stack(kernels).entries(), model.weights_, 4, model.anchor_)
+    K = anchored_matrix(as_stack(kernels).among().entries, model.weights_, 4, model.anchor_)
     value = np.linalg.eigvalsh(K)[-4:].sum()
     assert model.objective_ == pytest.approx(value, rel=model.tol)
     assert -1e-7 * value <= value - model.lower_bounds_[-1] <= 1.1e-6 * value

@@ -62,7 +62,7 @@ def test_a_dense_eigensolver_confirms_the_certificate_in_the_subspace(family, n,
 def test_no_weights_on_a_grid_beat_the_certified_minimum(solver):
     kernels, _ = gaussian_kernels(np.random.default_rng(3), n=60, k=3)
     stack = as_stack(kernels)
-    entries = stack.entries()
+    entries = stack.among().entries
     solution = solver(stack, 3)
     grid = [np.array([a, b, 40 - a - b]) / 40 for a in range(41) for b in range(41 - a)]
     best = min(top_eigenvalue_sum(entries, weights, 3) for weights in grid)
@@ -72,7 +72,7 @@ def test_no_weights_on_a_grid_beat_the_certified_minimum(solver):
 
 def test_the_gradient_of_the_objective_is_twice_weight_times_alignment():
     kernels, _ = gaussian_kernels(np.random.default_rng(0), n=60, k=3)
-    entries = as_stack(kernels).entries()
+    entries = as_stack(kernels).among().entries
     weights = np.array([0.5, 0.2, 0.3])
     vectors = np.linalg.eigh(np.tensordot(weights**2, entries, 1))[1][:, -3:]
     gradient = 2 * weights * [np.trace(vectors.T @ K @ vectors) for K in entries]
@@ -91,7 +91,7 @@ def test_invariant_subspaces_hide_no_eigenvectors(solver):
     stack = as_stack(np.stack([same_a + 0.2 * same_b, same_b]))
     solution = solver(stack, 4)
     assert solution.converged
-    assert certified_gap(stack.entries(), solution, 4) <= 2e-6
+    assert certified_gap(stack.among().entries, solution, 4) <= 2e-6
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ def test_alignments_are_shares_of_each_kernels_own_eigenvalue_sum():
         warnings.simplefilter("ignore", WeightsWarning)
         model = SimpleMKKM(4, random_state=0).fit(kernels)
     H = model.embedding_
-    for K, share in zip(as_stack(kernels).entries(), model.alignments_, strict=True):
+    for K, share in zip(as_stack(kernels).among().entries, model.alignments_, strict=True):
         own = np.linalg.eigvalsh(K)[-4:].sum()
         assert share == pytest.approx(np.trace(H.T @ K @ H) / own, abs=2e-3)
 

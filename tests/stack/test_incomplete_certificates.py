@@ -119,7 +119,7 @@ def test_no_certificate_of_kernels_that_lack_samples_is_false(kind):
         stack = as_stack(as_samples(parts, observed), fill=fill)
         kernels = written_out(parts, observed, fill)
         rounding = 1e-5 if kind == "float32" else 1e-10
-        np.testing.assert_allclose(stack.entries(), kernels, atol=10 * rounding)
+        np.testing.assert_allclose(stack.among().entries, kernels, atol=10 * rounding)
         solution = solve_simple_mkkm(stack, k)
         value, _ = objective_and_slope(solution.weights, kernels, k)
         assert solution.objective == pytest.approx(value, rel=rounding), seed
@@ -159,7 +159,7 @@ def test_all_stacks_of_kernels_that_lack_samples_agree(seed, fill, tmp_path):
     for kind, stack in others.items():
         there = as_library("strict", V) if kind == "strict" else V
         pairs = [
-            (stack.entries(), expected.entries()),
+            (stack.among().entries, expected.among().entries),
             (stack.entries(some), expected.entries(some)),
             (stack.apply(there), expected.apply(V)),
             (stack.combine(c) @ there, expected.combine(c) @ V),

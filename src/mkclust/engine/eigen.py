@@ -185,14 +185,9 @@ def written_out(K: Any) -> Array:
 
 
 def relax_whole(M: Array, n_clusters: int) -> Relaxation:
-    """Solve one kernel, given as an array, by a dense eigendecomposition.
-
-    That is exact but for rounding.
-    """
-    n = M.shape[0]
-    values, vectors = top_eigenpairs(M, min(n_clusters + 1, n))
-    error = float(np.sqrt(n) * EPS * np.abs(values[:n_clusters]).sum())
-    return Relaxation(n_clusters, vectors, values, error)
+    """Solve one kernel, given as an array, by a dense eigendecomposition."""
+    values, vectors = top_eigenpairs(M, min(n_clusters + 1, M.shape[0]))
+    return Relaxation(n_clusters, vectors, values)
 
 
 def rayleigh_ritz(K: Any, vectors: Array, n_clusters: int) -> Relaxation:

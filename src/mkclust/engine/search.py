@@ -19,6 +19,7 @@ from mkclust.engine.certificate import (
 )
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.eigen import (
+    EPS,
     Relaxation,
     block_width,
     improve,
@@ -415,7 +416,8 @@ class Basis:
         values, S = (part[..., : self.width] for part in evaluation.state)
         turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
         c = to_device(self.problem.coefficients(weights), self._rows, self.dtype)
-        products, start, xp = 0.0, 0, namespace(turn)
+        start, xp = 0, namespace(turn)
+        products: Any = 0.0
         for images in self._images:
             m, b, n = images.shape
             mixed = xp.reshape(c @ xp.reshape(images, (m, b * n)), (b, n))
@@ -557,9 +559,11 @@ def _search_whole_space(stack: Any, problem: Problem, weights: Float) -> Search:
 
     surfaces = _surfaces(stack, problem, weights, is_bound=True)
     gamma, best, history = surfaces.minimize(evaluate, problem.tol, problem.max_iter)
-    relaxation: Relaxation = best.state
+    # A dense eigensolver is exact but for rounding.
+    rounding = float(np.sqrt(stack.n_samples) * EPS * best.value)
+    relaxation = replace(best.state, error=rounding)
     converged = best.value - surfaces.lower_bound <= problem.tol * best.value
-    certificate = Certificate("proved", relaxation.error)
+    certificate = Certificate("proved", rounding)
     passes = 2 * len(history)
     return Search(
         gamma, relaxation, np.array(history), converged, passes, certificate, best.alignments
