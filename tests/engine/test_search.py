@@ -7,7 +7,7 @@ from conftest import gaussian_kernels
 from libraries import LIBRARIES, as_library
 from mkclust.engine.cutting import CuttingSurfaces, Evaluation
 from mkclust.engine.search import search
-from mkclust.stack import Factored, Stack, as_stack
+from mkclust.stack import Array, Factored, Kernel, Stack, as_stack
 from mkclust.stack.kernel import dense_of
 from problems import FAMILIES, blob_kernels, commuting, top_eigenvalue_sum
 
@@ -135,6 +135,30 @@ def test_one_kernel_needs_no_weights():
     assert found.converged
     assert found.weights == [1]
     assert true_gap(as_stack(kernels[:1]), found, 3) <= 1e-8
+
+
+def test_streamed_kernels_are_read_as_often_as_is_said():
+    kernels, _ = gaussian_kernels(np.random.default_rng(0), n=900, k=4)
+    n_rows = np.zeros(3)
+
+    class Read(Array):
+        storage = "streamed"
+
+        def __matmul__(self, V):
+            return Kernel.__matmul__(self, V)
+
+        def rows(self, index):
+            if isinstance(index, slice):  # not a sample for weights to start from
+                n_rows[which[id(self)]] += index.stop - index.start
+            return super().rows(index)
+
+    read = tuple(Read(K) for K in kernels)
+    which = {id(kernel): p for p, kernel in enumerate(read)}
+    for prove in (False, True):
+        n_rows[:] = 0
+        found = search(Stack(read, tuple("abc"), (0, 1, 2)), 4, tol=1e-6, max_iter=50, prove=prove)
+        assert found.certificate.kind == ("proved" if prove else "searched")
+        np.testing.assert_array_equal(n_rows / 900, found.n_passes)
 
 
 def test_a_thick_restart_loses_nothing():

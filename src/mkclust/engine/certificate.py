@@ -144,33 +144,14 @@ def certify(
 ) -> Verdict:
     """Prove that no leading eigenvector of a mix was missed, or search for those that were.
 
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    coefficients : ndarray of shape (n_kernels,)
-        Those of the mix.
-    relaxation : Relaxation
-        The leading eigenvectors known.
-    allowed_error : float
-        By how much the sum of their eigenvalues may be too small.
-    prove : bool or "auto", default="auto"
-        Whether to prove, or to search; "auto" proves if that is faster, or if a search is
-        inconclusive and the kernels are in memory.
-    key, seed : int
-        Of the random vectors of a search.
-    mix : Kernel, default=None
-        The mix to search with, perhaps in single precision; None makes it of the kernels.
-    mix_error : float, default=0.0
-        How far eigenvalues of that may be from those of the kernels, at most.
-    may_refine : bool, default=False
-        Whether better vectors can be had, so that nothing is done if a search would be too long.
+    By default a proof comes first if it is faster, and last if a search is inconclusive and the
+    kernels are in memory; ``prove=True`` proves in any case, False only searches. The search is by
+    products with ``mix``, whose eigenvalues may be off by ``mix_error``: then it is in single
+    precision. If better vectors can be had, ``may_refine``, nothing is done if a search would be
+    too long. ``key`` and ``seed`` are those of its random vectors.
 
-    Returns
-    -------
-    Verdict
-        Of kernels in memory, a certificate may have a probability of up to HIGHEST_PROBABILITY: the
-        search was inconclusive. Of streamed kernels no probability is stated.
+    If the kernels are in memory, a certificate has the probability that the search reached, up to
+    HIGHEST_PROBABILITY; of streamed kernels no probability is stated.
     """
     if relaxation.residuals is None:  # of a dense eigendecomposition
         return Verdict(Certificate("proved", relaxation.error), None, 0)
@@ -196,25 +177,24 @@ def certify(
         if is_long and may_refine:
             return Verdict(None, None, 0)
         proves_first = may_prove and is_long
-    n_passes = 0
+    n_passes, proved = 0, Certificate("proved", claimed)
     if proves_first:
         n_passes += 1
         if is_proved(written_out(stack.mix(coefficients)), relaxation, claimed):
-            return Verdict(Certificate("proved", claimed), None, n_passes)
+            return Verdict(proved, None, n_passes)
     if mix is None:
         mix, n_passes = stack.mix(coefficients), n_passes + in_memory
     found = search_missed(mix, relaxation, claimed - rounded, **options)
-    n_passes += 0 if in_memory else found.n_products
-    if found.vectors is not None:
-        return Verdict(None, found.vectors, n_passes)
     if not in_memory:
-        return Verdict(Certificate("searched", claimed), None, n_passes)
-    if found.probability > PROBABILITY and may_prove and not proves_first:
+        certificate = Certificate("searched", claimed) if found.vectors is None else None
+        return Verdict(certificate, found.vectors, n_passes + found.n_products)
+    is_inconclusive = found.vectors is None and found.probability > PROBABILITY
+    if is_inconclusive and may_prove and not proves_first:
         n_passes += 1
         if is_proved(written_out(stack.mix(coefficients)), relaxation, claimed):
-            return Verdict(Certificate("proved", claimed), None, n_passes)
-    if found.probability > HIGHEST_PROBABILITY:
-        return Verdict(None, None, n_passes)
+            return Verdict(proved, None, n_passes)
+    if found.vectors is not None or found.probability > HIGHEST_PROBABILITY:
+        return Verdict(None, found.vectors, n_passes)
     return Verdict(Certificate("searched", claimed, found.probability), None, n_passes)
 
 
@@ -229,14 +209,7 @@ def is_proved(M: Array, relaxation: Relaxation, allowed_error: float) -> bool:
     that the k largest eigenvalues of K sum to at most :math:`\sum_{i \le k} t_i + d_i`. What the
     rounding of the factorization may hide [1]_ is taken from tau beforehand.
 
-    Parameters
-    ----------
-    M : array of shape (n, n)
-        The kernel in double precision; its entries are lost.
-    relaxation : Relaxation
-        Its leading eigenvectors.
-    allowed_error : float
-        What may be missing.
+    M is the kernel in double precision; its entries are lost.
 
     References
     ----------
@@ -307,32 +280,18 @@ def search_missed(
     Parameters
     ----------
     K : Kernel
-        Positive semidefinite.
+        Positive semidefinite; its eigenvalues may be off by ``mix_error``.
     relaxation : Relaxation
         What is known of its leading eigenvectors, guard vectors included.
     allowed_error : float
         By how much the eigenvalue sum may be too small. An eigenvalue matters if with it the sum
-        may be too small by more.
-    seed : int, default=1
-        Of the random vectors: another one for every search of a solve.
-    key : int, default=0
-        Of the random vectors, too: `search_key` of the random state of a solve.
-    probability : float, default=PROBABILITY
-        Of missing such an eigenvalue; the search stops below that.
-    max_steps : int, default=MAX_STEPS
-        When to give up.
-    n_probes : int, default=PROBES
-        How many random vectors there are.
+        may be too small by more; the search stops once the ``probability`` of having missed one
+        is reached, or after so many steps.
+    seed, key : int
+        Of the random vectors: the number of the search in a solve, and `search_key` of its random
+        state.
     rounding : float, default=eps
         Relative rounding of the products.
-    dtype : {"float64", "float32"}, default="float64"
-        Number type of the vectors.
-    mix_error : float, default=0.0
-        How far eigenvalues of K may be from those meant.
-
-    Returns
-    -------
-    MissedSearch
     """
     values, V = relaxation.eigenvalues, astype(relaxation.vectors, dtype)
     n, n_known = V.shape
@@ -428,20 +387,7 @@ def miss_probability(n: int, n_steps: int, share: float, n_probes: int) -> float
     independent one with b. For b = 1 that is, but for a constant, a theorem of Kuczynski and
     Wozniakowski [1]_.
 
-    Parameters
-    ----------
-    n : int
-        Number of dimensions.
-    n_steps : int
-        Number of steps, q.
-    share : float
-        The share, e.
-    n_probes : int
-        Number of random vectors, b.
-
-    Returns
-    -------
-    float
+    Here n is the number of dimensions, q that of steps, e the share and b the number of probes.
 
     References
     ----------
@@ -499,21 +445,6 @@ def relax_from(K: Any, n_clusters: int, *, tol: float, start: Array | None) -> R
 
     Random vectors have something of every eigenvector; those of another kernel may miss some, which
     are searched for.
-
-    Parameters
-    ----------
-    K : Kernel
-        The kernel.
-    n_clusters : int
-        Number of eigenvectors wanted, k.
-    tol : float
-        Relative error allowed in the sum of the k largest eigenvalues.
-    start : array of shape (n_samples, b) or None
-        Orthonormal vectors to start from.
-
-    Returns
-    -------
-    Relaxation
     """
     relaxation = relax(K, n_clusters, tol=tol, start=start)
     if start is None or relaxation.residuals is None:

@@ -36,8 +36,8 @@ MOST_STEPS = 4
 PATIENCE = 5
 # Rows of a kernel that are written out at a time.
 ROWS = 512
-# Vectors that a search for extreme eigenvalues starts from, and how many times each is multiplied.
-EXTREME_WIDTH, EXTREME_STEPS = 2, 12
+# Products with one vector in search of extreme eigenvalues.
+EXTREME_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -355,9 +355,9 @@ def extreme_eigenvalues(K: Any, *, converged: bool = False) -> Extremes:
         values = eigvalsh(written_out(K))
         size = float(np.abs(values).max())
         return Extremes(float(values[0]), size, n * EPS * size)
-    drawn = random_normal((n, EXTREME_WIDTH), K.like, 0)
-    # In units of the entries of a product, so that no square overflows.
-    unit = float(namespace(drawn).max(namespace(drawn).abs(K @ drawn))) or 1.0
+    drawn, diagonal = random_normal((n, 1), K.like, 0), K.diagonal()
+    # In units of the entries, so that no square overflows.
+    unit = float(namespace(diagonal).max(namespace(diagonal).abs(diagonal))) or 1.0
     scaled = _Affine(K, 0.0, 1 / unit)
     space = Krylov(scaled, rayleigh_ritz(scaled, orthonormalize(drawn), 1), EXTREME_STEPS)
     while space.has_room and space.expand():

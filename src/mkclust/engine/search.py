@@ -468,16 +468,7 @@ def _search_subspace(
 ) -> Search:
     """Search from some weights and vectors on.
 
-    Parameters
-    ----------
-    stack : Stack
-        The kernels.
-    mixes : Mixes
-        Mixes of them, perhaps rounded.
-    weights, X : arrays of shape (n_weights,) and (n_samples, b)
-        Where to begin.
-    rough : {"float64", "float32"} or None, default=None
-        Number type of a search that ends without a certificate; None asks for one.
+    Mixes may be rounded. A rough search, in a number type, ends without a certificate.
     """
     tol, surfaces = problem.tol, _surfaces(stack, problem, weights, is_bound=rough is None)
     basis = Basis(stack, problem, rough or "float64")

@@ -3,6 +3,7 @@
 import numpy as np
 
 from mkclust.linalg.arrays import (
+    copy_array,
     is_foreign,
     namespace,
     precision_of,
@@ -41,7 +42,8 @@ def top_eigenpairs(M: Array, count: int) -> tuple[Float, Array]:
     """Return the largest eigenvalues of a symmetric matrix, falling, on the host, and vectors."""
     values, vectors = eigh(M)
     first = max(M.shape[0] - count, 0)
-    return values[first:][::-1], namespace(M).flip(vectors[:, first:], axis=1)
+    # Copies, for not every library takes arrays in reverse.
+    return values[first:][::-1].copy(), copy_array(namespace(M).flip(vectors[:, first:], axis=1))
 
 
 def orthonormalize(X: Array, against: Array | None = None) -> Array:

@@ -1,12 +1,14 @@
 """How much of each kernel's own leading structure a partition captures."""
 
+from typing import Any
+
 import numpy as np
 
 from mkclust.engine.eigen import relax
 from mkclust.linalg import inner_products
 from mkclust.methods.solution import Solution
 from mkclust.stack import Stack
-from mkclust.types import Float
+from mkclust.types import Array, Float
 
 # Relative error of the eigenvalue sums that the shares are of: they are shown with two digits.
 SHARE_TOLERANCE = 1e-3
@@ -18,12 +20,12 @@ def leading_shares(stack: Stack, solution: Solution) -> Float:
     sums = solution.shared_sums
     if sums is None or len(sums) != stack.n_kernels:
         sums = inner_products(stack.apply(H), H)
-    largest = leading_sums(stack, H.shape[1])
+    largest = leading_sums(stack, H.shape[1], H)
     shares = np.divide(sums, largest, out=np.zeros_like(largest), where=largest > 0)
     return np.clip(shares, 0, 1)
 
 
-def leading_sums(stack: Stack, n_clusters: int) -> Float:
-    """Return the sum of the k largest eigenvalues of each kernel."""
-    found = [relax(kernel, n_clusters, tol=SHARE_TOLERANCE) for kernel in stack.kernels]
-    return np.array([relaxation.value for relaxation in found])
+def leading_sums(stack: Stack, n_clusters: int, start: Array | None = None) -> Float:
+    """Return the sum of the k largest eigenvalues of each kernel, from a partition on."""
+    options: Any = {"tol": SHARE_TOLERANCE, "start": start}
+    return np.array([relax(kernel, n_clusters, **options).value for kernel in stack.kernels])
