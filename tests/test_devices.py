@@ -535,7 +535,7 @@ def test_what_is_no_kernel_is_refused(library):
 
 @over_libraries
 def test_lmkkm_asks_the_device_for_room(library, monkeypatch):
-    monkeypatch.setattr("mkclust.methods.lmkkm.free_bytes", lambda like: 500_000)
+    monkeypatch.setattr("mkclust.methods.lmkkm.free_bytes", lambda like: 100_000)
     stack = as_stack(as_library(library, kernels(90)))
     with pytest.raises(MemoryError, match="3 kernels of 90 samples, takes .* the device's memory"):
         solve_lmkkm(stack, K_CLUSTERS)

@@ -134,7 +134,7 @@ class ComputedKernels(Source):
         return self.self_similarities is not None
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]
+    def dtype(self) -> Any:
         """Number type of the kernels, as their library names it."""
         if is_foreign(self.like):
             return getattr(namespace(self.like), self.number_type)

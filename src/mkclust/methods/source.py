@@ -161,6 +161,10 @@ class Source:
             self.similarities(model, samples, self_similarity), samples.n_samples
         )
 
+    def stack(self, model: Any, kernels: Any) -> Stack:
+        """Return the kernels to fit on."""
+        raise NotImplementedError(f"{type(self).__name__} must define stack")
+
 
 @dataclass(frozen=True, kw_only=True)
 class FromKernels(Source):
