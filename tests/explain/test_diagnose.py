@@ -433,7 +433,7 @@ def test_repaired_kernels_are_repaired_again(psd):
     X[1] -= 0.5 * np.eye(60)
     model = AverageKKM(4, psd=psd, random_state=0).fit(X)
     found = diagnose(model, X)
-    K = as_stack(X, psd=psd).entries()[1]
+    K = as_stack(X, psd=psd).among().entries[1]
     values = np.linalg.eigvalsh(K)[::-1]
     assert found.top_share[1] == pytest.approx(values[:4].sum() / np.trace(K), abs=1e-8)
     others = clone(model).fit(X[1:])
@@ -624,7 +624,7 @@ def test_kernels_in_files_are_diagnosed_like_others(kind, tmp_path, monkeypatch)
             "dataset": lambda: file["all"],
             "datasets": lambda: [file[f"single/{p}"] for p in range(3)],
         }[kind]()
-        assert hasattr(as_stack(stored), "for_each_block")
+        assert as_stack(stored).kernels[0].storage == "streamed"
         settings = {"kernels": "precomputed"} if kind == "datasets" else {}
         model = SimpleMKKM(4, n_init=2, random_state=0, **settings).fit(stored)
         assert_close(diagnose(model, stored), expected, tolerance=1e-6)

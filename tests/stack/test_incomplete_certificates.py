@@ -160,12 +160,11 @@ def test_all_stacks_of_kernels_that_lack_samples_agree(seed, fill, tmp_path):
         there = as_library("strict", V) if kind == "strict" else V
         pairs = [
             (stack.among().entries, expected.among().entries),
-            (stack.entries(some), expected.entries(some)),
+            (stack.among(some).entries, expected.among(some).entries),
             (stack.apply(there), expected.apply(V)),
-            (stack.combine(c) @ there, expected.combine(c) @ V),
+            (stack.mix(c) @ there, expected.mix(c) @ V),
             (stack.gram(), expected.gram()),
             (stack.traces(), expected.traces()),
-            (stack.mixed_entries(c, some), expected.mixed_entries(c, some)),
         ]
         for found, wanted in pairs:
             np.testing.assert_allclose(_on_host(found), wanted, atol=1e-8, err_msg=kind)

@@ -1,7 +1,7 @@
 """The kernels of views as a source of rows, computed some rows at a time."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from mkclust.linalg import (
 )
 from mkclust.linalg.in_triton import written_in_triton
 from mkclust.linalg.memory import require_memory
+from mkclust.stack import Source
 from mkclust.types import Array
 
 # Entries of one kernel that are computed at a time on the host: few enough for a core's cache.
@@ -30,12 +31,6 @@ TILE_ENTRIES = 2**17
 TILE_ROWS = 16
 # What one tile of one kernel takes on a device, in bytes; about four are in use at a time.
 TILE_BYTES_ON_DEVICE = 2**28
-# What a block of rows of all kernels takes on the host, in bytes.
-BLOCK_BYTES = 2**24
-# The same on a device.
-BLOCK_BYTES_ON_DEVICE = 2**30
-# Rows of a block on the host, at most.
-BLOCK_ROWS = 256
 
 
 class KernelList(list[Any]):
@@ -80,18 +75,18 @@ class ComputedKernel:
 
 
 @dataclass(frozen=True)
-class ComputedKernels:
+class ComputedKernels(Source):
     """The kernels of some samples against training samples, computed by blocks of rows.
 
     Every block is computed anew from the views, so that memory is as long as the views and not
     their square. The kernels of a view share its distances and its inner products. Rows are
-    computed where the views live. The kernels of the training samples have `diagonal` and are a
-    ``mkclust.stack.RowSource``: rows are symmetric up to rounding, with an exact diagonal.
+    computed where the views live. Rows of the training samples are symmetric up to rounding, with
+    an exact diagonal.
     """
 
     kernels: tuple[ComputedKernel, ...]  # what computes each kernel
     shape: tuple[int, int, int]  # number of kernels, of samples and of training samples
-    precision: str  # number type of the kernels
+    number_type: str  # of the kernels, such as "float64"
     like: Any = field(repr=False)  # an array that says where rows live
     # The diagonals; None if the samples are not the training samples.
     self_similarities: Any = field(default=None, repr=False)
@@ -131,7 +126,7 @@ class ComputedKernels:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: arrays on the host, wherever they are."""
-        return {name: arrays_to_host(value) for name, value in vars(self).items()}
+        return {each.name: arrays_to_host(getattr(self, each.name)) for each in fields(self)}
 
     @property
     def of_training_samples(self) -> bool:
@@ -141,18 +136,17 @@ class ComputedKernels:
     @property
     def dtype(self) -> Any:
         """Number type of the kernels, as their library names it."""
-        foreign = is_foreign(self.like)
-        return (
-            getattr(namespace(self.like), self.precision) if foreign else np.dtype(self.precision)
-        )
+        if is_foreign(self.like):
+            return getattr(namespace(self.like), self.number_type)
+        return np.dtype(self.number_type)
 
     @property
-    def n_kernels(self) -> int:
+    def n_kernels(self) -> int:  # type: ignore[override]
         """Number of kernels, m."""
         return self.shape[0]
 
     @property
-    def n_samples(self) -> int:
+    def n_samples(self) -> int:  # type: ignore[override]
         """Number of samples, n."""
         return self.shape[1]
 
@@ -197,24 +191,19 @@ class ComputedKernels:
     def rows(self, start: int, stop: int) -> Array:
         """Return the rows from start to stop of every kernel, (m, stop - start, n)."""
         stop = min(stop, self.n_samples)
-        out = empty((self.n_kernels, stop - start, self.shape[2]), self.like, self.precision)
+        out = empty((self.n_kernels, stop - start, self.shape[2]), self.like, self.number_type)
         for some in ranges(stop - start, self._tile_rows()):
             rows = slice(start + some.start, start + some.stop)
             for p, tile in self._tiles(rows, slice(0, self.shape[2])):
                 out[p, some, :] = tile
         return out
 
-    def parts(self, start: int, stop: int) -> list[Array]:
-        """Return the same on a device as m blocks, without an array for all."""
-        rows = slice(start, min(stop, self.n_samples))
-        return [tile for _, tile in self._tiles(rows, slice(0, self.shape[2]))]
-
     def all_rows(self) -> Array:
         """Return the kernels, (m, n_new, n); those of the training samples exactly symmetric."""
         n = self.n_samples
         if not self.of_training_samples:
             return self.rows(0, n)
-        out = empty(self.shape, self.like, self.precision)
+        out = empty(self.shape, self.like, self.number_type)
         for rows in ranges(n, self._tile_rows()):
             for p, tile in self._tiles(rows, slice(rows.start, n)):
                 xp, height = namespace(tile), rows.stop - rows.start
@@ -228,26 +217,18 @@ class ComputedKernels:
         """Write the kernels out, (m, n, n), for somebody who needs them, if they fit in memory."""
         m, n, _ = self.shape
         require_memory(
-            m * n * n * np.dtype(self.precision).itemsize,
+            m * n * n * np.dtype(self.number_type).itemsize,
             f"{who} needs the entries of the kernels, and writing out {m} kernels of {n} samples",
             "use fewer samples, or a method that needs products only, such as SimpleMKKM",
             available=free_bytes(self.like),
         )
         return self.all_rows()
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield all rows, block after block, with their place."""
-        m, n_rows, n = self.shape
-        foreign, row_bytes = is_foreign(self.like), m * n * np.dtype(self.precision).itemsize
-        height = max(1, (BLOCK_BYTES_ON_DEVICE if foreign else BLOCK_BYTES) // row_bytes)
-        for rows in ranges(n_rows, height if foreign else min(height, BLOCK_ROWS)):
-            yield rows, self.rows(rows.start, rows.stop)
-
     def _tile_rows(self) -> int:
         """Return how many rows are computed at a time."""
         n = max(1, self.shape[2])
         if is_foreign(self.like):
-            return max(1, TILE_BYTES_ON_DEVICE // np.dtype(self.precision).itemsize // n)
+            return max(1, TILE_BYTES_ON_DEVICE // np.dtype(self.number_type).itemsize // n)
         return max(TILE_ROWS, TILE_ENTRIES // n)
 
     def _tiles(self, rows: slice, columns: slice) -> Iterator[tuple[int, Array]]:
@@ -258,12 +239,12 @@ class ComputedKernels:
             if kernel.x is not None and kernel.y is not None:
                 if id(kernel.x) not in pairs:
                     x, y = kernel.x.part(rows), kernel.y.part(columns)
-                    pairs[id(kernel.x)] = Pairs(x, y, columns, self.precision)
-                tile = astype(kernel.formula.entries(pairs[id(kernel.x)]), self.precision)
+                    pairs[id(kernel.x)] = Pairs(x, y, columns, self.number_type)
+                tile = astype(kernel.formula.entries(pairs[id(kernel.x)]), self.number_type)
             if kernel.shared is not None:
                 if id(kernel.shared) not in near:
                     block = kernel.shared[rows].toarray()[:, columns]
-                    near[id(kernel.shared)] = to_device(block, self.like, self.precision)
+                    near[id(kernel.shared)] = to_device(block, self.like, self.number_type)
                 part = near[id(kernel.shared)]
                 tile = part if tile is None else (1 - kernel.share) * tile + kernel.share * part
             first, last = max(rows.start, columns.start), min(rows.stop, columns.stop)

@@ -148,7 +148,7 @@ def solve_mkkm_mm_saddle(
     allowed = tol * upper[-1] - (max(upper[-1] - lower[-1], 0.0) if converged else 0.0)
     certificate = mixture.certify(relaxation, theta, allowed, random_state=random_state)
     return mixture.solution(
-        replace(relaxation, error=certificate.error),
+        replace(relaxation, error=certificate.error if upper[-1] else 0.0),
         theta,
         theta,
         lower,

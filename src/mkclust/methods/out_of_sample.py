@@ -20,7 +20,15 @@ from mkclust.linalg import (
 from mkclust.methods.learned_rows import LearnedRows
 from mkclust.methods.seen_regression import SeenRegression
 from mkclust.stack import Array as HeldKernel
-from mkclust.stack import Kernel, Observed, Shifted, Stack, Standardization, Standardized
+from mkclust.stack import (
+    Kernel,
+    Observed,
+    Shifted,
+    Source,
+    Stack,
+    Standardization,
+    Standardized,
+)
 from mkclust.stack.checks import symmetrized
 from mkclust.stack.kernel import multiply, row_blocks
 from mkclust.stack.observed import FillRule, SampleMap, rescaling
@@ -199,7 +207,7 @@ class Extension:
     def _embed_some(self, part: Similarities) -> Array:
         """Return what some kernels contribute to the samples that they have, (n_seen, k)."""
         own, whole = part.self_similarity, slice(0, len(part.rows))
-        blocks = part.cross.blocks() if hasattr(part.cross, "blocks") else [(whole, part.cross)]
+        blocks = part.cross.blocks() if isinstance(part.cross, Source) else [(whole, part.cross)]
         embedded = []
         for rows, matrices in blocks:
             parts = [

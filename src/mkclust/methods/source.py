@@ -53,8 +53,6 @@ from mkclust.stack import (
 )
 from mkclust.stack.build import stack_observed
 from mkclust.stack.observed import SampleMap, maps_of, with_maps
-from mkclust.stack.sources import GivenRows
-from mkclust.stack.sources import Source as RowsSource
 from mkclust.types import Array
 
 
@@ -162,6 +160,10 @@ class Source:
         return extension.embed(
             self.similarities(model, samples, self_similarity), samples.n_samples
         )
+
+    def stack(self, model: Any, kernels: Any) -> Stack:
+        """Return the kernels to fit on."""
+        raise NotImplementedError(f"{type(self).__name__} must define stack")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -410,7 +412,7 @@ class FromViews(Source):
                 diagonals, known = source.diagonal(), self.extension.standardizations
                 standardized = tuple(
                     Standardized(
-                        Computed(_rows_of(source), index, diagonals[index, :]),
+                        Computed(source, index, diagonals[index, :]),
                         known[place].to_same_device(diagonals),
                     )
                     for index, place in enumerate(places)
@@ -457,8 +459,3 @@ def _as_stack(model: Any, kernels: Any, validate: bool, **options: Any) -> Stack
 def _matrices(samples: Samples) -> Sequence[Any]:
     """Return kernels one by one."""
     return samples.parts if samples.whole is None else single_kernels(samples.whole)
-
-
-def _rows_of(kernels: Any) -> Any:
-    """Return kernels that are computed as a source of rows."""
-    return kernels if isinstance(kernels, RowsSource) else GivenRows(kernels)

@@ -19,6 +19,7 @@ from mkclust.linalg import (
     ranges,
     rounding_of,
     select,
+    to_host,
 )
 from mkclust.samples.row_source import RowSource
 from mkclust.stack.checks import as_numbers
@@ -64,6 +65,11 @@ class Source:
         """Return the rows from start to stop of every kernel, m blocks (stop - start, n)."""
         raise NotImplementedError(f"{type(self).__name__} must define rows")
 
+    def read(self, start: int, stop: int) -> list[Array]:
+        """Return the same as a list, however the rows came."""
+        rows: Any = self.rows(start, stop)
+        return [rows[p, ...] for p in range(self.n_kernels)] if is_foreign(rows) else list(rows)
+
     def diagonal(self) -> Array | None:
         """Return the self-similarities, (m, n); None if only the rows tell."""
         return None
@@ -94,20 +100,20 @@ class Source:
         # Whole steps, so that none is read twice, unless they are too tall.
         return min(rows - rows % self.step if self.step <= rows else rows, n)
 
-    def blocks(self) -> Iterator[tuple[slice, Sequence[Array]]]:
+    def blocks(self) -> Iterator[tuple[slice, list[Array]]]:
         """Yield the rows of every kernel, block after block; a thread reads the next meanwhile."""
         parts = list(ranges(self.n_samples, self.height))
         if is_foreign(
             self.like
         ):  # what is asked for on a device is only begun, nothing to wait for
-            yield from ((part, self.rows(part.start, part.stop)) for part in parts)
+            yield from ((part, self.read(part.start, part.stop)) for part in parts)
             return
         with ThreadPoolExecutor(1, "mkclust-reader") as reader:
-            pending = reader.submit(self.rows, parts[0].start, parts[0].stop)
+            pending = reader.submit(self.read, parts[0].start, parts[0].stop)
             for part, following in zip(parts, [*parts[1:], None], strict=True):
                 blocks = pending.result()
                 if following is not None:
-                    pending = reader.submit(self.rows, following.start, following.stop)
+                    pending = reader.submit(self.read, following.start, following.stop)
                 yield part, blocks
                 del blocks  # not to be held beside the next two
 
@@ -136,10 +142,10 @@ class Source:
             start, stop, _ = samples.indices(self.n_samples)
             key: Any = (start, stop)
         else:
-            samples = np.asarray(samples.tolist() if is_foreign(samples) else samples)
+            samples = to_host(samples, np.int64)
             key = samples.tobytes()
         if self.__dict__.get("_latest", (None,))[0] != key:
-            rows = self.rows(start, stop) if isinstance(samples, slice) else self._some(samples)
+            rows = self.read(start, stop) if isinstance(samples, slice) else self._some(samples)
             self.__dict__["_latest"] = (key, rows)
         return astype(self.__dict__["_latest"][1][index], "float64")
 
@@ -154,7 +160,7 @@ class Source:
                 continue
             start = int(tiles[0] // step * step)
             stop = min(int(tiles[-1] // step * step) + step, self.n_samples)
-            blocks = self.rows(start, stop)
+            blocks = self.read(start, stop)
             parts.append([select(block, tiles - start) for block in blocks])
         every = zip(*parts, strict=True)
         return [select(namespace(*blocks).concat(list(blocks)), order) for blocks in every]
@@ -175,7 +181,7 @@ class _SomeRows(Source):
 
     def rows(self, start: int, stop: int) -> Sequence[Array]:
         """Return the rows from start to stop of these kernels."""
-        blocks = self.source.rows(start, stop)
+        blocks = self.source.read(start, stop)
         return [blocks[index] for index in self.indices]
 
 
@@ -183,7 +189,7 @@ class GivenRows(Source):
     """A source that somebody else wrote: anything with the members of `RowSource`."""
 
     def __init__(self, source: RowSource):
-        self.source, self.like = source, None
+        self.source, self.like = source, getattr(source, "like", None)
         self.n_kernels, self.n_samples = source.n_kernels, source.n_samples
         self.dtype = source.dtype
 
