@@ -28,7 +28,8 @@ from pathlib import Path
 import numpy as np
 import scipy
 import sklearn
-from mkclust.engine.basis import Basis
+from mkclust.engine.eigen import block_width
+from mkclust.engine.search import MOST_BLOCKS
 
 import mkclust
 from missing_views import observed_mask
@@ -115,9 +116,8 @@ def fit_seconds(model, X):
 def solve_memory(X, k, fill):
     """Return the peak of a solve of kernels in memory beside them, and the size of the basis."""
     stack = as_stack(X, validate=False, **fill)
-    basis = Basis(stack, k)
-    basis_bytes = 8 * (1 + stack.n_kernels) * basis.capacity * stack.n_samples
-    del basis
+    capacity = MOST_BLOCKS * block_width(stack.n_samples, k)
+    basis_bytes = 8 * (1 + stack.n_kernels) * capacity * stack.n_samples
     tracemalloc.start()
     solution = solve_simple_mkkm(stack, k)
     peak = tracemalloc.get_traced_memory()[1]

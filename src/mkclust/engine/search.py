@@ -54,6 +54,8 @@ INNER_SHARE = 1e-2
 INNER_PRODUCTS = 12
 # Vectors that the first pass takes in beyond those that are iterated: they cost BLAS little.
 MORE_VECTORS = 32
+# A basis holds so many times the vectors that are iterated; a restart keeps so many times as many.
+MOST_BLOCKS, KEPT_BLOCKS = 6, 2
 # First weights are learned from a quarter of the samples, so many at most and at least.
 MOST_SAMPLED, FEWEST_SAMPLED = 2048, 150
 # Most samples that they are learned from if rows are read or computed for it.
@@ -374,7 +376,7 @@ class Basis:
 
     def expand(self, X: Array, weights: Float) -> bool:
         """Take in more vectors, by one pass over all kernels; return whether there were any."""
-        if len(self._G[0]) + X.shape[1] > 6 * self.width:
+        if len(self._G[0]) + X.shape[1] > MOST_BLOCKS * self.width:
             self._restart(weights)
         old, X = self._rows.shape[0], astype(X, self.dtype)
         new = orthonormalize(X, self._rows.T if old else None)
@@ -391,7 +393,7 @@ class Basis:
 
     def _restart(self, weights: Float) -> None:
         """Keep the leading part of the basis only."""
-        S = self._eigenpairs(weights)[1][:, : 2 * self.width]
+        S = self._eigenpairs(weights)[1][:, : KEPT_BLOCKS * self.width]
         turn = to_device(np.ascontiguousarray(S.T), self._rows, self.dtype)
         xp = namespace(turn)
         self._G, self._rows = S.T @ self._G @ S, turn @ self._rows
