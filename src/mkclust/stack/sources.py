@@ -31,7 +31,7 @@ BLOCK_BYTES = 64 * 2**20
 # With fewer rows at a time, products would wait for the thin matrix.
 FEWEST_ROWS = 32
 # At most this share of all rows is read at a time, so that small problems stay small.
-LARGEST_SHARE = 1 / 16
+LARGEST_SHARE = 1 / 32
 # On a device, rows of every kernel take at most this share of the free memory at a time.
 SHARE_ON_DEVICE = 0.01
 # And so many entries of each kernel.
