@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-from mkclust.engine.eigen import Relaxation
 
 from mkclust import MKKMMM
+from mkclust.engine.eigen import Relaxation
 from mkclust.methods import Solution
 from mkclust.methods.alternate import Alternation
 from mkclust.methods.kamm import alternate_with_best_weights

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mkclust.engine.eigen import Relaxation
 
 from mkclust.engine.cutting import CuttingSurfaces
+from mkclust.engine.eigen import Relaxation
 from mkclust.engine.simplex import longest_step, reduced_direction
 from mkclust.methods import Solution
 from mkclust.methods.reduced_gradient import Evaluator

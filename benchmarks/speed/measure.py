@@ -38,12 +38,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from mkclust.engine.eigen import Relaxation
 from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 
 from mkclust import SimpleMKKM
 from mkclust.datasets import DatasetError
+from mkclust.engine.eigen import Relaxation
 from mkclust.methods import solve_reduced_gradient, solve_simple_mkkm
 from mkclust.methods.agreement import measure_agreement
 from mkclust.stack import as_stack

@@ -62,22 +62,23 @@ def test_kernels_on_the_fly_are_multiplied_as_their_rows_are():
     n = FEWEST_FUSED + 3
     views = as_library("cuda", [rng.normal(size=(n, d)) for d in (1, 9)])
     bank = KernelBank(widths=(0.5, 1.0, 2.0), polynomials=((1, 2),), linear=None, on_the_fly=True)
-    stacks = [
-        as_stack(bank.fit_transform([getattr(view, kind)() for view in views]), validate=False)
+    sources = [
+        bank.fit_transform([getattr(view, kind)() for view in views])
         for kind in ("float", "double")
     ]
+    stacks = [as_stack(source, validate=False) for source in sources]
     V = random_normal((n, 5), views[0], 1)
-    assert stacks[0].source.product(0, V) is not None
-    assert stacks[0].source.product(3, V) is None  # a polynomial
-    assert stacks[1].source.product(0, V) is None  # in double precision
+    assert sources[0].product(0, V) is not None
+    assert sources[0].product(3, V) is None  # a polynomial
+    assert sources[1].product(0, V) is None  # in double precision
     single, double = (stack.apply(V) for stack in stacks)
     for p in range(8):
         assert relative_error(single[p, :, :], double[p, :, :]) < 1e-4
     coefficients = np.linspace(0.1, 0.9, 8)
-    mixed, exact = (stack.combine(coefficients) @ V for stack in stacks)
+    mixed, exact = (stack.mix(coefficients) @ V for stack in stacks)
     assert relative_error(mixed, exact) < 1e-4
     np.testing.assert_allclose(
-        to_host(stacks[0].standardizations[1].row_means),
-        to_host(stacks[1].standardizations[1].row_means),
+        to_host(stacks[0].kernels[1].standardization.row_means),
+        to_host(stacks[1].kernels[1].standardization.row_means),
         rtol=1e-6,
     )

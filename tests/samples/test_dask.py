@@ -361,8 +361,7 @@ def test_the_sample_of_rows_is_the_same_however_they_are_cut(monkeypatch):
     rng = np.random.default_rng(0)
     rows = np.repeat(np.eye(3), [300, 200, 100], axis=0)[rng.permutation(600)]
     rows = rows + 0.2 * rng.normal(size=rows.shape)
-    monkeypatch.setattr(mkclust.stack.discretize, "SAMPLE_ROWS", 120)
-    monkeypatch.setattr(mkclust.stack.discretize, "ALL_ROWS", 400)
+    monkeypatch.setattr(mkclust.stack.discretize, "ALL_ROWS", 240)
     monkeypatch.setattr(mkclust.stack.discretize, "BLOCK_ROWS", 90)
     labels, centers = discretize(rows, 3, random_state=5)
     assert isinstance(labels, np.ndarray)

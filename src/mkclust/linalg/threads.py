@@ -13,12 +13,13 @@ def _controller() -> Any:
     """Return the handle of the linear algebra's threads; finding them takes milliseconds."""
     from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
-    return ThreadpoolController().select(user_api="blas")
+    return ThreadpoolController()
 
 
 def n_threads() -> int:
     """Return how many threads the user lets the linear algebra have."""
-    return min((pool.num_threads for pool in _controller().lib_controllers), default=1)
+    pools = _controller().select(user_api="blas").lib_controllers
+    return min((pool.num_threads for pool in pools), default=1)
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -26,9 +27,9 @@ def one_thread() -> AbstractContextManager[Any]:
     return _controller().limit(limits=1)
 
 
-def one_thread_if_small(n_samples: int) -> AbstractContextManager[Any]:
+def one_thread_if_small(n_samples: int, few: int = FEW_SAMPLES) -> AbstractContextManager[Any]:
     """Have the linear algebra compute on one thread if there are few samples.
 
     A limit holds for the whole process, so it is set for milliseconds only.
     """
-    return one_thread() if n_samples <= FEW_SAMPLES else nullcontext()
+    return one_thread() if n_samples <= few else nullcontext()

@@ -63,7 +63,7 @@ def fit_bytes(
     needed = 8 * n * min((40 + 4 * m) * (k + 8), (m + 4) * n) + itemsize * n * n_features
     needed += 16 * n * m * min(n, SOME_COMPARED) * on_device
     if storage == "on-the-fly":
-        needed += 8 * n * n_features + 4 * min(n, MEDIAN_ROWS) ** 2
+        needed += 8 * n * n_features + 12 * min(n, MEDIAN_ROWS) ** 2
         storage = "dense" if method.NEEDS_ENTRIES else "streamed"
     if storage == "dense":
         needed += m * n**2 * itemsize

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -129,12 +130,15 @@ class _Members:
         """On how many samples they are compared."""
         return len(self.places[0])
 
-    def blocks(self, rows: np.ndarray, columns: np.ndarray) -> list[Array]:
+    def blocks(self, rows: Any, columns: Any) -> list[Array]:
         """Return entries of every kernel among some of the compared samples."""
-        return [
-            select(kernel.rows(place[rows]), place[columns], axis=1)
-            for kernel, place in zip(self.kernels, self.places, strict=True)
-        ]
+        blocks = []
+        for kernel, place in zip(self.kernels, self.places, strict=True):
+            if isinstance(rows, slice) and len(place) == kernel.n_samples:  # all samples
+                blocks.append(select(kernel.rows(rows), columns, axis=1))
+            else:
+                blocks.append(select(kernel.rows(place[rows]), place[columns], axis=1))
+        return blocks
 
     def entries(self, indices: np.ndarray) -> Array:
         """Write the kernels out among some of the compared samples, (c, s, s)."""
@@ -146,11 +150,11 @@ class _Members:
         n, m = self.n_samples, len(self.kernels)
         if n < FEWEST_SAMPLES:  # nothing can be said about them, so nothing is read
             return OffDiagonalProducts(n, np.zeros((m, m)), np.zeros((m, m)), np.zeros(m))
-        like, everyone = self.kernels[0].like, np.arange(n)
+        like = self.kernels[0].like
         height = COMPARED_ROWS_ON_DEVICE if is_foreign(like) else COMPARED_ROWS
         sums = OffDiagonalSums(m, n, like)
         for rows in ranges(n, height):
-            sums.add(rows.start, self.blocks(everyone[rows], everyone[rows.start :]))
+            sums.add(rows.start, self.blocks(rows, slice(rows.start, n)))
         return sums.result()
 
 

@@ -17,11 +17,14 @@ from mkclust.linalg import (
     to_device,
     to_host,
 )
+from mkclust.linalg.threads import one_thread_if_small
 from mkclust.samples.cluster import compute
 from mkclust.samples.dask import is_dask, persist
 from mkclust.stack.lloyd import k_means
 from mkclust.types import Array, Float
 
+# Up to so many rows k-means is faster on one thread.
+FEW_ROWS = 20_000
 # Two centers tie for a unit row if its squared distances to them differ by less than this: rounding
 # must not decide between them.
 TIE = 1e-9
@@ -90,7 +93,9 @@ def discretize(
     if is_on_accelerator(sample):
         centers = k_means(sample, n_clusters, **options)
     else:
-        centers = KMeans(n_clusters, **options).fit(to_host(sample, None)).cluster_centers_
+        with one_thread_if_small(sample.shape[0], FEW_ROWS):
+            found = KMeans(n_clusters, **options).fit(to_host(sample, None))
+        centers = found.cluster_centers_
     labels = _assign_now(rows, centers)
     # A row between two centers joins the first of them, so the order decides about sizes as sizes
     # do about the order; larger clusters only grow, which soon settles it.

@@ -10,6 +10,7 @@ from mkclust.linalg import (
     astype,
     device,
     is_foreign,
+    is_on_accelerator,
     is_sparse,
     namespace,
     precision_of,
@@ -27,8 +28,8 @@ Storage = Literal["dense", "sparse", "streamed"]
 BLOCK_ENTRIES = 2**16
 # The same on a device, where each step has to be worth starting it.
 BLOCK_ENTRIES_ON_DEVICE = 2**25
-# The same for rows that are read or computed, of which every block is begun anew.
-BLOCK_ENTRIES_STREAMED = 2**21
+# Rows that are read or computed at a time at least: every block of them is begun anew.
+FEWEST_STREAMED_ROWS = 16
 # Up to so many samples a mix of sparse kernels is written out as a dense matrix.
 FEW_SAMPLES = 4096
 
@@ -73,12 +74,11 @@ class Kernel:
 
 def row_blocks(kernels: Sequence[Kernel], n_rows: int | None = None) -> Iterator[slice]:
     """Cut rows of kernels, all or so many, into slices that are computed at a time."""
-    n, entries = kernels[0].n_samples, BLOCK_ENTRIES
+    n, is_device = kernels[0].n_samples, is_foreign(kernels[0].like)
+    height = max(1, (BLOCK_ENTRIES_ON_DEVICE if is_device else BLOCK_ENTRIES) // max(1, n))
     if any(kernel.storage == "streamed" for kernel in kernels):
-        entries = BLOCK_ENTRIES_STREAMED
-    if is_foreign(kernels[0].like):
-        entries = BLOCK_ENTRIES_ON_DEVICE
-    return ranges(n if n_rows is None else n_rows, max(1, entries // max(1, n)))
+        height = max(2 * height, FEWEST_STREAMED_ROWS)
+    return ranges(n if n_rows is None else n_rows, height)
 
 
 def is_in_memory(kernels: Sequence[Kernel]) -> bool:
@@ -112,9 +112,14 @@ class Array(Kernel):
         return np.array(matrix.diagonal(), dtype=np.float64)
 
     def __matmul__(self, V: AnyArray) -> AnyArray:
-        """Multiply with a thin matrix, (n, b) to (n, b), in the precision of the matrix."""
+        """Multiply with a thin matrix, (n, b) to (n, b).
+
+        In the number type of that; on an accelerator in that of the matrix.
+        """
         if is_sparse(self.matrix):
             return astype(self.matrix @ V, precision_of(V))
+        if precision_of(V) > precision_of(self.matrix) and not is_on_accelerator(self.matrix):
+            return super().__matmul__(V)  # some rows at a time, for there is no copy in float64
         X = astype(V, precision_of(self.matrix))
         # By symmetry K X = (X^T K)^T, and in double precision that order is faster.
         Y = (X.T @ self.matrix).T if precision_of(X) == "float64" else self.matrix @ X

@@ -13,6 +13,7 @@ from mkclust.linalg import (
     empty,
     free_bytes,
     is_foreign,
+    is_on_accelerator,
     is_sparse,
     namespace,
     precision_of,
@@ -30,7 +31,7 @@ BLOCK_BYTES = 64 * 2**20
 # With fewer rows at a time, products would wait for the thin matrix.
 FEWEST_ROWS = 32
 # At most this share of all rows is read at a time, so that small problems stay small.
-LARGEST_SHARE = 1 / 16
+LARGEST_SHARE = 1 / 32
 # On a device, rows of every kernel take at most this share of the free memory at a time.
 SHARE_ON_DEVICE = 0.01
 # And so many entries of each kernel.
@@ -126,9 +127,12 @@ class Source:
         thin = [wanted[place][1] for place in places]
         for place, X in zip(places, thin, strict=True):
             results[place] = empty(tuple(X.shape), X, precision_of(X))
-        thin = [astype(X, precision_of(self)) for X in thin]
+        on_accelerator = is_on_accelerator(self.like)
+        if on_accelerator:
+            thin = [astype(X, precision_of(self)) for X in thin]
         for part, blocks in self.only([wanted[place][0] for place in places]).blocks():
             for place, X, block in zip(places, thin, blocks, strict=True):
+                block = block if on_accelerator else astype(block, precision_of(X))
                 results[place][part, :] = astype(block @ X, precision_of(results[place]))
         return results
 
