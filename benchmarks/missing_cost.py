@@ -28,13 +28,13 @@ from pathlib import Path
 import numpy as np
 import scipy
 import sklearn
-from mkclust.engine.eigen import block_width
-from mkclust.engine.search import MOST_BLOCKS
 
 import mkclust
 from missing_views import observed_mask
 from mkclust import KernelBank, SimpleMKKM
 from mkclust.datasets import load
+from mkclust.engine.eigen import block_width
+from mkclust.engine.search import MOST_BLOCKS
 from mkclust.kernels import Nystroem
 from mkclust.methods import solve_simple_mkkm
 from mkclust.stack import as_stack

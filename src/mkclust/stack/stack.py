@@ -154,7 +154,10 @@ class HeldStack(Stack):
         c = to_device(np.asarray(coefficients), self.entries, precision_of(self.entries))
         if isinstance(self.entries, np.ndarray):
             np.dot(c, self.entries.reshape(m, n * n), out=self._mixed.reshape(n * n))
-        else:
-            xp = namespace(self.entries)
-            self._mixed[:, :] = xp.reshape(c @ xp.reshape(self.entries, (m, n * n)), (n, n))
+            return Array(self._mixed)
+        for rows in row_blocks(self.kernels):  # a product of so many columns overflows on a device
+            total = c[0] * self.entries[0, rows, :]
+            for p in range(1, m):
+                total += c[p] * self.entries[p, rows, :]
+            self._mixed[rows, :] = total
         return Array(self._mixed)
